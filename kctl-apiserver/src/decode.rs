@@ -2,16 +2,19 @@
 
 mod duplicates;
 mod go_types;
+mod lenient;
 mod path;
+mod scalar;
 mod syntax;
 mod times;
 mod unrepeated;
 mod wrong;
+mod yaml;
 
 use serde_json::{Map, Value};
 
 use self::path::Path;
-pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64};
+pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64, yaml::yaml};
 use crate::{
     go::json_type,
     proto::{self, ProtoError},
@@ -20,6 +23,10 @@ use crate::{
 
 /// As much of a body as an error shows (`summarizeData` in `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
 const SHOWN_LEN_MAX: usize = 30;
+
+/// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
+/// looks at an object.
+const DEPTH_MAX: usize = 127;
 
 /// Reads a body by its content type.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
@@ -36,8 +43,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        let value: Value = serde_saphyr::from_str(text)
-            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))))?;
+        let value = yaml(text).map_err(|why| unrecognized(format!("{why} ({})", summary(bytes))))?.value;
         return match identified(&value) {
             Ok(()) => Ok(value),
             Err(why) => {
@@ -60,7 +66,10 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
 /// # Errors
 /// What is wrong with it, in Go's words as far as Go finds anything wrong.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(bytes).map_err(|error| syntax::syntax_error(bytes).unwrap_or_else(|| error.to_string()))
+    serde_json::from_slice(bytes).or_else(|_| match syntax::syntax_error(bytes) {
+        Some(why) => Err(why),
+        None => serde_json::from_slice(&lenient::mended(bytes)).map_err(|error| error.to_string()),
+    })
 }
 
 /// What is wrong with YAML, without the picture of the place.
@@ -81,8 +90,8 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
         return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", json_type(value)));
     };
     for field in ["apiVersion", "kind"] {
-        let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
-        if let Some(given) = given {
+        let mut given = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
+        if let Some((_, given)) = given.find(|(_, value)| !value.is_string() && !value.is_null()) {
             return Err(format!(
                 "json: cannot unmarshal {} into Go struct field .{field} of type string",
                 json_type(given)
@@ -240,6 +249,13 @@ impl Decoder {
         }
         if self.words == Words::OfConverter && schema.type_name() == Some("integer") {
             wrap(value, schema.format());
+        }
+        // Bytes are written anew, without the ends of lines.
+        if schema.format() == Some("byte")
+            && let Value::String(text) = value
+            && text.contains(['\r', '\n'])
+        {
+            text.retain(|letter| !['\r', '\n'].contains(&letter));
         }
         if schema.format() == Some("byte") && value.is_array() {
             *value = wrong::bytes(value, owner, path)?;

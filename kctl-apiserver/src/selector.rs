@@ -34,17 +34,39 @@ enum Test {
 }
 
 impl Selector {
-    /// Parses both; `known` are the fields that may be selected by beside name and namespace.
-    pub(crate) fn parse(labels: &str, fields: &str, known: &[&str]) -> Result<Self, Refusal> {
+    /// Reads both.
+    ///
+    /// # Errors
+    /// One is not written as selectors are.
+    pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, Refusal> {
         let labels = LabelParser { rest: labels.trim() }.parse().map_err(Refusal::bad_request)?;
         let fields = field::terms(fields).map_err(Refusal::bad_request)?;
-        for Term { path, .. } in &fields {
-            let always = ["metadata.name", "metadata.namespace"].contains(&path.as_str());
-            if !always && !known.contains(&path.as_str()) {
+        Ok(Self { labels, fields })
+    }
+
+    /// Whether it selects by what there is; `known` are the fields of a kind that may be selected by beside name and namespace.
+    ///
+    /// # Errors
+    /// The first field that is not known.
+    pub(crate) fn check(&self, known: &[&str]) -> Result<(), Refusal> {
+        for Term { path, .. } in &self.fields {
+            let is_known = match path.as_str() {
+                "metadata.name" => true,
+                "metadata.namespace" => !WITHOUT_NAMESPACE.contains(&known),
+                path => known.contains(&path),
+            };
+            if !is_known {
                 return Err(Refusal::bad_request(unknown_field(path, known)));
             }
         }
-        Ok(Self { labels, fields })
+        Ok(())
+    }
+
+    /// The same for the object of a name; nothing when fields are selected by already.
+    pub(crate) fn named(mut self, name: &str) -> Option<Self> {
+        let is_free = self.fields.is_empty();
+        self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
+        is_free.then_some(self)
     }
 
     /// The name that it selects, so that there is nothing else to look for.
@@ -66,6 +88,11 @@ impl Selector {
 
 /// Fields of slices of devices: only their scheduler names the kind when it refuses others.
 const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
+const OF_NAMESPACES: &[&str] = &["status.phase"];
+const OF_NODES: &[&str] = &["spec.unschedulable"];
+const OF_REQUESTS: &[&str] = &["spec.signerName"];
+/// Fields of the kinds without namespaces that know it; of kinds that have no fields of their own all may be asked for theirs.
+const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
 /// Whether a text is a selector of labels, or of fields of whatever kind.
 pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
@@ -156,12 +183,12 @@ pub(crate) fn fields_of(group: &str, resource: &str) -> &'static [&'static str] 
             "type",
         ],
         ("", "secrets") => &["type"],
-        ("", "namespaces") => &["status.phase"],
-        ("", "nodes") => &["spec.unschedulable"],
+        ("", "namespaces") => OF_NAMESPACES,
+        ("", "nodes") => OF_NODES,
         ("", "services") => &["spec.clusterIP", "spec.type"],
         ("", "replicationcontrollers") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
-        ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
+        ("certificates.k8s.io", "certificatesigningrequests") => OF_REQUESTS,
         ("resource.k8s.io", "resourceslices") => OF_SLICES,
         _ => &[],
     }
@@ -355,7 +382,8 @@ mod tests {
             "metadata": { "name": "a", "labels": { "app": "web", "tier": "2" } },
             "spec": { "nodeName": "n1" },
         });
-        let selector = Selector::parse(labels, fields, fields_of("", "pods")).unwrap();
+        let selector = Selector::read(labels, fields).unwrap();
+        selector.check(fields_of("", "pods")).unwrap();
         assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
     }
 
@@ -389,7 +417,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_in_the_words_of_the_real_server() {
-        let refused = |labels, fields| Selector::parse(labels, fields, &[]).unwrap_err().message;
+        let refused = |labels, fields| {
+            Selector::read(labels, fields).and_then(|selector| selector.check(&[])).unwrap_err().message
+        };
         assert_eq!(refused("a===b", ""), "unable to parse requirement: found '=', expected: identifier");
         assert_eq!(
             refused("", "data.a=b"),

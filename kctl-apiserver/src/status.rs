@@ -19,6 +19,8 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// `details` of the Status: null when there are none.
     pub(crate) details: Value,
+    /// The token with which a list goes on nevertheless; empty for none.
+    pub(crate) goes_on: String,
     /// Whether no verb has seen the request: who asks may not. Such answers say that browsers are not to guess their type.
     pub(crate) is_of_filter: bool,
 }
@@ -65,7 +67,8 @@ fn details(of: &GroupResource, name: &str) -> Value {
 
 impl Refusal {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: Value::Null, is_of_filter: false }
+        let (reason, message) = (reason.into(), message.into());
+        Self { code, reason, message, details: Value::Null, goes_on: String::new(), is_of_filter: false }
     }
 
     /// Nobody is answered with this: the request runs again when its questions were asked.
@@ -192,6 +195,12 @@ impl Refusal {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
+    /// The client may go on with this token.
+    pub(crate) fn going_on_with(mut self, token: String) -> Self {
+        self.goes_on = token;
+        self
+    }
+
     pub(crate) fn too_large() -> Self {
         let message = format!("Request entity too large: limit is {}", crate::server::BODY_LEN_MAX);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
@@ -219,6 +228,9 @@ impl Refusal {
         }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
+        }
+        if !self.goes_on.is_empty() {
+            body["metadata"]["continue"] = self.goes_on.as_str().into();
         }
         body
     }

@@ -39,20 +39,21 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, changes_by_kind, companions, connects, conversion, create, custom,
-    default_classes, defaults, definition_names, definition_roots, definition_statuses, definitions, delete_and_gc,
-    deletion_webhooks, deletions, device_selectors, devices, discovery, disruptions, embedded_objects, ends,
-    escalations, events_and_certificates, evictions, expression_constants, expression_libraries, expression_overloads,
-    expression_signs, expressions, families, filled, garbage, generations, health, impersonation, kept_fields, kubectl,
-    leader_election, lifecycles, limit_ranges, lists_and_pages, long_expressions, metadata_changes, mutated_objects,
-    mutated_values, mutations, namespaces, odd_patches, odd_tokens, openapi, options, options_of_lists, order_of_causes,
-    patch, patching_policies, pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_limits,
-    policy_types, printers, quotas, ratchets, redefinitions, requests, resets, reviewed_parts, reviewed_questions,
-    reviews, rule_costs, rule_syntax, rules_by_kind, schemas, selectors, sent_metadata, service_ends,
-    services_and_storage, shown_objects, signers, sizes_and_templates, statuses, subresources, tables, terminating,
-    times_and_quantities, tokens, unknown_to_roles, update, validation_config, validation_objects, validation_pods,
-    validation_services, validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch,
-    watch_options, whole_objects, whole_updates, written_numbers, wrong_types, zeros,
+    access, admission, apply, autoscalers, bootstrap, changes_by_kind, collections, companions, connects, conversion,
+    create, custom, default_classes, defaults, definition_names, definition_roots, definition_statuses, definitions,
+    delete_and_gc, deletion_webhooks, deletions, device_selectors, devices, discovery, disruptions, embedded_objects,
+    ends, escalations, events_and_certificates, evictions, expression_constants, expression_libraries,
+    expression_overloads, expression_signs, expressions, families, filled, garbage, generations, health, impersonation,
+    kept_fields, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages, long_expressions,
+    metadata_changes, mutated_objects, mutated_values, mutations, namespaces, odd_patches, odd_tokens, openapi, options,
+    options_of_lists, order_of_causes, patch, patching_policies, paths_and_forms, pod_deletions, pod_security,
+    pod_statuses, policies, policy_costs, policy_limits, policy_types, printers, quotas, ratchets, redefinitions,
+    requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, rules_by_kind, schemas,
+    selectors, sent_metadata, service_ends, services_and_storage, shown_objects, signers, sizes_and_templates, statuses,
+    subresources, tables, terminating, timeouts_and_types, times_and_quantities, tokens, unknown_to_roles, update,
+    validation_config, validation_objects, validation_pods, validation_services, validation_updates,
+    validation_workloads, values, versions, volumes, warned_and_scaled, watch, watch_options, whole_objects,
+    whole_updates, written_numbers, wrong_types, yaml_and_json, zeros,
 }
 
 fn folder() -> &'static Path {

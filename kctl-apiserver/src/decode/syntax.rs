@@ -1,9 +1,7 @@
 //! What Go says of a text that is no JSON (`encoding/json/scanner.go`): reads it as far as that is needed.
 
+use super::DEPTH_MAX;
 use crate::go;
-
-/// Levels of lists and maps (`maxNestingDepth`).
-const DEPTH_MAX: usize = 10_000;
 
 /// What is wrong with a text, in Go's words; nothing when it is JSON.
 pub(super) fn syntax_error(text: &[u8]) -> Option<String> {
@@ -88,9 +86,12 @@ impl Scanner<'_> {
     }
 
     fn enter(&mut self, open: Open) -> Scanned {
+        if self.open.len() == DEPTH_MAX {
+            return Err(self.unexpected("exceeded max depth"));
+        }
         self.at += 1;
         self.open.push(open);
-        if self.open.len() > DEPTH_MAX { Err("exceeded max depth".into()) } else { Ok(()) }
+        Ok(())
     }
 
     /// Whether nothing is in what has just been entered.
@@ -233,6 +234,11 @@ mod tests {
         ] {
             assert_eq!(syntax_error(text).as_deref(), expected, "{}", String::from_utf8_lossy(text));
         }
-        assert_eq!(syntax_error("[".repeat(10_001).as_bytes()).as_deref(), Some("exceeded max depth"));
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(syntax_error(deep(DEPTH_MAX).as_bytes()), None);
+        assert_eq!(
+            syntax_error(deep(DEPTH_MAX + 1).as_bytes()).as_deref(),
+            Some("invalid character '[' exceeded max depth")
+        );
     }
 }

@@ -4,7 +4,7 @@ use http::{StatusCode, header, request::Parts};
 use serde_json::json;
 
 use crate::{
-    request::{clauses, refusals_are_yaml},
+    request::{Clause, clauses, refusals_are_yaml},
     status::Refusal,
 };
 
@@ -19,6 +19,7 @@ pub(super) enum Form {
     Json,
     Yaml,
     Aggregated,
+    AggregatedYaml,
 }
 
 /// The header, or nothing.
@@ -66,14 +67,15 @@ impl Form {
         if is_version {
             return Ok(Self::Json);
         }
-        for clause in clauses {
+        for clause in clauses.into_iter().filter(Clause::is_streamed_rightly) {
             let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
             let is_aggregated = path.len() == 1 && wanted.iter().all(|wanted| clause.has(wanted));
             let is_plain = clause.parameter("as").is_empty();
             match clause.media {
-                JSON if is_aggregated => return Ok(Self::Aggregated),
+                JSON | "application/*" | "*/*" if is_aggregated => return Ok(Self::Aggregated),
+                YAML if is_aggregated => return Ok(Self::AggregatedYaml),
                 YAML if is_plain => return Ok(Self::Yaml),
-                JSON | "application/*" | "*/*" if is_plain => return Ok(Self::Json),
+                JSON | "application/*" | "*/*" | "*" if is_plain => return Ok(Self::Json),
                 _ => {}
             }
         }

@@ -1,11 +1,11 @@
 //! What others verify tokens of service accounts with: who issues them, and the key.
 
-use http::{HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 
-use super::{accept, is_read, refused};
+use super::{accept, refused};
 use crate::{
-    server::respond::{Body, bytes_of, full, respond},
+    server::respond::{Body, full, respond},
     status::Refusal,
     store::State,
     tokens,
@@ -15,7 +15,7 @@ const KEYS: &str = "application/jwk-set+json";
 
 /// Answers a request about such a path.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
-    if !is_read(parts) {
+    if parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
@@ -36,7 +36,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
             return refused(parts, &refusal);
         }
     };
-    let mut response = respond(StatusCode::OK, form, full(bytes_of(&document)));
+    let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
     response
 }

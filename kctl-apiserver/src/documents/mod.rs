@@ -17,7 +17,7 @@ use crate::{
     request::{self, User},
     server::{
         counts,
-        respond::{Body, bytes_of, full, refuse, respond, text, yaml},
+        respond::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     },
     status::Refusal,
     store::State,
@@ -26,6 +26,8 @@ use crate::{
 
 /// Discovery of all groups in one answer.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request about such a path.
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
@@ -39,46 +41,13 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         }
         return refused(parts, &refusal);
     }
-    // Of these there is nothing below.
-    if path.ends_with('/')
-        && ["/healthz/", "/livez/", "/readyz/", "/openapi/"].iter().any(|root| path.starts_with(root))
-    {
-        return text(StatusCode::NOT_FOUND, "404 page not found\n");
-    }
-    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
     let registry = &state.registry;
-    match path.as_slice() {
-        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => return keys::answer(state, &path, parts),
-        ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
-            return refused(parts, &Refusal::no_such_path());
-        }
-        ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
-        ["metrics"] if is_read(parts) => {
-            let form = "text/plain; version=0.0.4; charset=utf-8";
-            return respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()));
-        }
-        ["metrics", "slis"] if is_read(parts) => {
-            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-            return respond(StatusCode::OK, form, full(health::metrics().into_bytes()));
-        }
-        ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
-            let document = match (*version, root) {
-                ("v2", []) => Some(schemas::v2(registry, parts)),
-                ("v3", []) => Some(schemas::index(registry)),
-                ("v3", root) => Some(schemas::v3(registry, root, parts)),
-                _ => None,
-            };
-            if let Some(document) = document {
-                return schemas::as_file(document, state.clock.now());
-            }
-        }
-        ["api", version] if kinds::resources(registry, "", version).is_none() => {
-            return refused(parts, &Refusal::no_such_path());
-        }
-        ["version", _, ..] => return refused(parts, &Refusal::no_such_path()),
-        _ => {}
+    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if let Some(answer) = beside_kinds(state, &path, parts) {
+        return answer;
     }
-    let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if registry.is_built_in(group));
+    let no_version =
+        matches!(path.as_slice(), ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group));
     let Some(document) = document(registry, &path) else {
         return if no_version {
             refused(parts, &Refusal::no_such_path())
@@ -90,15 +59,73 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     if is_routed && parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
-    match Form::of(parts, &path, is_routed) {
-        Err(refusal) => refused(parts, &refusal),
-        Ok(Form::Aggregated) => {
-            let bytes = bytes_of(&kinds::aggregated(registry, path[0] == "api"));
-            let tag = schemas::tag(&bytes);
-            schemas::tagged(parts, respond(StatusCode::OK, AGGREGATED, full(bytes)), &tag, "public")
+    discovered(registry, &path, &document, is_routed, parts)
+}
+
+/// Answers what is not about kinds; nothing for discovery.
+fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
+    let path = parts.uri.path();
+    // Of these there is nothing below.
+    if path.ends_with('/') && path.starts_with("/openapi/v3/") {
+        return Some(schemas::nothing(StatusCode::NOT_FOUND));
+    }
+    let is_below =
+        ["/healthz/", "/livez/", "/readyz/", "/openapi/", "/metrics/"].iter().any(|root| path.starts_with(root));
+    if path.starts_with("//") || (path.ends_with('/') && is_below) {
+        return Some(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+    }
+    let registry = &state.registry;
+    Some(match names {
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::answer(state, names, parts),
+        ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
+            refused(parts, &Refusal::no_such_path())
         }
-        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(&document))),
-        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
+        ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts),
+        // Nobody looks at the method of these.
+        ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
+        ["metrics"] => {
+            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+            respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()))
+        }
+        ["metrics", "slis"] => {
+            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+            respond(StatusCode::OK, form, full(health::metrics().into_bytes()))
+        }
+        ["openapi", version @ ("v2" | "v3"), root @ ..] => {
+            let document = match (*version, root) {
+                ("v2", []) => schemas::v2(registry, parts),
+                ("v3", []) => schemas::index(registry),
+                ("v3", root) => schemas::v3(registry, root, parts),
+                _ => return None,
+            };
+            schemas::as_file(document, state.clock.now())
+        }
+        ["api", version] if kinds::resources(registry, "", version).is_none() => {
+            refused(parts, &Refusal::no_such_path())
+        }
+        ["api", _, _, ..] | ["version", _, ..] => refused(parts, &Refusal::no_such_path()),
+        _ => return None,
+    })
+}
+
+/// Discovery in the form that was asked for.
+fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
+    match Form::of(parts, path, is_routed) {
+        Err(refusal) => refused(parts, &refusal),
+        Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
+            let document = kinds::aggregated(registry, path[0] == "api");
+            let (form, bytes) = match form {
+                Form::Aggregated => (AGGREGATED, bytes_of(&document)),
+                _ => (AGGREGATED_YAML, yaml(&document)),
+            };
+            // Only the very tag is known here.
+            let tag = schemas::tag(&bytes);
+            let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
+            schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
+        }
+        Ok(Form::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
+        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
+        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
     }
 }
 
@@ -111,12 +138,8 @@ fn is_routed(registry: &Registry, path: &[&str]) -> bool {
     }
 }
 
-fn is_read(parts: &Parts) -> bool {
-    [Method::GET, Method::HEAD].contains(&parts.method)
-}
-
 /// A refusal in the form that was asked for.
-fn refused(parts: &Parts, refusal: &Refusal) -> Response<Body> {
+pub(crate) fn refused(parts: &Parts, refusal: &Refusal) -> Response<Body> {
     let mut response = refuse(refusal);
     if accept::wants_yaml(parts) {
         *response.body_mut() = full(yaml(&refusal.body()));
@@ -127,7 +150,7 @@ fn refused(parts: &Parts, refusal: &Refusal) -> Response<Body> {
 
 fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     Some(match path {
-        ["version"] => version(),
+        ["version"] => Value::Null,
         ["api"] => json!({
             "kind": "APIVersions",
             "versions": ["v1"],
@@ -168,23 +191,27 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     paths
 }
 
-/// The Kubernetes version that is imitated: that of the server which the tests compare with.
-fn version() -> Value {
-    json!({
-        "major": "1",
-        "minor": "36",
-        "emulationMajor": "1",
-        "emulationMinor": "36",
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": concat!("v1.36.0+kctl-", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "2026-01-01T00:00:00Z",
-        "goVersion": "none",
-        "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
-    })
+/// The Kubernetes version that is imitated: that of the server which the tests compare with. People look at it as it is, so its
+/// fields are in the order of the real one.
+fn version() -> Vec<u8> {
+    let platform = format!("{}/{}", std::env::consts::OS, architecture());
+    let fields = [
+        ("major", "1"),
+        ("minor", "36"),
+        ("emulationMajor", "1"),
+        ("emulationMinor", "36"),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", concat!("v1.36.0+kctl-", env!("CARGO_PKG_VERSION"))),
+        ("gitCommit", ""),
+        ("gitTreeState", "clean"),
+        ("buildDate", "2026-01-01T00:00:00Z"),
+        ("goVersion", "none"),
+        ("compiler", "rustc"),
+        ("platform", &platform),
+    ];
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name:?}:{}", json!(value))).collect();
+    format!("{{{}}}", fields.join(",")).into_bytes()
 }
 
 /// In Go's words.

@@ -14,7 +14,7 @@ use crate::{
     kinds::{Listed, Registry},
     openapi,
     request::Params,
-    server::respond::{Body, bytes_of, full, plain, respond},
+    server::respond::{Body, full, plain, respond},
 };
 
 const JSON: &str = "application/json";
@@ -30,10 +30,15 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
     let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
     let document = openapi::v2(registry);
-    let bytes = if form == JSON { bytes_of(&document) } else { openapi::protobuf(&document) };
+    let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
     let content_type = if form == JSON { JSON } else { PROTOBUF };
-    by_encoding(tagged(parts, respond(StatusCode::OK, content_type, full(bytes)), &tag, "no-cache, private"))
+    by_encoding(tagged(
+        is_known(parts, &tag),
+        respond(StatusCode::OK, content_type, full(bytes)),
+        &tag,
+        "no-cache, private",
+    ))
 }
 
 /// Says that another encoding has another body, before what else says that.
@@ -79,7 +84,7 @@ pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<
 }
 
 /// An answer without a body.
-fn nothing(code: StatusCode) -> Response<Body> {
+pub(super) fn nothing(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
     response
@@ -98,13 +103,13 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
         } else if as_protobuf {
             openapi::protobuf_three(&openapi::v3(registry, &root))
         } else {
-            bytes_of(&openapi::v3(registry, &root))
+            openapi::v3(registry, &root).to_string().into_bytes()
         };
         respond(StatusCode::OK, content_type, full(bytes))
     };
     match params.text("hash") {
-        "" => tagged(parts, document(), &tag, "no-cache, private"),
-        known if known == tag => tagged(parts, document(), &tag, "public, immutable"),
+        "" => tagged(is_known(parts, &tag), document(), &tag, "no-cache, private"),
+        known if known == tag => tagged(is_known(parts, &tag), document(), &tag, "public, immutable"),
         _ => {
             let mut moved = respond(StatusCode::MOVED_PERMANENTLY, "application/json", full(Vec::new()));
             set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
@@ -116,8 +121,8 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
 }
 
 /// An answer with its tag; without a body for those who have it already.
-pub(super) fn tagged(parts: &Parts, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
-    if is_known(parts, tag) {
+pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
+    if is_known {
         *response.body_mut() = full(Vec::new());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(CONTENT_TYPE);
@@ -131,7 +136,9 @@ pub(super) fn tagged(parts: &Parts, mut response: Response<Body>, tag: &str, cac
 /// Whether the client has what has this tag.
 fn is_known(parts: &Parts, tag: &str) -> bool {
     let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    known.split(',').any(|known| known.trim() == format!("{tag:?}") || known.trim() == "*")
+    let mut known = known.split(',').map(str::trim);
+    // Whether it is a weak one does not matter (`etagWeakMatch` of Go's `net/http`).
+    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == format!("{tag:?}"))
 }
 
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {

@@ -29,7 +29,13 @@ impl<'a> Clause<'a> {
 
     /// Whether objects are written like that.
     pub(crate) fn is_known(&self) -> bool {
-        ["application/json", "application/yaml", "application/*", "*/*"].contains(&self.media)
+        let is_named = ["application/json", "application/yaml", "application/*", "*/*", "*"].contains(&self.media);
+        is_named && self.is_streamed_rightly()
+    }
+
+    /// Whether it says nothing of streams, or asks for those of watches.
+    pub(crate) fn is_streamed_rightly(&self) -> bool {
+        ["", "watch"].contains(&self.parameter("stream"))
     }
 
     /// Whether it stands for one of these, as the router compares them: all of a kind (`application/*`) are none of them.

@@ -144,12 +144,16 @@ pub(crate) struct Place<'a> {
     pub(crate) subresource: &'a str,
     /// By the old paths of watches, with `watch` in front.
     pub(crate) watches: bool,
+    /// Whether nothing follows the subresource; what is behind a proxy has paths of its own.
+    is_whole: bool,
 }
 
 pub(crate) fn place(path: &str) -> Option<Place<'_>> {
-    let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let (group, version, skip) = match parts.as_slice() {
         ["api", version, _, ..] => ("", *version, 2),
+        ["apis", "", ..] => return None,
         ["apis", group, version, _, ..] => (*group, *version, 3),
         _ => return None,
     };
@@ -169,9 +173,8 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     };
     let at = |index: usize| parts.get(index).copied().unwrap_or_default();
     let (resource, name, subresource) = (at(0), at(1), at(2));
-    // What is behind a proxy has paths of its own.
     let is_whole = parts.len() <= 3 || subresource == "proxy";
-    is_whole.then_some(Place { group, version, namespace, resource, name, subresource, watches })
+    Some(Place { group, version, namespace, resource, name, subresource, watches, is_whole })
 }
 
 /// The path behind a proxy.
@@ -231,14 +234,15 @@ fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> 
 fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, Refusal> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
-    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
+    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch));
     let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
     if lacks_subresource && is_custom {
         return Err(Refusal::not_found(&resource.of, place.name));
     }
     let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
-    // Without a namespace there are lists alone.
-    let is_nowhere = (lacks_namespace && !many) || (everywhere && !resource.allows("", "list"));
+    // Without a namespace there are lists alone. The handler of custom kinds does not read to the end.
+    let is_too_long = !place.is_whole && !is_custom;
+    let is_nowhere = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
     if namespaced_wrongly || lacks_subresource || is_nowhere {
         return Err(Refusal::no_such_path());
     }
@@ -335,7 +339,7 @@ impl Call {
 
     /// Whether it is a server-side apply.
     pub(crate) fn applies(&self) -> bool {
-        self.header("content-type").trim_start().starts_with("application/apply-patch+")
+        self.header("content-type").starts_with("application/apply-patch+yaml")
     }
 
     pub(crate) fn dry_run(&self) -> bool {
@@ -355,7 +359,7 @@ mod tests {
         let [group, version, namespace, resource, name, subresource] = expected;
         assert_eq!(
             place(path),
-            Some(Place { group, version, namespace, resource, name, subresource, watches: false }),
+            Some(Place { group, version, namespace, resource, name, subresource, watches: false, is_whole: true }),
             "{path}"
         );
     }
@@ -369,6 +373,9 @@ mod tests {
         check("/api/v1/namespaces/a/pods/b/log", ["", "v1", "a", "pods", "b", "log"]);
         check("/apis/apps/v1/namespaces/a/deployments/b", ["apps", "v1", "a", "deployments", "b", ""]);
         assert_eq!(place("/api/v1"), None);
+        assert_eq!(place("//api/v1/pods"), None);
+        assert_eq!(place("/apis//v1/pods"), None);
+        assert!(!place("/api/v1/namespaces/a/pods/b/log/c").unwrap().is_whole);
         assert_eq!(place("/apis/apps/v1"), None);
     }
 }

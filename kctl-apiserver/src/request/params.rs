@@ -34,7 +34,8 @@ pub(crate) fn decode(text: &str) -> String {
 
 /// The options of a query, not decoded.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    let given = query.split('&').filter(|pair| !pair.is_empty());
+    // Go reads nothing that has a semicolon: it could part options as well.
+    let given = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
     given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 

@@ -6,10 +6,18 @@ use http::{HeaderMap, Request, Response, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::identity::Identity;
-use crate::{ApiServer, Body, InProcess, User, request::Caller, server::respond, status::Refusal};
+use crate::{ApiServer, Body, InProcess, User, request::Caller, status::Refusal};
 
 /// Paths that anybody may read.
-const PUBLIC: [&str; 3] = ["/livez", "/readyz", "/version"];
+const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
+
+/// The token that a client shows (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let mut words = shown.trim().splitn(3, ' ');
+    let is_bearer = words.next().is_some_and(|word| word.eq_ignore_ascii_case("bearer"));
+    words.next().filter(|token| is_bearer && !token.is_empty())
+}
 
 /// Decides for the requests of one connection.
 #[derive(Clone)]
@@ -38,25 +46,22 @@ impl Authenticator {
                 "Forbidden",
                 "Host is not a loopback name: this server answers to localhost and to its own address only",
             );
-            return Err(Box::new(self.refuse(request, &refusal)));
+            return Err(Box::new(self.server.refuse(request, &refusal)));
         }
         let path = request.uri().path();
         let public = PUBLIC
             .iter()
             .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
+        // Who shows a token wants to be somebody.
+        let is_nobody = token(request.headers()).is_none();
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),
-            None if public => Ok(self.server.service_as(User::anonymous())),
+            None if public && is_nobody => Ok(self.server.service_as(User::anonymous())),
             None => {
                 let refusal = Refusal::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
-                Err(Box::new(self.refuse(request, &refusal)))
+                Err(Box::new(self.server.refuse(request, &refusal)))
             }
         }
-    }
-
-    fn refuse<B>(&self, request: &Request<B>, refusal: &Refusal) -> Response<Body> {
-        self.server.audit_refused(request, refusal.code);
-        respond::refuse(refusal)
     }
 
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
@@ -65,8 +70,7 @@ impl Authenticator {
             let extra = [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into();
             return Some(Caller { extra, ..User::admin().into() });
         }
-        let token = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
-        self.server.caller_of_token(token)
+        self.server.caller_of_token(token(headers)?)
     }
 
     /// A page in a browser that got its name resolved to 127.0.0.1 has another host name.

@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use http::{Extensions, HeaderMap, Method, Request, StatusCode, Uri, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -30,28 +30,51 @@ impl Received {
     }
 }
 
+/// By which an answer is found in the log (`k8s.io/apiserver/pkg/endpoints/filters/audit_init.go`).
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// What a request is known by: an extension of the request, and a header of its answer.
+#[derive(Clone, Debug)]
+pub(super) struct AuditId(HeaderValue);
+
+impl AuditId {
+    /// The id that the client has chosen, or else a new one.
+    pub(super) fn of(state: &mut State, headers: &HeaderMap) -> Self {
+        let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+        Self(chosen.unwrap_or_else(|| {
+            HeaderValue::try_from(state.audit_ids.uid()).unwrap_or_else(|error| unreachable!("a uid is text: {error}"))
+        }))
+    }
+
+    /// The answer with the id.
+    pub(super) fn on<B>(self, mut response: Response<B>) -> Response<B> {
+        response.headers_mut().insert(AUDIT_ID, self.0);
+        response
+    }
+}
+
 /// What is known of a request before anybody has read it.
 pub(super) struct Asked<'a> {
     method: &'a Method,
     uri: &'a Uri,
     headers: &'a HeaderMap,
-    extensions: &'a Extensions,
+    id: Option<&'a AuditId>,
+    received: Option<Received>,
 }
 
 impl<'a> From<&'a Parts> for Asked<'a> {
     fn from(parts: &'a Parts) -> Self {
-        Self { method: &parts.method, uri: &parts.uri, headers: &parts.headers, extensions: &parts.extensions }
+        let Parts { method, uri, headers, extensions, .. } = parts;
+        Self { method, uri, headers, id: extensions.get(), received: extensions.get().copied() }
     }
 }
 
-impl<'a, B> From<&'a Request<B>> for Asked<'a> {
-    fn from(request: &'a Request<B>) -> Self {
-        Self {
-            method: request.method(),
-            uri: request.uri(),
-            headers: request.headers(),
-            extensions: request.extensions(),
-        }
+impl Asked<'_> {
+    /// A request that has come no further than to its id.
+    #[cfg(feature = "serve")]
+    pub(super) fn with_id<B>(request: &'a http::Request<B>, id: &'a AuditId) -> Self {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        Self { method, uri, headers, id: Some(id), received: None }
     }
 }
 
@@ -87,11 +110,12 @@ pub(super) fn audit_other(state: &mut State, asked: &Asked<'_>, caller: Option<&
 
 fn event(clock: Clock, asked: &Asked<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
     // One that never came to a verb has taken no time.
-    let received = asked.extensions.get().copied().unwrap_or_else(|| Received::now(clock));
+    let received = asked.received.unwrap_or_else(|| Received::now(clock));
     json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
+        "auditID": asked.id.map(|AuditId(id)| String::from_utf8_lossy(id.as_bytes())).unwrap_or_default(),
         "stage": "ResponseComplete",
         "requestURI": asked.uri.path_and_query().map_or("", |path| path.as_str()),
         "verb": asked.method.as_str().to_lowercase(),

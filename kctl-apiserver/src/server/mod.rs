@@ -3,6 +3,8 @@
 mod audit;
 mod compress;
 pub(crate) mod counts;
+mod deadline;
+mod pretty;
 mod record;
 pub(crate) mod respond;
 mod service;
@@ -239,11 +241,13 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Logs a request that is refused before anybody knows whose it is.
+    /// Refuses a request before anybody knows whose it is.
     #[cfg(feature = "serve")]
-    pub(crate) fn audit_refused<B>(&self, request: &http::Request<B>, code: http::StatusCode) {
+    pub(crate) fn refuse<B>(&self, request: &http::Request<B>, refusal: &crate::status::Refusal) -> Response<Body> {
         let mut state = self.state.lock();
-        audit::audit_other(&mut state, &request.into(), None, code);
+        let id = audit::AuditId::of(&mut state, request.headers());
+        audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, refusal.code);
+        id.on(pretty::indented(request.uri(), request.headers(), respond::refuse(refusal)))
     }
 
     /// Forgets the history, as a compaction of etcd does: watches from before and pages of old lists get 410.

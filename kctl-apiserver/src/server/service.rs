@@ -16,8 +16,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::{
-    audit::{Received, audit, audit_other},
+    audit::{AuditId, Received, audit, audit_other},
     compress::compressed,
+    deadline, pretty,
     record::{record, trace},
     respond::{Body, full, refuse, rendered, respond, warn, yaml},
 };
@@ -68,21 +69,31 @@ where
         let (state, caller) = (self.state.clone(), self.caller.clone());
         let (mut parts, body) = request.into_parts();
         Box::pin(async move {
-            let (clock, _handling) = {
-                let state = state.lock();
-                (state.clock, state.counts.begin(&parts.method))
+            let (clock, id, _handling) = {
+                let mut state = state.lock();
+                let id = AuditId::of(&mut state, &parts.headers);
+                (state.clock, id, state.counts.begin(&parts.method))
             };
             parts.extensions.insert(Received::now(clock));
-            match whole(body).await {
-                Ok(body) => Ok(compressed(&parts, answer(&state, &caller, &parts, body).await)),
-                Err(refusal) => Ok(refuse_audited(&mut state.lock(), &caller, &parts, &refusal)),
-            }
+            parts.extensions.insert(id.clone());
+            let response = match deadline::allotted(&parts) {
+                Ok(allotted) => {
+                    let within = allotted.map_or(REQUEST_WITHIN, |allotted| allotted.min(REQUEST_WITHIN));
+                    match whole(body, within).await {
+                        Ok(body) => answer(&state, &caller, &parts, body, within).await,
+                        Err(refusal) => refuse_audited(&mut state.lock(), &caller, &parts, &refusal),
+                    }
+                }
+                Err(refusal) => refuse_audited(&mut state.lock(), &caller, &parts, &refusal),
+            };
+            let response = pretty::indented(&parts.uri, &parts.headers, response);
+            Ok(id.on(compressed(&parts, response)))
         })
     }
 }
 
 /// A body, once it is there. A client that never ends it is not waited for.
-async fn whole<B>(body: B) -> Result<Bytes, Refusal>
+async fn whole<B>(body: B, within: Duration) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -91,7 +102,7 @@ where
     // Most bodies are there at once: they need no timer.
     let read = match futures::poll!(collected.as_mut()) {
         Poll::Ready(read) => read,
-        Poll::Pending => tokio::time::timeout(REQUEST_WITHIN, collected).await.map_err(|_late| Refusal::timed_out())?,
+        Poll::Pending => tokio::time::timeout(within, collected).await.map_err(|_late| Refusal::timed_out())?,
     };
     match read {
         Ok(body) => Ok(body.to_bytes()),
@@ -109,14 +120,20 @@ enum Run {
 }
 
 /// Runs a request until nothing is left to ask: each time from its start, under the lock.
-async fn answer(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: Bytes) -> Response<Body> {
+async fn answer(
+    state: &Arc<Mutex<State>>,
+    caller: &Caller,
+    parts: &Parts,
+    body: Bytes,
+    within: Duration,
+) -> Response<Body> {
     let named = impersonation::named_by(&mut state.lock(), caller, parts).map_err(Refusal::of_filter);
     let caller = match named {
         Ok(caller) => caller,
         Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
     };
     let session = Arc::new(Session::default());
-    let end = Instant::now() + REQUEST_WITHIN;
+    let end = Instant::now() + within;
     loop {
         let (transport, questions) = match run(state, &caller, parts, &body, &session) {
             Run::Done(response) => return response,
@@ -139,7 +156,7 @@ async fn answer(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body:
 /// Refuses a request that no verb has seen, or that none has answered in time.
 fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, refusal: &Refusal) -> Response<Body> {
     audit_other(state, &parts.into(), Some(caller), refusal.code);
-    refuse(refusal)
+    documents::refused(parts, refusal)
 }
 
 fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
@@ -182,6 +199,7 @@ fn finish(
     call: &Call,
     performed: Result<Answer, Refusal>,
 ) -> Response<Body> {
+    let performed = performed.map_err(|refusal| deadline::within(parts, refusal));
     let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
     let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
@@ -251,6 +269,56 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn every_answer_has_the_id_of_its_request() {
+        let ask = async |server: &ApiServer, path: &str, id: Option<&str>| {
+            let request = Request::get(path).header("audit-id", id.unwrap_or_default());
+            let response = server.service().oneshot(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+            response.headers()["audit-id"].to_str().unwrap().to_owned()
+        };
+        let (one, same, other) = (ApiServer::seeded(1), ApiServer::seeded(1), ApiServer::seeded(2));
+        for path in ["/api/v1/namespaces", "/livez", "/nope", "/api/v1/pods/x?timeout=x", "/api/v1/pods?watch=true"] {
+            let id = ask(&one, path, None).await;
+            assert_eq!(id.len(), 36, "{path}");
+            assert_eq!(id, ask(&same, path, None).await, "{path}");
+            assert_ne!(id, ask(&other, path, None).await, "{path}");
+            assert_eq!(ask(&one, path, Some("mine")).await, "mine", "{path}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_takes_as_long_as_it_says() {
+        let server = ApiServer::new();
+        let namespaces = "/api/v1/namespaces";
+        for (query, code, message) in [
+            ("timeout=x", 400, "invalid timeout specified in the request URL - time: invalid duration \"x\""),
+            ("timeout=5", 400, "invalid timeout specified in the request URL - time: missing unit in duration \"5\""),
+            ("timeout=-1s", 200, ""),
+            ("timeout=0", 200, ""),
+            ("timeout=", 200, ""),
+            ("timeout=x&watch=true", 200, ""),
+            (
+                "resourceVersion=999999&timeout=500ms",
+                504,
+                "Timeout: request did not complete within the allotted timeout",
+            ),
+            ("resourceVersion=999999&timeout=5s", 504, "Timeout: Too large resource version: 999999, current: 5"),
+        ] {
+            let request = Request::get(format!("{namespaces}?{query}")).body(Full::<Bytes>::default()).unwrap();
+            let response = server.service().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), code, "{query}");
+            if code != 200 {
+                let body = response.into_body().collect().await.unwrap().to_bytes();
+                let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                assert_eq!(body["message"], message, "{query}");
+            }
+        }
+        let slow = Request::post(format!("{namespaces}?timeout=2s")).body(slow(9, Duration::from_secs(1))).unwrap();
+        let start = Instant::now();
+        assert_eq!(server.service().oneshot(slow).await.unwrap().status(), 504);
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn every_request_is_in_the_audit_log_with_the_time_that_it_took() {
         let server = ApiServer::new();
         let file = std::env::temp_dir().join(format!("kctl-audit-{}.log", std::process::id()));
@@ -283,6 +351,7 @@ mod tests {
             let passed = time("stageTimestamp").as_second() - time("requestReceivedTimestamp").as_second();
             assert_eq!(passed, took, "{event}");
             let latency = event["annotations"]["apiserver.latency.k8s.io/total"].as_str().unwrap();
+            assert_eq!(event["auditID"].as_str().unwrap().len(), 36, "{event}");
             assert!(latency.starts_with(&(took * 1000).to_string()) && latency.ends_with("ms"), "{latency}");
         }
         assert_eq!(events.len(), 5);

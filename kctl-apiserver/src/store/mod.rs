@@ -87,6 +87,8 @@ pub(crate) struct State {
     changed: watch::Sender<u64>,
     journal: Option<Journal>,
     pub(crate) audit: Option<std::fs::File>,
+    /// Of requests: drawn beside the uids of objects, which are the same whoever asks.
+    pub(crate) audit_ids: Chance,
     pub(crate) observer: Option<Observer>,
     pub(crate) change_observer: Option<ChangeObserver>,
     /// Whose request is being handled; nobody's while the server's own controllers work.
@@ -119,6 +121,7 @@ impl State {
             changed: watch::Sender::new(1),
             journal: None,
             audit: None,
+            audit_ids: Chance::new(!seed),
             observer: None,
             change_observer: None,
             acting: Acting::default(),

@@ -151,18 +151,16 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
 
 /// What is said of fields that come twice and of those that are not known, by `fieldValidation`.
 fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
-    let repeated = decode::duplicates(sent);
-    let of_patch = match &*media_type(call) {
-        "application/json-patch+json" => patch::json::strange_fields(&call.body),
-        _ => Vec::new(),
-    };
-    let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
-    let texts: Vec<String> = of_patch
-        .into_iter()
-        .chain(texts)
-        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")))
-        .collect();
-    match call.params.text("fieldValidation") {
+    let asked = call.params.text("fieldValidation");
+    let mut texts = repeated(call, sent);
+    if media_type(call) == "application/yaml" && asked == "Strict" && !texts.is_empty() {
+        texts = vec![format!("yaml: unmarshal errors:\n  {}", texts.join("\n  "))];
+    }
+    if media_type(call) == "application/json-patch+json" {
+        texts.splice(0..0, patch::json::strange_fields(&call.body));
+    }
+    texts.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    match asked {
         "Strict" if !texts.is_empty() => {
             return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
@@ -170,6 +168,15 @@ fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Mi
         _ => call.session.warn_all(texts),
     }
     Ok(())
+}
+
+/// What is said of fields that come twice.
+fn repeated(call: &Call, sent: &[u8]) -> Vec<String> {
+    if media_type(call) != "application/yaml" {
+        return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    }
+    let read = std::str::from_utf8(&call.body).ok().and_then(|text| decode::yaml(text).ok());
+    read.map(|read| read.repeated).unwrap_or_default()
 }
 
 /// Reads what is sent to a subresource that has a built-in type of its own.

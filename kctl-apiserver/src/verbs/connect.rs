@@ -25,6 +25,10 @@ pub(super) fn is_about_processes(call: &Call) -> bool {
 pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let options = if call.subresource == "log" { Value::Null } else { admitted(state, call)? };
+    if call.subresource == "proxy" && call.name.matches(':').count() > 2 {
+        let kind = of.resource.strip_suffix('s').unwrap_or(&of.resource);
+        return Err(Refusal::bad_request(format!("invalid {kind} request {}", go::quote(&call.name))));
+    }
     let (_, name, port) = proxied(call);
     let key = (call.namespace.clone(), name.to_owned());
     let Some(object) = state.get(of, &key) else { return Err(Refusal::not_found(of, name)) };

@@ -230,6 +230,7 @@ pub(super) fn store(
         return Ok(object.into());
     }
     let mut kept = versions::stored(state, call, object)?;
+    super::sizes::check(state, call, &key, &kept.stored)?;
     charges.write(state);
     let put = state.put(&resource.of, key.clone(), std::mem::take(&mut kept.stored));
     if resource.of == *DEFINITIONS {

@@ -143,30 +143,33 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
 }
 
 pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let options = Options::of(call)?;
+    let asked = list::asked(call)?;
+    let mut options = Options::of(call)?;
+    // What the list is of the objects have to be of.
+    if !call.params.text("resourceVersion").is_empty() {
+        options.value["preconditions"]["resourceVersion"] = call.params.text("resourceVersion").into();
+    }
     warn(call, &options);
-    let selector = list::selector(call)?;
-    let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let revision = state.revision;
-    let table = state.table(&call.resource.of);
-    let matching = table.values(namespace).filter(|(_, object)| selector.matches(object));
-    let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object)).collect();
-    let shown = versions::all_shown(state, call, doomed.iter().map(|(_, object)| object.clone()).collect())?;
+    let doomed = list::Doomed::of(state, call, &asked)?;
+    let shown = versions::all_shown(state, call, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
+    // In the list of a version there may be objects that are gone, or others now.
+    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&call.resource.of, key)?));
+    let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
+    let judged = versions::all_shown(state, call, there.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone.
-    let (n_admitted, refusal) = admit_all(state, call, &options, &shown);
+    let (n_admitted, refusal) = admit_all(state, call, &options, &judged);
     if call.session.waits() {
         return Err(Refusal::waiting());
     }
     if !options.is_dry {
-        for (key, object) in &doomed[..n_admitted] {
+        for (key, object) in &there[..n_admitted] {
             remove_object(state, &call.resource, key, object, options.propagation, options.grace);
         }
     }
-    if let Some(refusal) = refusal {
-        return Err(refusal);
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(Answer::ok(doomed.list(call, &shown))),
     }
-    let items: Vec<Value> = shown.iter().map(|object| list::item(&call.resource, object)).collect();
-    Ok(Answer::ok(list::all(&call.resource, items, revision)))
 }
 
 /// How many objects, from the first on, may be deleted, and why the next may not. Webhooks are asked about the first, and

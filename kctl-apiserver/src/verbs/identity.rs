@@ -73,18 +73,50 @@ pub(super) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
 
 /// Makes an object one of a built-in type, unless it says to be of another one; `body` is what was sent.
 pub(super) fn identify_as(body: &[u8], object: &mut Value, kind: &str, api_version: &str) -> Result<(), Refusal> {
-    let given = |key: &str| object[key].as_str().unwrap_or_default();
-    if given("apiVersion").matches('/').count() > 1 {
-        let why = format!(": unexpected GroupVersion string: {}", given("apiVersion"));
-        return Err(unrecognized(kind, &format!("{why} ({})", decode::summary(body))));
-    }
-    is_built_in((kind, api_version), given("kind"), given("apiVersion"))?;
+    let given_kind = given(object, "kind");
+    let given_version = match read_version(given(object, "apiVersion"), body) {
+        Ok(version) => version,
+        Err(Unread::NoVersion(why)) => {
+            return Err(Refusal::bad_request(format!("{kind} in version \"\" cannot be handled as a {kind}: {why}")));
+        }
+        Err(Unread::TooLong(why)) => {
+            return Err(unrecognized(kind, &format!(": {why} ({})", decode::summary(body))));
+        }
+    };
+    is_built_in((kind, api_version), given_kind, given_version)?;
     let Value::Object(map) = object else {
         return Err(unrecognized(kind, ""));
     };
     map.insert("kind".into(), kind.into());
     map.insert("apiVersion".into(), api_version.into());
     Ok(())
+}
+
+/// What an object says of its type: as Go's decoder looks for fields, in capital letters or small ones.
+pub(super) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
+    let found = object.get(field).or_else(|| {
+        let mut fields = object.as_object()?.iter();
+        fields.find(|(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
+    });
+    found.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Why a version is none, in the words of the real server.
+pub(super) enum Unread {
+    TooLong(String),
+    NoVersion(String),
+}
+
+/// The group and version of an object without what means nothing (`ParseGroupVersion` of apimachinery); `body` is what was sent.
+pub(super) fn read_version<'a>(given: &'a str, body: &[u8]) -> Result<&'a str, Unread> {
+    match given.strip_prefix('/').unwrap_or(given) {
+        _ if given.matches('/').count() > 1 => Err(Unread::TooLong(format!("unexpected GroupVersion string: {given}"))),
+        version if version.ends_with('/') => {
+            let sent = String::from_utf8_lossy(body);
+            Err(Unread::NoVersion(format!("Object 'apiVersion' is missing in '{}'", sent.trim_end())))
+        }
+        version => Ok(version),
+    }
 }
 
 /// Whether a custom object says what it is (`unstructuredJSONScheme`).
@@ -126,6 +158,7 @@ fn without_kind(call: &Call) -> Refusal {
 /// What is sent as a whole has the version of the path.
 pub(super) fn is_accepted(call: &Call, object: &Value) -> Result<(), Refusal> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), call.resource.api_version());
+    let given = given.strip_prefix('/').unwrap_or(given);
     if call.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
 }
 
@@ -190,6 +223,13 @@ fn unregistered(kind: &str, api_version: &str) -> String {
         _ => format!("version {api_version:?}"),
     };
     format!("no kind {kind:?} is registered for {of} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+/// Whether options could be of this kind, which is known beside all groups (`AddToGroupVersion` of `k8s.io/apimachinery/pkg/apis/meta/v1`).
+pub(super) fn is_beside_groups(kind: &str, api_version: &str) -> bool {
+    let shown = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
+    ["v1", "meta.k8s.io/v1"].contains(&api_version)
+        && (OF_ALL_GROUPS.contains(&kind) || OF_NO_GROUP.contains(&kind) || shown.contains(&kind))
 }
 
 /// Go's package of a kind that the API server knows.

@@ -1,76 +1,49 @@
 //! `GET` of many objects: selectors, consistent pages, versions of the past.
 
+mod asked;
+mod reach;
+
 use std::sync::Arc;
 
-use base64::{DecodeError, Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+pub(super) use self::{
+    asked::{Asked, MATCH, unsupported_match},
+    reach::{Reach, not_from_the_future, unreadable_version},
+};
 use super::{
     Answer,
     versions::{self, Way},
 };
 use crate::{
-    decode,
     kinds::Resource,
     request::Call,
-    selector::{Selector, fields_of},
-    status::{Cause, Refusal},
+    selector::Selector,
+    status::Refusal,
     store::{Key, Object, State, Table, head},
 };
 
-/// Where a paged list goes on: the revision that all its pages show, and the last key of the page before.
-struct Token {
-    rv: u64,
-    start: Key,
-}
-
 /// `is_text`: the client wants the objects as they are, in JSON.
 pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
-    let selector = selector(call)?;
-    let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
-    call.params.number("timeoutSeconds")?;
-    let version = call.params.text("resourceVersion").to_owned();
-    check_versions(call, &version)?;
-    not_from_the_future(state, &version)?;
-    // What is at hand comes as a whole.
-    let limit = if version == "0" { 0 } else { limit };
-    let token = match call.params.text("continue") {
-        "" => None,
-        text => Some(decode_token(text)?),
-    };
-    // Pages of a version are of that very one, unless the client says otherwise.
-    let is_page = limit > 0 && token.is_none() && !version.is_empty();
-    let exact = match call.params.text("resourceVersionMatch") {
-        "" => is_page,
-        asked => asked == "Exact",
-    };
-    let at = match &token {
-        Some(token) => Some(token.rv),
-        None if exact => version.parse().ok(),
-        None => None,
-    };
+    let (asked, selector) = asked(call)?;
+    let reach = Reach::of(state, call, &asked)?;
     let revision = state.revision;
     let table = state.table(&call.resource.of);
-    let at = at.or_else(|| table.stale(call));
-    let past = match at.filter(|at| *at != revision) {
-        Some(at) => Some(table.at(at).ok_or_else(|| too_old(token.is_some()))?),
-        None => None,
-    };
+    let reach = Reach { at: reach.at.or_else(|| table.stale(call)), ..reach };
+    let past = reach.past(call, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
-    let shown = at.unwrap_or(revision);
-    let start = token.as_ref().map(|token| &token.start);
+    let shown = reach.at.unwrap_or(revision);
+    let (limit, start) = (reach.limit, reach.after.as_ref());
     if versions::is_asked(&call.resource) && !selector.is_empty() {
         let all = page(table, call, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
         let page = chosen(versions::all_shown(state, call, all)?, &selector, limit);
-        return Ok(Answer::ok(envelope(&call.resource, shown_in(&call.resource, page), shown, false)));
+        return Ok(Answer::ok(envelope(call, shown_in(&call.resource, page), shown, false)));
     }
     let Page { items, more } = page(table, call, &selector, start, limit);
     if is_text && let Some(texts) = texts(&call.resource, &items) {
-        let Value::Object(mut list) =
-            envelope(&call.resource, Page { items: Vec::new(), more }, shown, selector.is_empty())
+        let Value::Object(mut list) = envelope(call, Page { items: Vec::new(), more }, shown, selector.is_empty())
         else {
             return Ok(Answer::ok(Value::Null));
         };
@@ -80,7 +53,54 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = versions::all_shown(state, call, items)?;
     let page = shown_in(&call.resource, Page { items, more });
-    Ok(Answer::ok(envelope(&call.resource, page, shown, selector.is_empty())))
+    Ok(Answer::ok(envelope(call, page, shown, selector.is_empty())))
+}
+
+/// What a list, or a delete of many, is asked for.
+///
+/// # Errors
+/// The first of its options that is wrong, in the order of the real server.
+pub(super) fn asked(call: &Call) -> Result<(Asked, Selector), Refusal> {
+    let asked = Asked::read(call)?;
+    Asked::check_versions(call)?;
+    let selector = asked.selector(call)?;
+    Ok((asked, selector))
+}
+
+/// Objects that are to go, and how a list of them says what it is about.
+pub(super) struct Doomed {
+    pub(super) objects: Vec<(Key, Arc<Value>)>,
+    revision: u64,
+    more: Option<(Key, usize)>,
+    is_all: bool,
+}
+
+impl Doomed {
+    /// Those that a list with these options would have.
+    ///
+    /// # Errors
+    /// As of that list.
+    pub(super) fn of(state: &mut State, call: &Call, (asked, selector): &(Asked, Selector)) -> Result<Self, Refusal> {
+        let reach = Reach::of(state, call, asked)?;
+        let revision = state.revision;
+        let table = state.table(&call.resource.of);
+        let past = reach.past(call, table, revision)?;
+        let table = past.as_ref().unwrap_or(table);
+        let Page { items, more } = page(table, call, selector, reach.after.as_ref(), reach.limit);
+        let objects = items.iter().map(|object| {
+            let value = table.value(object);
+            let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
+            ((text("namespace"), text("name")), value)
+        });
+        let objects = objects.collect();
+        Ok(Self { objects, revision: reach.at.unwrap_or(revision), more, is_all: selector.is_empty() })
+    }
+
+    /// The list of what has gone.
+    pub(super) fn list(self, call: &Call, shown: &[Arc<Value>]) -> Value {
+        let items = shown.iter().map(|object| item(&call.resource, object)).collect();
+        envelope(call, Page { items, more: self.more }, self.revision, self.is_all)
+    }
 }
 
 /// A page of those that are chosen in the version that a webhook makes: what they are there, nobody knows before.
@@ -98,31 +118,6 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
 
 fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
-}
-
-/// The selectors of a list, a watch or a delete of many; a name in the path selects that object.
-pub(super) fn selector(call: &Call) -> Result<Selector, Refusal> {
-    let custom: Vec<&str>;
-    let known = match &call.resource.custom {
-        Some(custom_kind) => {
-            let fields = custom_kind.version["selectableFields"].as_array();
-            let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-            // These two are known of every kind; that a custom kind names them tells the words of its refusals.
-            let always = ["metadata.name", "metadata.namespace"];
-            custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
-            custom.as_slice()
-        }
-        None => fields_of(&call.resource.of.group, &call.resource.of.resource),
-    };
-    let (labels, fields) = (call.params.text("labelSelector"), call.params.text("fieldSelector"));
-    let selector = Selector::parse(labels, fields, known)?;
-    if call.name.is_empty() || selector.name() == Some(&call.name) {
-        return Ok(selector);
-    }
-    if !Selector::parse("", fields, known)?.is_empty() {
-        return Err(Refusal::bad_request("fieldSelector metadata.name doesn't match requested name"));
-    }
-    Selector::parse(labels, &format!("metadata.name={}", call.name), known)
 }
 
 struct Page<T> {
@@ -200,12 +195,8 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     item
 }
 
-/// A list of these items, and no more.
-pub(super) fn all(resource: &Resource, items: Vec<Value>, revision: u64) -> Value {
-    envelope(resource, Page { items, more: None }, revision, true)
-}
-
-fn envelope(resource: &Resource, page: Page<Value>, revision: u64, all: bool) -> Value {
+fn envelope(call: &Call, page: Page<Value>, revision: u64, all: bool) -> Value {
+    let resource = &call.resource;
     let mut meta = Map::new();
     // Lists of custom kinds write out that nothing follows.
     if resource.custom.is_some() {
@@ -213,131 +204,10 @@ fn envelope(resource: &Resource, page: Page<Value>, revision: u64, all: bool) ->
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
     if let Some((start, left)) = page.more {
-        meta.insert("continue".into(), encode_token(revision, &start).into());
+        meta.insert("continue".into(), reach::token(call, Some(revision), &start).into());
         if all {
             meta.insert("remainingItemCount".into(), left.into());
         }
     }
     json!({ "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": meta, "items": page.items })
-}
-
-/// Where one object or a watch is asked for, the real server takes this for its own fault.
-pub(super) fn unreadable_version(version: &str) -> Refusal {
-    let message =
-        format!("resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax");
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
-}
-
-/// What a list may say of versions, and whether it is one.
-fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
-    let continues = !call.params.text("continue").is_empty();
-    check_options(call)?;
-    if !version.is_empty() && version.parse::<u64>().is_err() {
-        return Err(Refusal::bad_request(format!(
-            "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-        )));
-    }
-    if continues && !["", "0"].contains(&version) {
-        return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
-    }
-    Ok(())
-}
-
-/// Options of lists that contradict each other (apimachinery, `ValidateListOptions`).
-pub(super) fn check_options(call: &Call) -> Result<(), Refusal> {
-    let version = call.params.text("resourceVersion");
-    let matching = call.params.text("resourceVersionMatch");
-    let continues = !call.params.text("continue").is_empty();
-    let mut causes = Vec::new();
-    if !matching.is_empty() {
-        let forbidden = [
-            (version.is_empty(), "resourceVersionMatch is forbidden unless resourceVersion is provided"),
-            (continues, "resourceVersionMatch is forbidden when continue is provided"),
-        ];
-        causes.extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(MATCH, why)));
-        if !["Exact", "NotOlderThan"].contains(&matching) {
-            causes.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
-        }
-        if matching == "Exact" && version == "0" {
-            causes
-                .push(Cause::forbidden(MATCH, r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#));
-        }
-    }
-    // Only watches stream what is there.
-    if call.params.given("sendInitialEvents") {
-        causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-    }
-    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
-}
-
-pub(super) const MATCH: &str = "resourceVersionMatch";
-
-/// How a version is meant, in a word that is not known.
-pub(super) fn unsupported_match(found: &str, supported: &str) -> Cause {
-    Cause {
-        reason: "FieldValueNotSupported",
-        message: format!("Unsupported value: {found:?}: supported values: {supported}"),
-        field: MATCH.into(),
-    }
-}
-
-/// A version that does not exist yet is waited for by the real server, for three seconds; here nobody can know one.
-pub(super) fn not_from_the_future(state: &State, version: &str) -> Result<(), Refusal> {
-    let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
-    if asked <= current {
-        return Ok(());
-    }
-    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-    let mut refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-    let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
-    refusal.details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
-    Err(refusal)
-}
-
-fn too_old(continued: bool) -> Refusal {
-    Refusal::expired(if continued {
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-         without the continue parameter."
-            .to_owned()
-    } else {
-        "The resourceVersion for the provided list is too old.".to_owned()
-    })
-}
-
-const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-
-/// A token as the real server makes them: opaque to clients.
-fn encode_token(revision: u64, (namespace, name): &Key) -> String {
-    let start = format!("{namespace}/{name}");
-    let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
-    URL_SAFE_NO_PAD.encode(token.to_string())
-}
-
-fn decode_token(text: &str) -> Result<Token, Refusal> {
-    let refused =
-        |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
-        let at = match error {
-            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => at,
-            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
-        };
-        refused(format!("illegal base64 data at input byte {at}"))
-    })?;
-    let token = decode::json(&bytes).map_err(refused)?;
-    let version = token["v"].as_str().unwrap_or_default();
-    if version != TOKEN_VERSION {
-        return Err(refused(format!("server does not recognize this encoded version {version}")));
-    }
-    let Some(rv) = token["rv"].as_u64().filter(|revision| *revision > 0) else {
-        return Err(refused(format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})")));
-    };
-    let start = token["start"].as_str().unwrap_or_default();
-    if start.is_empty() {
-        return Err(refused(format!("encoded start key empty (version {TOKEN_VERSION})")));
-    }
-    if start.split('/').any(|part| part == "..") {
-        return Err(refused(start.into()));
-    }
-    let (namespace, name) = start.split_once('/').unwrap_or(("", start));
-    Ok(Token { rv, start: (namespace.into(), name.into()) })
 }

@@ -23,6 +23,7 @@ mod reviews;
 mod scale;
 mod scale_owners;
 mod shown;
+mod sizes;
 mod strategy;
 mod subresources;
 mod token;
@@ -186,9 +187,9 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
         causes.extend(manager_causes(call.params.text("fieldManager")));
     }
     // The options of a delete are judged together.
-    if call.params.given("dryRun") && call.params.text("dryRun") != "All" && !deletes {
-        let given = go::quote(call.params.text("dryRun"));
-        causes.push(unsupported("dryRun", &format!("[{given}]"), r#""All""#));
+    let runs = call.params.all("dryRun");
+    if runs.iter().any(|run| run != "All") && !deletes {
+        causes.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
     }
     match call.params.text("fieldValidation") {
         "" | "Ignore" | "Warn" | "Strict" => {}

@@ -17,15 +17,17 @@ use crate::{
 /// # Errors
 /// There is no such form, or not for the kind.
 pub(super) fn media_type(call: &Call) -> Result<&str, Refusal> {
-    let media = call.header("content-type").split(';').next().unwrap_or_default().trim();
+    let media = call.header("content-type").split(';').next().unwrap_or_default();
     match media {
-        "application/apply-patch+yaml"
-        | "application/apply-patch+json"
-        | "application/json-patch+json"
-        | "application/merge-patch+json" => Ok(media),
+        "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
         "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
         _ if call.resource.custom.is_some() => Err(Refusal::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        // The router does not mind the blank.
+        spaced if spaced.ends_with(' ') => Err(Refusal::unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
+             application/apply-patch+yaml",
         )),
         _ => {
             let mut refusal = Refusal::unsupported_media_type("");
@@ -193,11 +195,12 @@ fn unconverted(call: &Call, applied: &Value, misfit: body::Misfit) -> Refusal {
 fn applied(call: &Call) -> Result<Value, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
-    let mut applied: Value = match plain_json(text) {
-        Some(applied) => applied,
-        None => serde_saphyr::from_str(text).map_err(|error| {
-            undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error)))
-        })?,
+    let mut applied = if let Some(applied) = plain_json(text) {
+        applied
+    } else {
+        let read = decode::yaml(text).map_err(|why| undecodable(&format!("error converting YAML to JSON: {why}")))?;
+        tell_of_repeated(call, read.repeated)?;
+        read.value
     };
     if !applied.is_object() && !applied.is_null() {
         let found = go::json_type(&applied);
@@ -214,6 +217,21 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
     }
     go::whole_numbers(&mut applied);
     Ok(applied)
+}
+
+/// What is said of fields that come twice in what is applied, by `fieldValidation`.
+fn tell_of_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
+    match call.params.text("fieldValidation") {
+        "Strict" if !repeated.is_empty() => Err(Refusal::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            repeated.join("\n  ")
+        ))),
+        "Ignore" => Ok(()),
+        _ => {
+            call.session.warn_all(repeated);
+            Ok(())
+        }
+    }
 }
 
 /// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.

@@ -80,7 +80,8 @@ impl Form {
             return Ok((Self::Plain, None));
         }
         let clauses = clauses(accept);
-        let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || !clause.parameter("as").is_empty());
+        let says_more = |clause: &Clause<'_>| ["as", "stream"].iter().any(|name| !clause.parameter(name).is_empty());
+        let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || says_more(clause));
         // The handler of custom kinds has no router before it.
         let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
         if call.resource.custom.is_none() && !is_routed {
@@ -121,13 +122,17 @@ impl Form {
             None => format!("*{group}.{kind}"),
         };
         match (self, call.verb) {
-            (Self::PartialList(_), Verb::Get) if resource.custom.is_some() => {
+            (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
+                if resource.custom.is_some() =>
+            {
                 Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
             }
-            (Self::PartialList(_), Verb::Get) => Err(not_acceptable(&format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                of(resource.kind(), "Unstructured")
-            ))),
+            (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
+                Err(not_acceptable(&format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    of(resource.kind(), "Unstructured")
+                )))
+            }
             (Self::Partial(_), Verb::List) => Err(not_acceptable(&format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
                 of(&resource.list_kind, "UnstructuredList")
@@ -157,7 +162,9 @@ impl Form {
                 let meta = if list {
                     meta_of(answer)
                 } else {
-                    json!({ "resourceVersion": answer["metadata"]["resourceVersion"] })
+                    // What is only tried has none.
+                    let version = &answer["metadata"]["resourceVersion"];
+                    if version.is_null() { json!({}) } else { json!({ "resourceVersion": version }) }
                 };
                 Some(version.of(rows(resource, &objects, now, include, meta)))
             }

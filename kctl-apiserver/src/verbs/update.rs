@@ -213,6 +213,7 @@ pub(super) fn write(
         return Ok(new.into());
     }
     let mut kept = versions::stored(state, call, new)?;
+    super::sizes::check(state, call, &call.key(), &kept.stored)?;
     charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
     let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));

@@ -97,7 +97,7 @@ impl<'a> Wanted<'a> {
     /// apimachinery, `validateWatchOptions`.
     fn check(&self, call: &Call) -> Result<(), Refusal> {
         if self.by_path {
-            return list::check_options(call);
+            return list::Asked::check_versions(call);
         }
         let continues = !call.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
@@ -129,11 +129,11 @@ impl<'a> Wanted<'a> {
 }
 
 pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
-    let selector = list::selector(call)?;
-    call.params.number("limit")?;
-    let life = life(call.params.number("timeoutSeconds")?.unwrap_or(0));
+    let options = list::Asked::read(call)?;
+    let life = life(options.seconds);
     let wanted = Wanted::of(call);
     wanted.check(call)?;
+    let selector = options.selector(call)?;
     let asked = wanted.revision()?;
     Form::streams(call)?;
     let sends_initial = wanted.begins_with_state();

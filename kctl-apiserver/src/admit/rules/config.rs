@@ -25,7 +25,7 @@ pub(super) fn config_map(object: &Value, errors: &mut Errors) {
         n_bytes += text(value).len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {
-        errors.too_long("", VALUES_BYTES_MAX);
+        errors.too_long("[]", VALUES_BYTES_MAX);
     }
 }
 

@@ -5,10 +5,14 @@ use serde_json::{Value, json};
 use super::ending::{Grace, Propagation};
 use crate::{
     decode::{self, Words},
+    go,
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
-    verbs::body,
+    verbs::{
+        body,
+        identity::{self, Unread},
+    },
 };
 
 const KIND: &str = "DeleteOptions";
@@ -45,7 +49,7 @@ impl Options {
             add("FieldValueNotSupported", format!("Unsupported value: {policy:?}: {supported}"), "propagationPolicy");
         }
         if runs.iter().any(|run| **run != "All") {
-            let message = format!("Unsupported value: {}: supported values: \"All\"", value["dryRun"]);
+            let message = format!("Unsupported value: {}: supported values: \"All\"", go::json(&value["dryRun"]));
             add("FieldValueNotSupported", message, "dryRun");
         }
         if !causes.is_empty() {
@@ -77,7 +81,7 @@ fn of_query(call: &Call) -> Result<Value, Refusal> {
         value["orphanDependents"] = call.params.flag("orphanDependents").into();
     }
     if call.params.given("dryRun") {
-        value["dryRun"] = json!([call.params.text("dryRun")]);
+        value["dryRun"] = call.params.all("dryRun").into();
     }
     if let Some(seconds) = call.params.number("gracePeriodSeconds")? {
         value["gracePeriodSeconds"] = seconds.into();
@@ -87,10 +91,15 @@ fn of_query(call: &Call) -> Result<Value, Refusal> {
 
 fn of_body(call: &Call) -> Result<Value, Refusal> {
     let value = body::read_built_in(call, KIND).map_err(bare)?;
-    let (kind, version) = (
-        value["kind"].as_str().unwrap_or(KIND),
-        value["apiVersion"].as_str().unwrap_or(if call.resource.custom.is_some() { "meta.k8s.io/v1" } else { "v1" }),
-    );
+    let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
+    let version = identity::read_version(version, &call.body).map_err(|error| match error {
+        Unread::TooLong(why) | Unread::NoVersion(why) => Refusal::bad_request(why),
+    })?;
+    let kind = if kind.is_empty() { KIND } else { kind };
+    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
+    if kind != KIND && identity::is_beside_groups(kind, version) {
+        return Err(Refusal::bad_request(format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion")));
+    }
     if kind != KIND {
         return Err(Refusal::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""

@@ -1,0 +1,81 @@
+//! JSON that Go reads and others do not: bytes that are no text, halves of characters. Makes it JSON that all read.
+
+use std::borrow::Cow;
+
+/// The same JSON without what is wrong with its texts (`unquoteBytes` of Go's `encoding/json`): each byte, and each half of a
+/// character, that is none is shown as U+FFFD.
+pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
+    let text = valid(json);
+    let Some(start) = first_half(&text, 0) else { return text };
+    let mut mended = text[..start].to_vec();
+    let mut at = start;
+    while let Some(next) = first_half(&text, at) {
+        mended.extend_from_slice(&text[at..next]);
+        mended.extend_from_slice(b"\\ufffd");
+        at = next + ESCAPE_LEN;
+    }
+    mended.extend_from_slice(&text[at..]);
+    mended.into()
+}
+
+/// A character by its number: `\u0000`.
+const ESCAPE_LEN: usize = 6;
+
+fn valid(json: &[u8]) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(json).is_ok() {
+        return json.into();
+    }
+    let mut text = Vec::with_capacity(json.len() + 16);
+    for chunk in json.utf8_chunks() {
+        text.extend_from_slice(chunk.valid().as_bytes());
+        for _byte in chunk.invalid() {
+            text.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    text.into()
+}
+
+/// Where from a place on the next half of a character is that lacks the other.
+fn first_half(text: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while at < text.len() {
+        if text[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match (code(text, at), code(text, at + ESCAPE_LEN)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => at += 2 * ESCAPE_LEN,
+            (Some(0xd800..0xe000), _) => return Some(at),
+            // What is escaped is no escape itself.
+            _ => at += 2,
+        }
+    }
+    None
+}
+
+/// The number of a character that is written by it.
+fn code(text: &[u8], at: usize) -> Option<u32> {
+    let digits = text.get(at..at + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_character_is_shown_as_one() {
+        for (json, expected) in [
+            (&b"{\"a\":\"b\"}"[..], "{\"a\":\"b\"}"),
+            (b"\"\xff\"", "\"\u{fffd}\""),
+            (b"\"a\xe2\x82\"", "\"a\u{fffd}\u{fffd}\""),
+            (br#""\ud800""#, r#""\ufffd""#),
+            (br#""\udc00\ud800\u0041""#, r#""\ufffd\ufffd\u0041""#),
+            (br#""\ud83d\ude00\ud83d""#, r#""\ud83d\ude00\ufffd""#),
+            (br#""\\ud800""#, r#""\\ud800""#),
+            (br#""\ud8"#, r#""\ud8"#),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&mended(json)), expected);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a plain scalar of YAML 1.1 is worth: reads its text.
+//!
+//! Upstream: `resolve` of `sigs.k8s.io/yaml/goyaml.v2`.
+
+use serde_json::{Number, Value};
+
+/// Of these the first letter may be small, and the whole word may be in capitals.
+const YES: [&str; 4] = ["y", "yes", "true", "on"];
+const NO: [&str; 4] = ["n", "no", "false", "off"];
+
+/// The value of a scalar without quotes and tags.
+///
+/// # Errors
+/// JSON has no such number.
+pub(super) fn resolved(text: &str) -> Result<Value, String> {
+    let is = |word: &str| {
+        let mut capital = word.to_owned();
+        capital[..1].make_ascii_uppercase();
+        text == word || text == capital || text == word.to_ascii_uppercase()
+    };
+    let no_number = |shown: &str| Err(format!("json: unsupported value: {shown}"));
+    Ok(match text.as_bytes().first() {
+        None => Value::Null,
+        Some(_) if text == "~" || is("null") => Value::Null,
+        Some(_) if YES.iter().any(|word| is(word)) => true.into(),
+        Some(_) if NO.iter().any(|word| is(word)) => false.into(),
+        Some(b'.' | b'+' | b'-') if [".nan", ".NaN", ".NAN"].contains(&text) => return no_number("NaN"),
+        Some(b'.' | b'+' | b'-') if is_infinite(text.trim_start_matches('+')) => return no_number("+Inf"),
+        Some(b'-') if is_infinite(&text[1..]) => return no_number("-Inf"),
+        Some(b'.') => float(text).unwrap_or_else(|| text.into()),
+        Some(b'+' | b'-' | b'0'..=b'9') => number(text).unwrap_or_else(|| text.into()),
+        Some(_) => text.into(),
+    })
+}
+
+fn is_infinite(text: &str) -> bool {
+    [".inf", ".Inf", ".INF"].contains(&text)
+}
+
+/// A number with a base, or a decimal one; underscores are for people.
+fn number(text: &str) -> Option<Value> {
+    let plain = text.replace('_', "");
+    let (is_negative, digits) = match plain.strip_prefix(['+', '-']) {
+        Some(digits) => (plain.starts_with('-'), digits),
+        None => (false, plain.as_str()),
+    };
+    let based = |prefixes: [&str; 2], radix| {
+        let digits = prefixes.iter().find_map(|prefix| digits.strip_prefix(prefix))?;
+        u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))
+    };
+    let is_octal = digits.len() > 1 && digits.starts_with('0');
+    let whole = based(["0x", "0X"], 16)
+        .or_else(|| based(["0o", "0O"], 8))
+        .or_else(|| based(["0b", "0B"], 2))
+        .or_else(|| based(["0", "0"], 8).filter(|_| is_octal))
+        .or_else(|| digits.parse().ok().filter(|_| !is_octal && !digits.starts_with('+')));
+    let signed = whole.and_then(|whole| {
+        if is_negative { 0_i64.checked_sub_unsigned(whole).map(Value::from) } else { Some(whole.into()) }
+    });
+    signed.or_else(|| float(&plain))
+}
+
+/// A decimal number as JSON and YAML write it, and no word that Rust takes for one.
+fn float(text: &str) -> Option<Value> {
+    let text = text.replace('_', "");
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let has_digits = text.trim_start_matches(['+', '-', '.']).starts_with(|letter: char| letter.is_ascii_digit());
+    let number: f64 = text.parse().ok().filter(|number: &f64| is_decimal && has_digits && number.is_finite())?;
+    Number::from_f64(number).map(Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scalars_are_those_of_yaml_before_its_version_1_2() {
+        for (text, value) in [
+            ("", json!(null)),
+            ("~", json!(null)),
+            ("Null", json!(null)),
+            ("nULL", json!("nULL")),
+            ("yes", json!(true)),
+            ("Off", json!(false)),
+            ("y", json!(true)),
+            ("oN", json!("oN")),
+            ("10", json!(10)),
+            ("+10", json!(10)),
+            ("-10", json!(-10)),
+            ("010", json!(8)),
+            ("08", json!(8.0)),
+            ("0o10", json!(8)),
+            ("0x1F", json!(31)),
+            ("-0x10", json!(-16)),
+            ("0b11", json!(3)),
+            ("1_000", json!(1000)),
+            ("0", json!(0)),
+            ("1e3", json!(1000.0)),
+            ("1.0", json!(1.0)),
+            (".5", json!(0.5)),
+            ("-.5", json!(-0.5)),
+            ("1:30", json!("1:30")),
+            ("1e400", json!("1e400")),
+            ("99999999999999999999", json!(1e20)),
+            ("9223372036854775808", json!(9_223_372_036_854_775_808_u64)),
+            ("2020-01-01", json!("2020-01-01")),
+            ("1.2.3", json!("1.2.3")),
+            ("-", json!("-")),
+            ("...", json!("...")),
+            ("inf", json!("inf")),
+            ("nan", json!("nan")),
+            ("é", json!("é")),
+        ] {
+            assert_eq!(resolved(text), Ok(value), "{text}");
+        }
+        for (text, shown) in [(".inf", "+Inf"), ("+.Inf", "+Inf"), ("-.INF", "-Inf"), (".NaN", "NaN")] {
+            assert_eq!(resolved(text), Err(format!("json: unsupported value: {shown}")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! YAML as Go reads it: the first document, YAML 1.1, fields that come twice.
+//!
+//! Upstream: `decode.go` and `resolve.go` of `sigs.k8s.io/yaml/goyaml.v2`, `convertToJSONableObject` of `sigs.k8s.io/yaml`.
+
+use std::collections::{HashMap, HashSet};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use serde_json::{Map, Value};
+
+use super::{DEPTH_MAX, first_line, scalar::resolved};
+use crate::go;
+
+/// Values that aliases may stand for in one document: more is a document that is made to be large.
+const ALIASED_LEN_MAX: usize = 100_000;
+const NAMESPACE: &str = "tag:yaml.org,2002:";
+
+/// A document.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Yaml {
+    pub(crate) value: Value,
+    /// What is said of each field that comes again; of those the last counts.
+    pub(crate) repeated: Vec<String>,
+}
+
+/// Reads the first document of a text; nothing is null.
+///
+/// # Errors
+/// What is wrong with it, in Go's words as far as they are known.
+pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
+    let mut reader = Reader::default();
+    let mut parser = Parser::new_from_str(text);
+    loop {
+        let (event, span) = match parser.next_event() {
+            None => break,
+            Some(Ok(read)) => read,
+            Some(Err(error)) => {
+                let told = serde_saphyr::from_str::<Value>(text).err();
+                return Err(format!("yaml: {}", told.map_or_else(|| first_line(&error), |told| first_line(&told))));
+            }
+        };
+        let line = span.start.line();
+        match event {
+            Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
+                return Err("yaml: found incompatible YAML document".into());
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_plain = style == ScalarStyle::Plain;
+                if is_plain && tag.is_none() && text == "<<" && reader.merges() {
+                    continue;
+                }
+                let value = scalar(&text, is_plain, tag.as_deref())?;
+                reader.take(value, anchor, line)?;
+            }
+            Event::SequenceStart(_, anchor, _) => reader.open(Content::List(Vec::new()), anchor, line)?,
+            Event::MappingStart(_, anchor, _) => reader.open(Content::Map(Fields::default()), anchor, line)?,
+            Event::SequenceEnd | Event::MappingEnd => reader.close()?,
+            Event::Alias(anchor) => reader.alias(anchor, line)?,
+            Event::DocumentEnd => break,
+            _ => {}
+        }
+        if reader.document.is_some() {
+            break;
+        }
+    }
+    Ok(Yaml { value: reader.document.unwrap_or_default(), repeated: reader.repeated })
+}
+
+fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
+    let name = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE));
+    match name.as_deref() {
+        Some("binary") => {
+            let bytes =
+                BASE64_STANDARD.decode(text).map_err(|_| "yaml: !!binary value contains invalid base64 data")?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned().into())
+        }
+        Some(wanted @ ("null" | "bool" | "int" | "float")) => {
+            let value = resolved(text)?;
+            let (found, fits) = match &value {
+                Value::Null => ("null", wanted == "null"),
+                Value::Bool(_) => ("bool", wanted == "bool"),
+                Value::Number(number) if number.is_f64() => ("float", wanted == "float"),
+                Value::Number(_) => ("int", ["int", "float"].contains(&wanted)),
+                _ => ("str", false),
+            };
+            if fits { Ok(value) } else { Err(format!("yaml: cannot decode !!{found} `{text}` as a !!{wanted}")) }
+        }
+        None if is_plain && tag.is_none() => resolved(text),
+        _ => Ok(text.into()),
+    }
+}
+
+/// What has been read so far: what is open, and by itself, not on the stack, which others share.
+#[derive(Default)]
+struct Reader {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Value>,
+    n_aliased: usize,
+    repeated: Vec<String>,
+    document: Option<Value>,
+}
+
+struct Open {
+    content: Content,
+    anchor: usize,
+    line: usize,
+}
+
+enum Content {
+    List(Vec<Value>),
+    Map(Fields),
+}
+
+#[derive(Default)]
+struct Fields {
+    map: Map<String, Value>,
+    known: HashSet<(bool, String)>,
+    next: Next,
+}
+
+/// What comes next in a map.
+#[derive(Default)]
+enum Next {
+    #[default]
+    Key,
+    Value(String),
+    /// The value of a key that is null, which JSON does not have.
+    OfNull,
+    Merged,
+}
+
+impl Reader {
+    fn open(&mut self, content: Content, anchor: usize, line: usize) -> Result<(), String> {
+        self.open.push(Open { content, anchor, line });
+        if self.open.len() > DEPTH_MAX { Err("yaml: exceeded max depth of 10000".into()) } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let Some(Open { content, anchor, line }) = self.open.pop() else { return Ok(()) };
+        let value = match content {
+            Content::List(items) => Value::Array(items),
+            Content::Map(fields) => Value::Object(fields.map),
+        };
+        self.take(value, anchor, line)
+    }
+
+    fn alias(&mut self, anchor: usize, line: usize) -> Result<(), String> {
+        let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
+        self.n_aliased += len(value);
+        if self.n_aliased > ALIASED_LEN_MAX {
+            return Err("yaml: document contains excessive aliasing".into());
+        }
+        let value = value.clone();
+        self.take(value, 0, line)
+    }
+
+    /// Whether a key merges what follows into the map that is open.
+    fn merges(&mut self) -> bool {
+        let Some(Open { content: Content::Map(fields), .. }) = self.open.last_mut() else { return false };
+        let merges = matches!(fields.next, Next::Key);
+        if merges {
+            fields.next = Next::Merged;
+        }
+        merges
+    }
+
+    /// Puts a value where it belongs.
+    fn take(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), String> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, value.clone());
+        }
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.document = Some(value),
+            Some(Content::List(items)) => items.push(value),
+            Some(Content::Map(fields)) => {
+                if let Some(repeated) = fields.take(value)? {
+                    self.repeated.push(format!("line {line}: key {repeated} already set in map"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fields {
+    /// Takes a key or a value; tells a key that has been there before.
+    fn take(&mut self, value: Value) -> Result<Option<String>, String> {
+        match std::mem::take(&mut self.next) {
+            Next::Key => return self.key(&value),
+            Next::Value(key) => {
+                self.map.insert(key, value);
+            }
+            Next::OfNull => {
+                let shown = go::literal(&value);
+                return Err(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"));
+            }
+            Next::Merged => {
+                let merged = match value {
+                    // Earlier ones go before later ones.
+                    Value::Array(items) => items.into_iter().rev().collect(),
+                    one => vec![one],
+                };
+                for one in merged {
+                    let Value::Object(map) = one else {
+                        return Err("yaml: map merge requires map or sequence of maps as the value".into());
+                    };
+                    self.map.extend(map);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn key(&mut self, value: &Value) -> Result<Option<String>, String> {
+        let key = match value {
+            Value::Null => {
+                self.next = Next::OfNull;
+                return Ok(None);
+            }
+            Value::String(text) => text.clone(),
+            Value::Array(_) | Value::Object(_) => {
+                return Err(format!("yaml: invalid map key: {}", go::literal(value)));
+            }
+            scalar => go::shown(scalar),
+        };
+        let shown = if value.is_string() { go::quote(&key) } else { key.clone() };
+        let is_new = self.known.insert((value.is_string(), key.clone()));
+        self.next = Next::Value(key);
+        Ok((!is_new).then_some(shown))
+    }
+}
+
+/// How many values there are in a value.
+fn len(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(len).sum(),
+        Value::Object(fields) => fields.values().map(len).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str, expected: Result<Value, &str>) {
+        let found = yaml(text).map(|read| read.value);
+        assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn the_first_document_counts() {
+        for text in ["a: 1\n---\n", "a: 1\n---\nb: 2\n", "---\na: 1\n...\n", r#"{"a":1} {"b":2}"#, r#"{"a":1}x"#] {
+            check(text, Ok(json!({ "a": 1 })));
+        }
+        for text in ["", "---\n", "# a\n", "---\n---\na: 1"] {
+            check(text, Ok(Value::Null));
+        }
+        check("%YAML 1.1\n---\na: 1", Ok(json!({ "a": 1 })));
+        check("%YAML 1.2\n---\na: 1", Err("yaml: found incompatible YAML document"));
+    }
+
+    #[test]
+    fn keys_are_of_any_scalar_and_the_last_of_a_name_counts() {
+        check("{yes: a, n: c, 1: d, 0x2: e, .5: f, 2020-01-01: g}", {
+            Ok(json!({ "true": "a", "false": "c", "1": "d", "2": "e", "0.5": "f", "2020-01-01": "g" }))
+        });
+        check("{null: a}", Err(r#"unsupported map key of type: %!s(<nil>), key: <nil>, value: "a""#));
+        check("{? [a] : b}", Err(r#"yaml: invalid map key: []interface {}{"a"}"#));
+        let read = yaml("a: 1\nb: {on: 1, yes: 2}\na: 3\n").unwrap();
+        assert_eq!(read.value, json!({ "a": 3, "b": { "true": 2 } }));
+        assert_eq!(read.repeated, ["line 2: key true already set in map", "line 3: key \"a\" already set in map"]);
+    }
+
+    #[test]
+    fn anchors_are_merged_and_tags_are_kept_to() {
+        check("a: &a {b: c}\nd: *a\ne: {<<: *a, f: g}", {
+            Ok(json!({ "a": { "b": "c" }, "d": { "b": "c" }, "e": { "b": "c", "f": "g" } }))
+        });
+        check("a: !!binary YQ==", Ok(json!({ "a": "a" })));
+        check("{a: !foo 1, b: !!str 1, c: !!int \"1\"}", Ok(json!({ "a": "1", "b": "1", "c": 1 })));
+        check("a: !!int x", Err("yaml: cannot decode !!str `x` as a !!int"));
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let items = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb += &format!("a{level}: &a{level} [{items}]\n");
+        }
+        check(&bomb, Err("yaml: document contains excessive aliasing"));
+        let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
+        check(&deep, Err("yaml: exceeded max depth of 10000"));
+    }
+}

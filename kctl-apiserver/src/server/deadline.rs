@@ -1,0 +1,57 @@
+//! How long a request may take, as its query says.
+//!
+//! Upstream: `WithRequestDeadline` of `k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go`.
+
+use std::time::Duration;
+
+use http::{StatusCode, request::Parts};
+use serde_json::json;
+
+use crate::{
+    go,
+    request::{Params, decode, place},
+    status::Refusal,
+};
+
+/// What takes as long as its client likes.
+const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
+/// So long the real server waits for a version that does not exist yet.
+const VERSION_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long a request may take; nothing where it does not say, or where it may take for ever.
+///
+/// # Errors
+/// It says no duration.
+pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    if !query.contains("timeout") {
+        return Ok(None);
+    }
+    let params = Params::parse(query);
+    let asked = params.text("timeout");
+    if asked.is_empty() || is_long(parts.uri.path(), &params) {
+        return Ok(None);
+    }
+    let nanos = go::parse_duration(asked)
+        .map_err(|why| Refusal::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
+    Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
+}
+
+fn is_long(path: &str, params: &Params) -> bool {
+    let path = decode(path);
+    let Some(place) = place(&path) else { return false };
+    let is_watch = place.watches || (place.name.is_empty() && params.flag("watch"));
+    is_watch || LONG.contains(&place.subresource)
+}
+
+/// The refusal that a client gets in time: what is known to take longer is not waited for.
+pub(super) fn within(parts: &Parts, refusal: Refusal) -> Refusal {
+    let waits = refusal.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
+    if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        let mut refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        refusal.details = json!({});
+        return refusal;
+    }
+    refusal
+}

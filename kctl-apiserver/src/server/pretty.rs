@@ -1,0 +1,142 @@
+//! JSON for people: the same answer with a line for each field, when a person asks.
+//!
+//! Upstream: `isPrettyPrint` of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`.
+
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, Response, StatusCode, Uri, header};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+use super::respond::{Body, full};
+use crate::request::{Params, clauses};
+
+/// With what the programs begin to call themselves that people look at answers with.
+const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+/// Documents that are written for people, whoever asks.
+const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];
+/// Documents that are served as they are.
+const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
+
+/// The same answer, indented where its client is a person.
+pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
+    let path = uri.path();
+    // What cannot be told in any form that the client takes is told like that.
+    let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
+    if !(always || is_for_people(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
+        return response;
+    }
+    let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let is_json = content_type.is_some_and(|form| form.split(';').next() == Some("application/json"));
+    // The body of a watch has no length.
+    if !is_json || response.body().size_hint().exact().is_none_or(|len| len == 0) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let Some(Ok(collected)) = body.collect().now_or_never() else { unreachable!("a body with a length is there") };
+    Response::from_parts(head, full(indent(&collected.to_bytes())))
+}
+
+fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let query = uri.query().unwrap_or_default();
+    let asked = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
+    match asked.text("pretty") {
+        "" if AGENTS.iter().any(|agent| text(header::USER_AGENT).starts_with(agent)) => true,
+        // What Go takes for a yes (`strconv.ParseBool`).
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+        _ => {
+            let accept = text(header::ACCEPT);
+            accept.contains("pretty")
+                && clauses(accept).iter().find(|clause| clause.is_known()).is_some_and(|clause| clause.has("pretty=1"))
+        }
+    }
+}
+
+/// JSON with two spaces for each level, as Go's `json.Indent` writes it, without a line end.
+fn indent(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + depth * 2, b' ');
+    };
+    for byte in json.iter().copied() {
+        if in_text {
+            out.push(byte);
+            in_text = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            continue;
+        }
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = b"]}".contains(&byte);
+        depth -= usize::from(closes);
+        // Nothing stays in one line.
+        if was_opened != closes {
+            line(&mut out, depth);
+        }
+        was_opened = b"[{".contains(&byte);
+        depth += usize::from(was_opened);
+        out.push(byte);
+        match byte {
+            b'"' => in_text = true,
+            b',' => line(&mut out, depth),
+            b':' => out.push(b' '),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+    use http_body_util::Full;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    #[test]
+    fn json_has_a_line_for_each_field() {
+        let json = br#"{"a":{},"b":[1,{"c":"x\"{,:\\"},[]],"d":null}"#;
+        let lines = "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": \"x\\\"{,:\\\\\"\n    },\n    []\n  ],\n  \"d\": null\n}";
+        assert_eq!(String::from_utf8(indent(json)).unwrap(), lines);
+        assert_eq!(indent(b"{}\n"), b"{}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn people_are_answered_with_lines_and_programs_with_one() {
+        let server = ApiServer::new();
+        let one = "/api/v1/namespaces/default";
+        for (path, headers, is_indented) in [
+            (one, &[][..], false),
+            (&*format!("{one}?pretty=true"), &[], true),
+            (&format!("{one}?pretty=t"), &[], true),
+            (&format!("{one}?pretty="), &[], false),
+            (&format!("{one}?pretty=x"), &[("user-agent", "curl/8")], false),
+            (one, &[("user-agent", "curl/8.0")], true),
+            (one, &[("user-agent", "Mozilla/5.0 (X11)")], true),
+            (one, &[("user-agent", "kubectl/v1.36")], false),
+            (one, &[("accept", "application/json;pretty=1")], true),
+            (one, &[("accept", "application/json;pretty=true")], false),
+            (&format!("{one}?pretty=0"), &[("accept", "application/json;pretty=1")], true),
+            (one, &[("accept", "text/plain")], true),
+            ("/api/v1/namespaces/nope?pretty=1", &[], true),
+            ("/version", &[], true),
+            ("/openapi/v3?pretty=1", &[], false),
+        ] {
+            let mut request = Request::get(path);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let response = server.service().oneshot(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+            let text = response.into_body().collect().await.unwrap().to_bytes();
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            assert_eq!(text.lines().count() > 1, is_indented, "{path} {headers:?}: {text}");
+            assert_eq!(text.ends_with('\n'), !is_indented && !path.starts_with("/openapi"), "{path} {headers:?}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What lists, watches and deletes of many are asked for: reads the query in the order in which the real server judges it.
+
+use crate::{
+    request::Call,
+    selector::{Selector, fields_of},
+    status::{Cause, Refusal},
+};
+
+pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
+
+/// Options that can be read, of which nobody knows yet whether they fit the kind.
+pub(in crate::verbs) struct Asked {
+    /// Zero for all.
+    pub(super) limit: usize,
+    /// Zero where the client does not say how long it waits.
+    pub(in crate::verbs) seconds: i64,
+    selector: Selector,
+}
+
+impl Asked {
+    /// Reads options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions` and then
+    /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery).
+    ///
+    /// # Errors
+    /// The first option that cannot be read.
+    pub(in crate::verbs) fn read(call: &Call) -> Result<Self, Refusal> {
+        let seconds = call.params.number("timeoutSeconds")?.unwrap_or(0);
+        let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let selector = Selector::read(call.params.text("labelSelector"), call.params.text("fieldSelector"))?;
+        Ok(Self { limit, seconds, selector })
+    }
+
+    /// Judges what a list, or a delete of many, may say of versions (`ValidateListOptions` of apimachinery).
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub(in crate::verbs) fn check_versions(call: &Call) -> Result<(), Refusal> {
+        let (version, matching) = (call.params.text("resourceVersion"), call.params.text(MATCH));
+        let continues = !call.params.text("continue").is_empty();
+        let mut causes = Vec::new();
+        if !matching.is_empty() {
+            let forbidden = [
+                (version.is_empty(), "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+                (continues, "resourceVersionMatch is forbidden when continue is provided"),
+            ];
+            causes.extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(MATCH, why)));
+            if !["Exact", "NotOlderThan"].contains(&matching) {
+                causes.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
+            }
+            if matching == "Exact" && version == "0" {
+                let why = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
+                causes.push(Cause::forbidden(MATCH, why));
+            }
+        }
+        // Only watches stream what is there.
+        if call.params.given("sendInitialEvents") {
+            causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+    }
+
+    /// The selector, once the kind knows its fields; a name in the path selects that object.
+    ///
+    /// # Errors
+    /// A field that objects of the kind are not selected by, or that is not the name in the path.
+    pub(in crate::verbs) fn selector(&self, call: &Call) -> Result<Selector, Refusal> {
+        let custom: Vec<&str>;
+        let known = match &call.resource.custom {
+            Some(custom_kind) => {
+                let fields = custom_kind.version["selectableFields"].as_array();
+                let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
+                // These two are known of every kind; that a custom kind names them tells the words of its refusals.
+                let always = ["metadata.name", "metadata.namespace"];
+                custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
+                custom.as_slice()
+            }
+            None => fields_of(&call.resource.of.group, &call.resource.of.resource),
+        };
+        self.selector.check(known)?;
+        if call.name.is_empty() || self.selector.name() == Some(&call.name) {
+            return Ok(self.selector.clone());
+        }
+        self.selector
+            .clone()
+            .named(&call.name)
+            .ok_or_else(|| Refusal::bad_request("fieldSelector metadata.name doesn't match requested name"))
+    }
+}
+
+/// How a version is meant, in a word that is not known.
+pub(in crate::verbs) fn unsupported_match(found: &str, supported: &str) -> Cause {
+    Cause {
+        reason: "FieldValueNotSupported",
+        message: format!("Unsupported value: {found:?}: supported values: {supported}"),
+        field: MATCH.into(),
+    }
+}

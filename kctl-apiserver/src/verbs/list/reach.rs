@@ -1,0 +1,189 @@
+//! From which state and from which object on a list is: versions of the past, tokens of pages that go on.
+
+use base64::{
+    DecodeError, Engine,
+    alphabet::URL_SAFE,
+    engine::{DecodePaddingMode, GeneralPurpose, general_purpose::NO_PAD},
+};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::asked::{Asked, MATCH};
+use crate::{
+    decode, go,
+    request::{Call, Verb},
+    status::Refusal,
+    store::{Key, State, Table},
+};
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+/// As Go reads it: bits that are left over at the end may be any.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone).with_decode_allow_trailing_bits(true),
+);
+
+/// What a list is about.
+pub(in crate::verbs) struct Reach {
+    /// The state of this revision, or the newest one.
+    pub(super) at: Option<u64>,
+    /// It goes on after this object.
+    pub(super) after: Option<Key>,
+    /// Zero for all.
+    pub(super) limit: usize,
+}
+
+impl Reach {
+    /// What options say of it (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
+    ///
+    /// # Errors
+    /// The token or the version cannot be read, or nobody knows it yet.
+    pub(in crate::verbs) fn of(state: &State, call: &Call, asked: &Asked) -> Result<Self, Refusal> {
+        let version = call.params.text("resourceVersion");
+        // What is at hand comes as a whole.
+        let limit = if version == "0" { 0 } else { asked.limit };
+        let token = call.params.text("continue");
+        if !token.is_empty() {
+            let (revision, after) = decode_token(call, token)?;
+            if !["", "0"].contains(&version) {
+                return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            if let Some(revision) = revision {
+                not_from_the_future(state, &revision.to_string())?;
+            }
+            return Ok(Self { at: revision, after: Some(after), limit });
+        }
+        if version.is_empty() {
+            return Ok(Self { at: None, after: None, limit });
+        }
+        let revision =
+            read_version(version).map_err(|why| Refusal::bad_request(format!("invalid resource version: {why}")))?;
+        not_from_the_future(state, version)?;
+        // Pages of a version are of that very one, unless the client says otherwise; what is deleted is always listed in pages
+        // (`DeleteCollection` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
+        let is_paged = limit > 0 || call.verb == Verb::DeleteCollection;
+        let is_exact = match call.params.text(MATCH) {
+            "" => is_paged && revision > 0,
+            matching => matching == "Exact",
+        };
+        Ok(Self { at: Some(revision).filter(|_| is_exact), after: None, limit })
+    }
+
+    /// The objects of the past that it is about; nothing when they are those of now.
+    ///
+    /// # Errors
+    /// It is too long ago.
+    pub(in crate::verbs) fn past(&self, call: &Call, table: &Table, current: u64) -> Result<Option<Table>, Refusal> {
+        let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
+        table.at(at).map(Some).ok_or_else(|| match &self.after {
+            Some(after) => Refusal::expired(INCONSISTENT).going_on_with(token(call, None, after)),
+            None => Refusal::expired("The resourceVersion for the provided list is too old."),
+        })
+    }
+}
+
+const INCONSISTENT: &str = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                            new list without the continue parameter, or use the continue token in this response to retrieve \
+                            the remainder of the results. Continuing with the provided token results in an inconsistent \
+                            list - objects that were created, modified, or deleted between the time the first chunk was \
+                            returned and now may show up in the list.";
+
+/// Reads a version.
+///
+/// # Errors
+/// Why it is none, in Go's words.
+fn read_version(text: &str) -> Result<u64, String> {
+    go::parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", go::quote(text)))
+}
+
+/// Where one object or a watch is asked for, the real server takes this for its own fault.
+pub(in crate::verbs) fn unreadable_version(version: &str) -> Refusal {
+    let why = read_version(version).err().unwrap_or_default();
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
+}
+
+/// A version that does not exist yet is waited for by the real server, for three seconds; here nobody can know one.
+pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), Refusal> {
+    let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
+    if asked <= current {
+        return Ok(());
+    }
+    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    let mut refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+    let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
+    refusal.details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
+    Err(refusal)
+}
+
+/// A token as the real server makes them: opaque to clients. Without a revision it goes on in what is there then.
+pub(super) fn token(call: &Call, revision: Option<u64>, (namespace, name): &Key) -> String {
+    // It begins where the path of the list ends, with the next key that there can be.
+    let start = if call.namespace.is_empty() && !namespace.is_empty() {
+        format!("/{namespace}/{name}\0")
+    } else {
+        format!("/{name}\0")
+    };
+    let revision = revision.map_or(json!(-1), |revision| json!(revision));
+    BASE64.encode(json!({ "v": TOKEN_VERSION, "rv": revision, "start": start }).to_string())
+}
+
+/// The revision and the key of a token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
+fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), Refusal> {
+    let refused =
+        |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = BASE64.decode(text).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+            // One letter is left of what comes in fours.
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len().saturating_sub(1),
+        };
+        refused(format!("illegal base64 data at input byte {at}"))
+    })?;
+    let token = decode::json(&bytes).map_err(refused)?;
+    for (field, of_type) in [("v", "string"), ("rv", "int64"), ("start", "string")] {
+        let fits =
+            |value: &Value| value.is_null() || if of_type == "int64" { value.is_i64() } else { value.is_string() };
+        if let Some(wrong) = token.get(field).filter(|value| !fits(value)) {
+            let found = go::json_type(wrong);
+            return Err(refused(format!(
+                "json: cannot unmarshal {found} into Go struct field continueToken.{field} of type {of_type}"
+            )));
+        }
+    }
+    let version = token["v"].as_str().unwrap_or_default();
+    if version != TOKEN_VERSION {
+        return Err(refused(format!("server does not recognize this encoded version {version}")));
+    }
+    let revision = token["rv"].as_i64().unwrap_or_default();
+    if revision == 0 {
+        return Err(refused(format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})")));
+    }
+    let start = token["start"].as_str().unwrap_or_default();
+    if start.is_empty() {
+        return Err(refused(format!("encoded start key empty (version {TOKEN_VERSION})")));
+    }
+    let key = start.strip_prefix('/').unwrap_or(start);
+    if key.split('/').any(|part| ["", ".", ".."].contains(&part)) {
+        return Err(refused(start.into()));
+    }
+    Ok((u64::try_from(revision).ok(), after(call, key)))
+}
+
+/// The key after which a list goes on that begins at this one.
+fn after(call: &Call, start: &str) -> Key {
+    let is_of_all = call.resource.listed.namespaced && call.namespace.is_empty();
+    let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };
+    let namespace = if is_of_all { namespace } else { &call.namespace };
+    let name = match name.strip_suffix('\0') {
+        Some(last) => last.to_owned(),
+        // What comes right before it: names are of ASCII.
+        None => match name.as_bytes().split_last() {
+            Some((last, rest)) => {
+                let before = char::from(last.saturating_sub(1));
+                format!("{}{before}{}", String::from_utf8_lossy(rest), char::MAX)
+            }
+            None => String::new(),
+        },
+    };
+    (namespace.into(), name)
+}

@@ -1,0 +1,92 @@
+//! Objects that are too large to be stored.
+
+use serde_json::Value;
+
+use crate::{
+    request::Call,
+    status::Refusal,
+    store::{Key, State},
+};
+
+/// What etcd takes in one request: `--max-request-bytes`.
+const REQUEST_BYTES_MAX: usize = 1536 * 1024;
+/// What a request has beside the object and twice its key.
+const REQUEST_BYTES_REST: usize = 43;
+
+/// Whether an object can be stored. Built-in kinds are stored as messages, which are shorter than JSON by the names of their fields.
+///
+/// # Errors
+/// It is too large for one request.
+pub(super) fn check(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), Refusal> {
+    let of = &call.resource.of;
+    // Most requests add little to what is stored already: nobody has to write them to know that.
+    let known = state.stored(of, key).map_or(0, |stored| stored.text().len());
+    if call.dry_run() || known + 2 * call.body.len() < REQUEST_BYTES_MAX / 2 {
+        return Ok(());
+    }
+    let object_len = if call.resource.custom.is_some() { object.to_string().len() + 1 } else { values_len(object) };
+    let key_len =
+        ["/registry", &of.group, &of.resource, &key.0, &key.1].map(|part| part.len() + 1).iter().sum::<usize>();
+    if object_len + 2 * (key_len - 1) + REQUEST_BYTES_REST <= REQUEST_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
+}
+
+/// The length of all texts in a value.
+fn values_len(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(values_len).sum(),
+        Value::Object(fields) => fields.values().map(values_len).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::json;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    async fn send(server: &ApiServer, method: &str, path: &str, form: &str, body: &Value) -> (u16, String) {
+        let request = Request::builder().method(method).uri(path).header("content-type", format!("application/{form}"));
+        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        (code, body["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_etcd_does_not_take_is_not_stored() {
+        let server = ApiServer::new();
+        let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "foos.example.com" },
+            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        assert_eq!(send(&server, "POST", definitions, "json", &definition).await.0, 201);
+        let foos = "/apis/example.com/v1/namespaces/default/foos";
+        let foo = |name: &str, len: usize| {
+            json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": name },
+                "spec": { "a": "x".repeat(len) } })
+        };
+        let too_large = (500, "etcdserver: request is too large".to_owned());
+        assert_eq!(send(&server, "POST", foos, "json", &foo("a", 1_570_000)).await.0, 201);
+        assert_eq!(send(&server, "POST", foos, "json", &foo("b", 1_573_000)).await, too_large);
+        assert_eq!(send(&server, "POST", &format!("{foos}?dryRun=All"), "json", &foo("b", 1_573_000)).await.0, 201);
+        let more = json!({ "spec": { "b": "x".repeat(5_000) } });
+        assert_eq!(send(&server, "PATCH", &format!("{foos}/a"), "merge-patch+json", &more).await, too_large);
+        let secrets = "/api/v1/namespaces/default/secrets";
+        let secret = json!({ "metadata": { "name": "s" }, "data": { "a": "eHh4".repeat(340_000) } });
+        assert_eq!(send(&server, "POST", secrets, "json", &secret).await.0, 201);
+    }
+}
