@@ -82,3 +82,42 @@ impl Authenticator {
         ["localhost", "127.0.0.1", "[::1]"].contains(&name) || name.trim_matches(['[', ']']) == own
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_shows_a_bad_token_is_nobody_anywhere() {
+        let server = ApiServer::on_system_time();
+        let address: SocketAddr = "127.0.0.1:443".parse().unwrap();
+        let identity = Arc::new(Identity::new(address.ip(), None).unwrap());
+        let authenticator = Authenticator::new(server, identity, address);
+        for (path, shown, is_let_in) in [
+            ("/livez", None, true),
+            ("/readyz/ping", None, true),
+            ("/healthz", None, true),
+            ("/version", None, true),
+            ("/api", None, false),
+            ("/livez", Some("Bearer x"), false),
+            ("/version", Some("bearer x"), false),
+            ("/version", Some("Basic x"), true),
+            ("/version", Some("Bearer "), true),
+        ] {
+            let mut request = Request::get(path).header(header::HOST, "localhost").body(()).unwrap();
+            if let Some(shown) = shown {
+                request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(shown));
+            }
+            match authenticator.decide(&request) {
+                Ok(_) => assert!(is_let_in, "{path} {shown:?}"),
+                Err(refused) => {
+                    assert!(!is_let_in, "{path} {shown:?}");
+                    assert_eq!(refused.status(), 401, "{path} {shown:?}");
+                    assert!(refused.headers().contains_key("audit-id"), "{path} {shown:?}");
+                }
+            }
+        }
+    }
+}
