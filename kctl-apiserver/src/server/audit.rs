@@ -69,9 +69,9 @@ impl<'a> From<&'a Parts> for Asked<'a> {
     }
 }
 
-impl Asked<'_> {
+#[cfg(feature = "serve")]
+impl<'a> Asked<'a> {
     /// A request that has come no further than to its id.
-    #[cfg(feature = "serve")]
     pub(super) fn with_id<B>(request: &'a http::Request<B>, id: &'a AuditId) -> Self {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         Self { method, uri, headers, id: Some(id), received: None }
