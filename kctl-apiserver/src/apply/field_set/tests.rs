@@ -1,3 +1,5 @@
+//! Sets of paths: read, written, combined.
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
