@@ -32,6 +32,7 @@ mod pattern_error;
 mod program;
 #[cfg(feature = "check")]
 mod read;
+#[cfg(feature = "check")]
 mod room;
 #[cfg(feature = "check")]
 mod times;
@@ -42,7 +43,7 @@ mod tree;
 #[cfg(feature = "check")]
 mod types;
 
-pub use self::names::escape;
+pub use self::names::{escape, is_reserved};
 #[cfg(feature = "check")]
 pub use self::{
     constant::double,
@@ -51,7 +52,7 @@ pub use self::{
     expression::{names, type_of},
     issue::{Issue, Issues, Why, pointer},
     library::forms,
-    names::{is_reserved, plain_name},
+    names::plain_name,
     pattern::pattern,
     pattern_error::why as why_no_pattern,
     program::instantiate,
