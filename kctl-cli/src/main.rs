@@ -44,7 +44,9 @@ enum Command {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
+/// On one thread: requests of the API server run under one lock, and a second thread that waits for it takes more CPU than it
+/// gives (`benches/README.md`).
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();

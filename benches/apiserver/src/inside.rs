@@ -134,6 +134,8 @@ pub(crate) enum Repeated {
     Apply,
     ApplyUnchanged,
     Create,
+    /// A `ConfigMap` of 1 KB.
+    CreateMap,
     /// A patch of the status of one of 200 Pods.
     Status,
     /// A merge that all watchers are told of.
@@ -158,6 +160,10 @@ pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
             Repeated::Apply => apply(&server, n).await?,
             Repeated::ApplyUnchanged => apply(&server, 0).await?,
             Repeated::Status => status(&server, n).await?,
+            Repeated::CreateMap => {
+                let map = config_map(&name("created", usize::try_from(n)?), "0");
+                send(&server, Method::POST, &maps, "application/json", &map).await?
+            }
             Repeated::Create => {
                 let pod = pod(&name("pod", usize::try_from(n)?));
                 send(&server, Method::POST, &format!("{NAMESPACE}/pods"), "application/json", &pod).await?

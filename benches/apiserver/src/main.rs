@@ -65,9 +65,18 @@ enum Command {
     Serve { kubeconfig: PathBuf },
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
-    match Options::parse().command {
+fn main() -> Result<(), Failure> {
+    let command = Options::parse().command;
+    // The server has one thread, as that of `kctl` has, and so has the client, which takes less of the cores that both share.
+    let mut runtime = match command {
+        Command::Tls { .. } | Command::Serve { .. } => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(run(command))
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Tls { envtest, folder, seconds } => {
             let each = Duration::from_secs(seconds);
             if folder.exists() {

@@ -3,18 +3,22 @@
 //! Behaviour: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`, asked of kube-apiserver 1.36. The documents of `OpenAPI` 3
 //! and watches are never compressed there, whatever their length is.
 
-use std::io::Write;
+use std::{convert::Infallible, io::Write, mem};
 
+use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use futures::FutureExt;
+use futures::{FutureExt, Stream, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
-use http_body::Body as _;
-use http_body_util::BodyExt;
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt, StreamBody};
 
-use super::respond::{Body, full};
+use super::respond::Body;
 
 /// Answers up to here go as they are: compressing them takes longer than sending them.
 const PLAIN_LEN_MAX: u64 = 128 * 1024;
+
+/// Bytes that are compressed at once, in less than a millisecond: then others have their turn.
+const PIECE_LEN: usize = 64 * 1024;
 
 /// The same answer, compressed when it is large and its client asks for it.
 pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Body> {
@@ -25,15 +29,30 @@ pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Bo
     }
     let (mut head, body) = response.into_parts();
     let Some(Ok(collected)) = body.collect().now_or_never() else { unreachable!("a body with a length is there") };
-    let plain = collected.to_bytes();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let compressed = encoder.write_all(&plain).and_then(|()| encoder.finish());
-    let compressed = compressed.unwrap_or_else(|error| unreachable!("a vector takes all bytes: {error}"));
     head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     if !head.headers.get_all(header::VARY).iter().any(|value| value == "Accept-Encoding") {
         head.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     }
-    Response::from_parts(head, full(compressed))
+    Response::from_parts(head, StreamBody::new(gzip(collected.to_bytes())).boxed_unsync())
+}
+
+/// Compresses as it is read: a large list holds up neither a thread nor the first bytes of it.
+fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    stream::unfold((plain, Some(encoder)), async |(mut plain, encoder)| {
+        let mut encoder = encoder?;
+        while !plain.is_empty() {
+            tokio::task::yield_now().await;
+            let piece = plain.split_to(plain.len().min(PIECE_LEN));
+            encoder.write_all(&piece).unwrap_or_else(|error| unreachable!("a vector takes all bytes: {error}"));
+            let compressed = mem::take(encoder.get_mut());
+            if !compressed.is_empty() {
+                return Some((Ok(Frame::data(compressed.into())), (plain, Some(encoder))));
+            }
+        }
+        let rest = encoder.finish().unwrap_or_else(|error| unreachable!("a vector takes all bytes: {error}"));
+        Some((Ok(Frame::data(rest.into())), (plain, None)))
+    })
 }
 
 /// The real server looks for the bare word in the first of the headers: neither weights nor capital letters count.
@@ -44,16 +63,39 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::{
+        io::Read,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
 
     use flate2::read::GzDecoder;
     use http::{Request, StatusCode};
 
     use super::*;
-    use crate::server::respond::respond;
+    use crate::server::respond::{full, respond};
 
     fn asked(path: &str, accepted: &str) -> Parts {
         Request::get(path).header("accept-encoding", accepted).body(()).unwrap().into_parts().0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn others_have_their_turn_while_a_large_answer_is_compressed() {
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let n_pieces = 40;
+        let response = respond(StatusCode::OK, "application/json", full(vec![b' '; n_pieces * PIECE_LEN]));
+        bytes_of(compressed(&asked("/api/v1/pods", "gzip"), response)).await;
+        other.abort();
+        assert!(turns.load(Ordering::Relaxed) >= n_pieces, "{turns:?} turns");
     }
 
     async fn bytes_of(response: Response<Body>) -> Vec<u8> {
@@ -72,6 +114,7 @@ mod tests {
             (131_073, "/api/v1/pods", "identity;q=1,gzip;q=0", false),
             (131_073, "/openapi/v2", "gzip", true),
             (131_073, "/openapi/v3/api/v1", "gzip", false),
+            (5_000_001, "/api/v1/pods", "gzip", true),
         ] {
             let plain: Vec<u8> = b"pod ".iter().copied().cycle().take(len).collect();
             let response = respond(StatusCode::OK, "application/json", full(plain.clone()));
