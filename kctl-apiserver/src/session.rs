@@ -100,6 +100,14 @@ impl Session {
         !self.inner.lock().open.is_empty()
     }
 
+    /// Nothing is open.
+    ///
+    /// # Errors
+    /// The run waits: nothing of what it has found since counts.
+    pub(crate) fn settled(&self) -> Result<(), Refusal> {
+        if self.waits() { Err(Refusal::waiting()) } else { Ok(()) }
+    }
+
     /// What a run has left open.
     pub(crate) fn take_open(&self) -> Vec<Question> {
         std::mem::take(&mut self.inner.lock().open)

@@ -153,6 +153,20 @@ impl Managed {
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
 
+    /// Replaces the fields of those who own by a version, where there are others for them.
+    pub fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
+        for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
+            if let Some(set) = other(&owned.set) {
+                owned.set = set;
+            }
+        }
+    }
+
+    /// Forgets every manager but one, of those who own by a version that fits.
+    pub fn forget(&mut self, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
+        self.0.retain(|other, owned| Some(other) == manager || !fits(&owned.api_version));
+    }
+
     /// Merges the oldest managers of operation `Update` into `ancient-changes`, one for each version, until there are
     /// no more than the API server keeps.
     pub fn cap_updaters(&mut self) {

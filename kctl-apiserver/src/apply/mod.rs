@@ -2,9 +2,11 @@
 //! Reads objects and their schema, hands on objects with `metadata.managedFields`; nothing here waits or stores.
 
 pub mod field_set;
+mod fit;
 mod last_applied;
 pub mod managed;
 pub mod merge;
+mod prune;
 mod resets;
 pub mod shape;
 pub mod typed;
@@ -18,16 +20,21 @@ mod tests;
 use serde_json::{Map, Value};
 
 use self::{
-    field_set::{FieldSet, path_text},
+    field_set::path_text,
+    fit::fit,
     managed::{Managed, Manager, Operation, Owned, never_owned},
-    merge::{merge_into, remove_items, with_named_fields},
+    merge::merge_into,
+    prune::prune,
     shape::Place,
     typed::{field_set, is_equal},
     validate::{Duplicates, validate},
     versions::Changes,
     zero::{is_built_in, zero},
 };
-pub use resets::Resets;
+pub use self::{
+    resets::Resets,
+    versions::{BuiltInKinds, Unconverted, Versions},
+};
 
 use crate::{schema::Schema, ways::at};
 
@@ -45,6 +52,8 @@ pub struct Request<'a> {
     pub subresource: &'a str,
     /// The version of the request.
     pub api_version: &'a str,
+    /// The versions of the kind, by which others may own fields.
+    pub versions: &'a dyn Versions,
     /// RFC 3339, whole seconds.
     pub now: &'a str,
     /// Whether the status is written through a subresource alone.
@@ -58,6 +67,11 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     fn place(&self) -> Place<'a> {
         Place::root(self.schema)
+    }
+
+    /// Whether objects may look otherwise in a version than in that of the request.
+    fn differs(&self, api_version: &str) -> bool {
+        api_version != self.api_version && self.versions.differ(api_version, self.api_version)
     }
 }
 
@@ -95,6 +109,9 @@ pub enum ApplyError {
         /// The version of the request.
         expected: String,
     },
+    /// What another manager owns is not to be had in its version. An internal error to clients.
+    #[error("{0}")]
+    Unconverted(String),
     /// A value of the applied or of the live object does not have the shape of its type. An internal error to clients.
     #[error("failed to create typed {role} object ({object}): {reason}")]
     Untyped {
@@ -124,7 +141,7 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
 /// Applies an object: the live object with the applied fields, without those that the manager no longer applies and
 /// nobody else owns, and with `metadata.managedFields`.
 ///
-/// Managers of other versions are read as if their fields had the same names in this one, except of autoscalers.
+/// What managers of other versions own is judged in their versions.
 ///
 /// # Errors
 /// See [`ApplyError`]; nothing of the live object is changed.
@@ -143,19 +160,25 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
     if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
         let before = Request { manager: BEFORE_FIRST_APPLY, ..*request };
         let written = written_through(request, live);
-        managed = own_changes(&before, &zero(request.schema, &written), &written, managed);
+        managed = own_changes(&before, &zero(request.schema, &written), &written, managed)
+            .map_err(ApplyError::Unconverted)?;
     }
     typed(request, "patch", applied, None, Duplicates::Refused)?;
     typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
+    let managed = fit(request, live, managed).map_err(ApplyError::Unconverted)?;
     let (mut object, managed) = match apply_typed(request, live, applied, managed) {
-        Err((conflicts, managed)) => {
+        Err(Unapplied::Conflicts(conflicts, managed)) => {
             let left = last_applied::without_allowed(request, live, conflicts);
             if !left.is_empty() {
                 return Err(ApplyError::Conflicts(left));
             }
             let forced = Request { force: true, ..*request };
-            apply_typed(&forced, live, applied, managed).map_err(|(left, _)| ApplyError::Conflicts(left))?
+            apply_typed(&forced, live, applied, managed).map_err(|unapplied| match unapplied {
+                Unapplied::Conflicts(left, _) => ApplyError::Conflicts(left),
+                Unapplied::Unconverted(why) => ApplyError::Unconverted(why),
+            })?
         }
+        Err(Unapplied::Unconverted(why)) => return Err(ApplyError::Unconverted(why)),
         Ok(done) => done,
     };
     last_applied::refresh(request, &mut object, applied);
@@ -215,13 +238,20 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
     Value::Object(fields.iter().map(copied).collect())
 }
 
+/// Why an object was not applied as it came.
+enum Unapplied {
+    /// With the managers as they were.
+    Conflicts(Vec<Conflict>, Managed),
+    Unconverted(String),
+}
+
 /// `Updater.Apply` upstream (structured-merge-diff, `merge/update.go`). A refusal hands the managers back.
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
     applied: &Value,
     mut managed: Managed,
-) -> Result<(Value, Managed), (Vec<Conflict>, Managed)> {
+) -> Result<(Value, Managed), Unapplied> {
     let place = request.place();
     let manager = Manager::applier(request.manager, request.subresource);
     let mut merged = without_managed_fields(live);
@@ -229,16 +259,24 @@ fn apply_typed(
     let last = managed.get(&manager).cloned().unwrap_or_default();
     let set = request.resets.left_of(field_set(place, applied));
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
+    let is_one_version = !managed.iter().any(|(_, owned)| request.differs(&owned.api_version));
     managed.insert(manager.clone(), owned.clone());
     // Whoever applies all that it applied before removes nothing.
-    let object = if last.set.is_subset(&owned.set) { merged } else { prune(place, merged, &managed, &last.set) };
+    let removes_nothing = is_one_version && last.set.is_subset(&owned.set);
+    let object = if removes_nothing || last.set.is_empty() {
+        merged
+    } else {
+        prune(request, &merged, &managed, &last)
+            .map_err(|why| Unapplied::Unconverted(format!("failed to prune fields: {why}")))?
+    };
 
-    let changes = Changes::between(request, live, &object, &managed);
+    let changes =
+        Changes::between(request, (live, &object), &managed, Some(&manager)).map_err(Unapplied::Unconverted)?;
     if !request.force {
         let conflicts = conflicts(&managed, &manager, &changes);
         if !conflicts.is_empty() {
             managed.insert(manager, last);
-            return Err((conflicts, managed));
+            return Err(Unapplied::Conflicts(conflicts, managed));
         }
     }
     changes.take_from_others(&mut managed, Some(&manager));
@@ -277,29 +315,12 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
     conflicts.collect()
 }
 
-/// Removes what the manager applied last time, unless it or another manager owns it now.
-fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet) -> Value {
-    if last.is_empty() {
-        return merged;
-    }
-    let last = with_named_fields(place, last);
-    let without = |set: &FieldSet| remove_items(place, &merged, set);
-    let fields = |value: &Value| with_named_fields(place, &field_set(place, value));
-
-    let merged_set = fields(&merged);
-    let owned = managed.iter().fold(FieldSet::default(), |all, (_, owned)| all.union(&owned.set));
-    let kept = fields(&without(&last)).union(&with_named_fields(place, &owned));
-    let pruned = without(&merged_set.difference(&kept));
-    // What was below a removed field without being applied stays.
-    let gone = merged_set.difference(&fields(&pruned)).intersection(&last);
-    remove_items(place, &merged, &gone)
-}
-
 /// Keeps `metadata.managedFields` after a create, update or patch: the manager takes over the fields that changed, and
 /// nobody owns fields that are gone. Without changes, nothing is written, not even the time.
 ///
 /// The entries that the client sends replace those of the live object; an empty list, or a list of one empty entry,
-/// ends the tracking of fields. Writers of subresources cannot send entries.
+/// ends the tracking of fields. Writers of subresources cannot send entries. When an object is not to be had in the version of one of
+/// its managers, nobody owns its fields any more.
 pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();
@@ -315,11 +336,11 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     // Objects whose fields are not tracked stay so until something is applied.
     let is_untracked = live.is_some() && managed.is_empty();
     let managed = match live {
-        _ if is_untracked => managed,
+        _ if is_untracked => Ok(managed),
         Some(live) => own_changes(request, live, new, managed),
         None => own_changes(request, &zero(request.schema, new), new, managed),
     };
-    managed.write(new);
+    managed.unwrap_or_default().write(new);
 }
 
 fn is_reset(entries: &[Value]) -> bool {
@@ -332,17 +353,21 @@ fn is_reset(entries: &[Value]) -> bool {
 }
 
 /// `Updater.Update` upstream (structured-merge-diff, `merge/update.go`).
-fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Managed) -> Managed {
+///
+/// # Errors
+/// An object is not to be had in the version of a manager.
+fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
     let place = request.place();
     // Fields of objects that do not have the shape of their type are not tracked, and those that were are forgotten.
     let is_typed = |object, checked| validate(place, object, checked, Duplicates::Allowed).is_ok();
     if !is_typed(new, None) || !is_typed(old, Some(new)) {
-        return Managed::default();
+        return Ok(Managed::default());
     }
-    let changes = Changes::between(request, old, new, &managed);
+    let mut managed = fit(request, old, managed)?;
+    let changes = Changes::between(request, (old, new), &managed, None)?;
     changes.take_from_others(&mut managed, None);
 
-    let taken = changes.set.difference(never_owned());
+    let taken = changes.set().difference(never_owned());
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource);
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));
@@ -352,5 +377,5 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Man
         managed.insert(manager, Owned { set, api_version, time });
     }
     managed.cap_updaters();
-    managed
+    Ok(managed)
 }

@@ -98,6 +98,11 @@ impl<'a> Place<'a> {
         Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }
     }
 
+    /// Whether the schema says that a list or an object is one value.
+    pub(super) fn is_one_value(&self) -> bool {
+        matches!(self.declared(), Some(Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true }))
+    }
+
     /// The shape that the schema asks for; nothing when it is deduced from the value.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;

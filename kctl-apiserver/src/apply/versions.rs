@@ -1,4 +1,9 @@
-//! Who owns fields by another version of a kind: what changed is judged in that version.
+//! Who owns fields by another version of a kind: what changed is judged in that version, and what is no longer applied is
+//! looked for in the version in which it was applied.
+//!
+//! Upstream: `update.go` of structured-merge-diff, `versionconverter.go` of `apimachinery/pkg/util/managedfields/internal`.
+
+use std::{borrow::Cow, collections::BTreeSet, fmt::Debug};
 
 use serde_json::Value;
 
@@ -8,68 +13,159 @@ use super::{
     managed::{Managed, Manager},
     shape::Place,
     typed::{Comparison, compare},
+    validate::{Duplicates, validate},
 };
 use crate::{autoscaling, schema::Schema};
 
+/// The versions of a kind.
+pub trait Versions: Debug {
+    /// An object in another of them.
+    ///
+    /// # Errors
+    /// See [`Unconverted`].
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted>;
+
+    /// Whether objects may look otherwise in one version than in another.
+    fn differ(&self, one: &str, other: &str) -> bool;
+
+    /// Whether the schemas may be others than when fields came to be owned.
+    fn may_have_changed(&self) -> bool;
+
+    /// What is known of objects in a version.
+    fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>>;
+}
+
+/// Why an object is not to be had in a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unconverted {
+    /// The kind never had it: nobody owns fields by it.
+    NoSuchVersion,
+    /// What converts objects has failed with this text.
+    Failed(String),
+}
+
+/// The versions of built-in kinds: autoscalers have two which differ, of all others the fields have the same names.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltInKinds;
+
+impl Versions for BuiltInKinds {
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted> {
+        Ok(autoscaling::converted(api_version, object))
+    }
+
+    fn differ(&self, one: &str, other: &str) -> bool {
+        [one, other].iter().all(|version| [autoscaling::FIRST, autoscaling::SECOND].contains(version)) && one != other
+    }
+
+    fn may_have_changed(&self) -> bool {
+        false
+    }
+
+    fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
+        Schema::built_in(api_version, kind)
+    }
+}
+
+impl<'a> Request<'a> {
+    /// An object in a version, in which it has the shape of its type.
+    pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, Unconverted> {
+        match object.get("apiVersion").and_then(Value::as_str) {
+            Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
+                let converted = self.versions.converted(object, api_version)?;
+                let place = self.place_in(api_version, &converted);
+                validate(place, &converted, None, Duplicates::Refused).map_err(Unconverted::Failed)?;
+                Ok(Cow::Owned(converted))
+            }
+            _ => Ok(Cow::Borrowed(object)),
+        }
+    }
+
+    /// What is known of objects in a version.
+    pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Place<'a> {
+        if !self.differs(api_version) {
+            return self.place();
+        }
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        Place::root(self.versions.schema(api_version, kind))
+    }
+}
+
 /// What differs between two states of an object, in the versions of those who own fields of it.
 pub(super) struct Changes {
-    /// In the version of the request.
-    pub(super) here: Comparison,
-    /// Added or changed in that version.
-    pub(super) set: FieldSet,
-    /// The same in another version.
-    there: Option<(&'static str, Comparison, FieldSet)>,
+    here: InVersion,
+    /// In other versions.
+    elsewhere: Vec<InVersion>,
+    /// Versions that the kind does not have.
+    unknown: Vec<String>,
+}
+
+struct InVersion {
+    api_version: String,
+    removed: FieldSet,
+    /// Added or changed.
+    set: FieldSet,
+}
+
+impl InVersion {
+    fn of(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
+        let left = |set| request.resets.left_of(set);
+        let set = left(compared.modified).union(&left(compared.added));
+        Self { api_version: api_version.to_owned(), removed: left(compared.removed), set }
+    }
 }
 
 impl Changes {
-    pub(super) fn between(request: &Request<'_>, old: &Value, new: &Value, managed: &Managed) -> Self {
-        let written = |compared: Comparison| Comparison {
-            added: request.resets.left_of(compared.added),
-            modified: request.resets.left_of(compared.modified),
-            removed: request.resets.left_of(compared.removed),
-        };
-        let here = written(compare(request.place(), old, new));
-        let set = here.modified.union(&here.added);
-        let other = other_version(request.api_version);
-        let other = other.filter(|other| managed.iter().any(|(_, owned)| owned.api_version == *other));
-        let there = other.and_then(|version| {
-            let schema = Schema::built_in(version, new.get("kind")?.as_str()?)?;
-            let [old, new] = [old, new].map(|object| autoscaling::converted(version, object));
-            let there = written(compare(Place::root(Some(schema)), &old, &new));
-            let set = there.modified.union(&there.added);
-            Some((version, there, set))
-        });
-        Self { here, set, there }
-    }
-
-    /// What was added or changed, in the words of a version.
-    pub(super) fn set_in(&self, api_version: &str) -> &FieldSet {
-        match &self.there {
-            Some((version, _, set)) if *version == api_version => set,
-            _ => &self.set,
-        }
-    }
-
-    /// Takes what changed from every manager but one.
-    pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
-        let elsewhere = self.there.as_ref().map(|(version, ..)| *version);
-        let is_here = |version: &str| elsewhere != Some(version);
-        for fields in [&self.set, &self.here.removed] {
-            managed.take_from_others(fields, manager, is_here);
-        }
-        if let Some((_, there, set)) = &self.there {
-            for fields in [set, &there.removed] {
-                managed.take_from_others(fields, manager, |version| !is_here(version));
+    /// The changes as all managers but one see them.
+    ///
+    /// # Errors
+    /// An object is not to be had in one of their versions; the text is that of upstream.
+    pub(super) fn between(
+        request: &Request<'_>,
+        (old, new): (&Value, &Value),
+        managed: &Managed,
+        manager: Option<&Manager>,
+    ) -> Result<Self, String> {
+        let here = InVersion::of(request, request.api_version, compare(request.place(), old, new));
+        let others = managed.iter().filter(|(other, _)| Some(*other) != manager);
+        let versions: BTreeSet<&str> = others.map(|(_, owned)| owned.api_version.as_str()).collect();
+        let (mut elsewhere, mut unknown) = (Vec::new(), Vec::new());
+        for version in versions.into_iter().filter(|version| request.differs(version)) {
+            match [(old, "old"), (new, "new")].map(|(object, name)| (request.read(object, version), name)) {
+                [(Ok(old), _), (Ok(new), _)] => {
+                    let compared = compare(request.place_in(version, &new), &old, &new);
+                    elsewhere.push(InVersion::of(request, version, compared));
+                }
+                [(Err(Unconverted::Failed(why)), name), _] | [_, (Err(Unconverted::Failed(why)), name)] => {
+                    return Err(format!("failed to convert {name} object: {why}"));
+                }
+                _ => unknown.push(version.to_owned()),
             }
         }
+        Ok(Self { here, elsewhere, unknown })
     }
-}
 
-/// The other version of the built-in kind that has two which differ.
-fn other_version(api_version: &str) -> Option<&'static str> {
-    match api_version {
-        autoscaling::FIRST => Some(autoscaling::SECOND),
-        autoscaling::SECOND => Some(autoscaling::FIRST),
-        _ => None,
+    /// What was added or changed, in the version of the request.
+    pub(super) fn set(&self) -> &FieldSet {
+        &self.here.set
+    }
+
+    /// The same in the words of another version.
+    pub(super) fn set_in(&self, api_version: &str) -> &FieldSet {
+        let there = self.elsewhere.iter().find(|there| there.api_version == api_version);
+        &there.unwrap_or(&self.here).set
+    }
+
+    /// Takes what changed from every manager but one. Who owns by a version that is unknown owns nothing.
+    pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
+        let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
+        for fields in [&self.here.set, &self.here.removed] {
+            managed.take_from_others(fields, manager, |version| !is_elsewhere(version));
+        }
+        for there in &self.elsewhere {
+            for fields in [&there.set, &there.removed] {
+                managed.take_from_others(fields, manager, |version| version == there.api_version);
+            }
+        }
+        managed.forget(manager, |version| self.unknown.iter().any(|unknown| unknown == version));
     }
 }

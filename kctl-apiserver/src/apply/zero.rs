@@ -1,14 +1,16 @@
 //! What an object is before anything is set: the value that a create is compared with. Go always writes the structs of a
 //! built-in type, and fields without `omitempty`: creating an object does not own them, only what differs from that.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{proto, schema::Schema};
 
-/// The zero value of a kind. Objects of custom resources start as nothing.
+/// The zero value of a kind. Objects of custom resources start as nothing but their kind.
 pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
-    let name = schema.and_then(|schema| schema.name()).filter(|_| is_built_in(schema, new));
-    let fields = name.map(proto::always).unwrap_or_default();
+    let Some(name) = schema.and_then(|schema| schema.name()).filter(|_| is_built_in(schema, new)) else {
+        return json!({ "apiVersion": new["apiVersion"], "kind": new["kind"] });
+    };
+    let fields = proto::always(name);
     Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 

@@ -52,6 +52,7 @@ pub(super) fn aggregate(state: &mut State) {
             manager: MANAGER,
             subresource: "",
             api_version: &api_version,
+            versions: &apply::BuiltInKinds,
             now: &now,
             has_status: false,
             resets: Resets::NOTHING,

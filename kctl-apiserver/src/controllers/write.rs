@@ -39,6 +39,7 @@ impl Writer {
             manager: self.manager,
             subresource: self.subresource,
             api_version: &api_version,
+            versions: &apply::BuiltInKinds,
             now: &now,
             has_status: resource.has_status(),
             resets: apply::Resets::NOTHING,

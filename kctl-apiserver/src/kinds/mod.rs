@@ -89,9 +89,14 @@ impl Custom {
         schema.is_object().then(|| Schema::structural(schema))
     }
 
+    /// The name of a version without its group.
+    pub(crate) fn version_of(api_version: &str) -> &str {
+        api_version.rsplit('/').next().unwrap_or_default()
+    }
+
     /// An object as it is read from the store: by the schema of the version in which it is there, which may have changed since.
     pub(crate) fn read(&self, object: &mut Value) {
-        let version = object["apiVersion"].as_str().and_then(|version| version.rsplit('/').next()).unwrap_or_default();
+        let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {
             crd::prune(schema, object);
             crd::default(schema, object);
@@ -136,13 +141,13 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// A custom kind in the version in which it is stored, served or not.
-    pub(crate) fn stored(&self) -> Option<Self> {
+    /// A custom kind in one of its versions, served or not.
+    pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
         let custom = self.custom.as_ref()?;
-        let version = custom.versions.iter().find(|version| version["name"] == custom.storage.as_str())?;
+        let version = custom.versions.iter().find(|version| version["name"] == name)?;
         Some(Self {
             of: self.of.clone(),
-            version: custom.storage.clone(),
+            version: name.to_owned(),
             listed: self.listed.clone(),
             subresources: self.subresources.clone(),
             list_kind: self.list_kind.clone(),

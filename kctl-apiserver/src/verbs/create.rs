@@ -52,7 +52,7 @@ fn wipe(call: &Call, object: &mut Value) -> Result<(), Refusal> {
 #[allow(clippy::unnecessary_wraps, reason = "as `store` takes it: an apply may be refused")]
 pub(super) fn own_all(call: &Call, state: &State, object: &mut Value) -> Result<(), Refusal> {
     apply::update(&Writing::of(call, state).request(), None, object);
-    Ok(())
+    call.session.settled()
 }
 
 /// Who writes, for managedFields.
@@ -60,13 +60,14 @@ pub(super) struct Writing<'a> {
     call: &'a Call,
     manager: String,
     api_version: String,
+    versions: versions::OfKind<'a>,
     now: String,
 }
 
 impl<'a> Writing<'a> {
-    pub(super) fn of(call: &'a Call, state: &State) -> Self {
-        let api_version = call.resource.api_version();
-        Self { call, manager: call.field_manager(), api_version, now: state.clock.seconds() }
+    pub(super) fn of(call: &'a Call, state: &'a State) -> Self {
+        let (manager, api_version) = (call.field_manager(), call.resource.api_version());
+        Self { call, manager, api_version, versions: versions::OfKind { state, call }, now: state.clock.seconds() }
     }
 
     pub(super) fn request(&self) -> apply::Request<'_> {
@@ -75,6 +76,7 @@ impl<'a> Writing<'a> {
             manager: &self.manager,
             subresource: &self.call.subresource,
             api_version: &self.api_version,
+            versions: &self.versions,
             now: &self.now,
             has_status: self.call.resource.has_status(),
             resets: super::resets::of(&self.call.resource, &self.call.subresource),
@@ -197,9 +199,7 @@ pub(super) fn store(
     plugins::look(state, call, &sent)?;
     let mut object = prepared(state, call, &sent);
     let managed = managed.map_or_else(|| managed_fields(state, call, &sent, &object, &own), Ok)?;
-    if !managed.is_null() {
-        object["metadata"]["managedFields"] = managed;
-    }
+    super::update::set_managed(&mut object, managed);
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
@@ -226,10 +226,10 @@ pub(super) fn store(
         }
         return Err(if generated { refusal.of_a_generated_name() } else { refusal });
     }
-    if call.dry_run() {
-        return Ok(object.into());
-    }
     let mut kept = versions::stored(state, call, object)?;
+    if call.dry_run() {
+        return Ok(kept.unstored());
+    }
     super::sizes::check(state, call, &key, &kept.stored)?;
     charges.write(state);
     let put = state.put(&resource.of, key.clone(), std::mem::take(&mut kept.stored));

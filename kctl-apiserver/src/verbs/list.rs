@@ -3,7 +3,7 @@
 mod asked;
 mod reach;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -86,13 +86,18 @@ impl Doomed {
         let table = state.table(&call.resource.of);
         let past = reach.past(call, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
-        let Page { items, more } = page(table, call, selector, reach.after.as_ref(), reach.limit);
-        let objects = items.iter().map(|object| {
-            let value = table.value(object);
-            let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
-            ((text("namespace"), text("name")), value)
-        });
-        let objects = objects.collect();
+        let start = reach.after.as_ref();
+        let is_judged_later = versions::is_asked(&call.resource) && !selector.is_empty();
+        let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
+        let Page { items, mut more } = page(table, call, all, start, limit);
+        let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key_of(&it), it)).collect();
+        if is_judged_later {
+            let shown = versions::all_shown(state, call, objects.iter().map(|(_, object)| object.clone()).collect())?;
+            let chosen = chosen(shown, selector, reach.limit);
+            let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key_of(object)).collect();
+            objects.retain(|(key, _)| keys.contains(key));
+            more = chosen.more;
+        }
         Ok(Self { objects, revision: reach.at.unwrap_or(revision), more, is_all: selector.is_empty() })
     }
 
@@ -103,13 +108,17 @@ impl Doomed {
     }
 }
 
+fn key_of(object: &Value) -> Key {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
 /// A page of those that are chosen in the version that a webhook makes: what they are there, nobody knows before.
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let left = items.len().saturating_sub(limit);
     let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| left > 0);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let key = last.map(|last| (text(&last["metadata"]["namespace"]), text(&last["metadata"]["name"])));
+    let key = last.map(|last| key_of(last));
     if key.is_some() {
         items.truncate(limit);
     }

@@ -56,7 +56,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     body::warn_of_finalizers(call, Some(&old), &new);
     let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
-        Ok(())
+        call.session.settled()
     })?;
     Ok(Answer::ok(written))
 }
@@ -153,8 +153,9 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(Refusal::not_found(of, &call.name));
     }
     let applied = applied(call)?;
-    let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied)
-        .map_err(|error| refused(call, error))?;
+    let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied);
+    call.session.settled()?;
+    let new = new.map_err(|error| refused(call, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let mut new = body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| unconverted(call, &applied, misfit))?;
     update::match_names(call, &mut new)?;
@@ -251,7 +252,9 @@ pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
             refusal.details = json!({ "causes": causes.collect::<Vec<_>>() });
             refusal
         }
-        apply::ApplyError::Untyped { .. } => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", text),
+        apply::ApplyError::Untyped { .. } | apply::ApplyError::Unconverted(_) => {
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
+        }
         _ => Refusal::bad_request(text),
     }
 }

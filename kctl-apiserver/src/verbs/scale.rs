@@ -190,7 +190,12 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
     let writing = super::create::Writing::of(call, state);
     let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
-    let request = apply::Request { schema, api_version: scale_owners::API_VERSION, ..writing.request() };
+    let request = apply::Request {
+        schema,
+        api_version: scale_owners::API_VERSION,
+        versions: &apply::BuiltInKinds,
+        ..writing.request()
+    };
     let scale = if call.applies() {
         let applied = json!({
             "apiVersion": scale_owners::API_VERSION,

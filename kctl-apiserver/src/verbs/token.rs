@@ -86,7 +86,8 @@ fn shown(state: &State, call: &Call, mut request: Value) -> Value {
     }
     let writing = super::create::Writing::of(call, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
-    let writer = apply::Request { schema, api_version: API_VERSION, ..writing.request() };
+    let writer =
+        apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..writing.request() };
     apply::update(&writer, None, &mut request);
     // They are told of where there are none, too.
     for field in ["audiences", "boundObjectRef"] {

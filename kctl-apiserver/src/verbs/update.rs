@@ -57,7 +57,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     }
     let written = write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
-        Ok(())
+        call.session.settled()
     })?;
     Ok(Answer::ok(written))
 }
@@ -207,12 +207,12 @@ pub(super) fn write(
     versions::forget_other_group(resource, &mut new);
     strategy::default_stored(call, &mut new);
     let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
+    let mut kept = versions::stored(state, call, new)?;
     if call.dry_run() {
-        let mut new = new;
+        let mut new = Arc::unwrap_or_clone(kept.unstored());
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
-    let mut kept = versions::stored(state, call, new)?;
     super::sizes::check(state, call, &call.key(), &kept.stored)?;
     charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());

@@ -4,15 +4,21 @@
 //! webhook of their definition (`apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`). Autoscalers have a
 //! module of their own.
 
-use std::sync::Arc;
+use std::{
+    fmt::{self, Debug, Formatter},
+    sync::Arc,
+};
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admission, autoscaling, crd,
-    kinds::Resource,
+    admission,
+    apply::{BuiltInKinds, Unconverted, Versions},
+    autoscaling, crd,
+    kinds::{Custom, Resource},
     request::Call,
+    schema::Schema,
     session::{Question, Reply},
     status::Refusal,
     store::{Key, State},
@@ -21,6 +27,58 @@ use crate::{
 /// What a conversion webhook has.
 const TIMEOUT_SECONDS: u64 = 30;
 const REVIEW: &str = "apiextensions.k8s.io/v1";
+
+/// The versions of the kind of a call, for those who own fields by one of them.
+pub(super) struct OfKind<'a> {
+    pub(super) state: &'a State,
+    pub(super) call: &'a Call,
+}
+
+impl Debug for OfKind<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OfKind").field(&self.call.resource).finish()
+    }
+}
+
+impl Versions for OfKind<'_> {
+    /// Where the webhook of the definition has to be asked, this fails for now, and the session is left unsettled.
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted> {
+        if self.call.resource.custom.is_none() {
+            return BuiltInKinds.converted(object, api_version);
+        }
+        let to = self.call.resource.in_version(Custom::version_of(api_version));
+        let to = to.filter(|to| to.api_version() == api_version).ok_or_else(|| {
+            Unconverted::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
+        })?;
+        if is_asked(&to) && !is_bare(object) {
+            return convert(self.state, self.call, &to, object).map_err(|refusal| Unconverted::Failed(refusal.message));
+        }
+        // What the version does not know is not dropped here, as it is when an object is read.
+        let mut renamed = object.clone();
+        renamed["apiVersion"] = api_version.into();
+        Ok(renamed)
+    }
+
+    fn differ(&self, one: &str, other: &str) -> bool {
+        if self.call.resource.custom.is_some() { one != other } else { BuiltInKinds.differ(one, other) }
+    }
+
+    fn may_have_changed(&self) -> bool {
+        self.call.resource.custom.is_some()
+    }
+
+    fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
+        match &self.call.resource.custom {
+            Some(custom) => custom.schema_of(Custom::version_of(api_version)),
+            None => BuiltInKinds.schema(api_version, kind),
+        }
+    }
+}
+
+/// Whether there is nothing but the kind: no webhook is asked about that.
+fn is_bare(object: &Value) -> bool {
+    object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
+}
 
 /// How an object gets into the version of a resource.
 pub(super) enum Way {
@@ -109,6 +167,11 @@ impl Kept {
         shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
         shown.into()
     }
+
+    /// What the writer is answered that wants nothing stored.
+    pub(super) fn unstored(self) -> Arc<Value> {
+        self.shown.unwrap_or(self.stored).into()
+    }
 }
 
 /// A written object in the version in which it is stored, and back: all is known before anything is written.
@@ -120,7 +183,7 @@ pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => {
             let served = state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource);
-            served.or_else(|| resource.stored().map(Arc::new))
+            served.or_else(|| resource.in_version(&custom.storage).map(Arc::new))
         }
         None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
         None if autoscaling::is_autoscaler(resource) => {

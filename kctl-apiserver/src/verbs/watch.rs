@@ -3,6 +3,8 @@
 //! A watcher has no buffer: it reads the history at its own pace, and one that is slower than the history is long is
 //! told so with 410. Writers never wait for it.
 
+mod said;
+
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -15,6 +17,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
+use self::said::{Change, Said, as_deleted, convert, is_judged_later, kind_of};
 use super::{
     Answer, Form, Payload, list,
     versions::{self, Way},
@@ -164,8 +167,7 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let stale = table.stale(call);
         let past = stale.and_then(|stale| table.at(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
-        let matching = table.range(namespace, None).filter(|(_, object)| start.matches(object));
-        start.initial = matching.map(|(_, object)| start.said(Kind::Added, object, None)).collect();
+        start.initial = table.range(namespace, None).filter_map(|(_, object)| start.there(object)).collect();
         start.revision = revision;
         if bookmarks && wanted.initial.is_some() {
             let mut end = start.bookmark(revision);
@@ -221,6 +223,19 @@ impl Start {
         Said::Value(self.event(kind.name(), &object.value()))
     }
 
+    /// The event of an object that is there when the watch begins.
+    fn there(&self, object: &Arc<Object>) -> Option<Said> {
+        if self.is_judged_later(object) {
+            let after = Value::clone(&object.value());
+            return Some(Said::Change(Change { before: None, after, deleted: false }.into()));
+        }
+        self.matches(object).then(|| self.said(Kind::Added, object, None))
+    }
+
+    fn is_judged_later(&self, object: &Object) -> bool {
+        versions::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
+    }
+
     fn matches(&self, object: &Object) -> bool {
         if self.selector.is_empty() {
             return true;
@@ -257,20 +272,19 @@ impl Start {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
         }
-        let matched = event.before.as_ref().is_some_and(|before| self.matches(before));
-        let matches = !event.deleted && self.matches(&event.object);
-        let kind = match (matched, matches) {
-            (false, false) => return None,
-            (false, true) => Kind::Added,
-            (true, true) => Kind::Modified,
-            (true, false) if event.deleted => Kind::Deleted,
-            (true, false) => {
-                // The last state that matched, with the revision at which it ceased to.
-                let mut last = event.before.as_ref().map(|before| Value::clone(&before.value())).unwrap_or_default();
-                last["metadata"]["resourceVersion"] = event.revision.to_string().into();
-                return Some((Kind::Deleted, Said::Value(self.event(Kind::Deleted.name(), &last))));
-            }
-        };
+        let before = event.before.as_ref();
+        if [Some(&event.object), before].into_iter().flatten().any(|object| self.is_judged_later(object)) {
+            let value = |object: &Arc<Object>| Value::clone(&object.value());
+            let change = Change { before: before.map(value), after: value(&event.object), deleted: event.deleted };
+            let kind = kind_of(before.is_some(), !event.deleted)?;
+            return Some((kind, Said::Change(change.into())));
+        }
+        let matched = before.is_some_and(|before| self.matches(before));
+        let kind = kind_of(matched, !event.deleted && self.matches(&event.object))?;
+        if let (Kind::Deleted, false, Some(before)) = (kind, event.deleted, before) {
+            let last = as_deleted(Value::clone(&before.value()), &event.object.value());
+            return Some((kind, Said::Value(self.event(kind.name(), &last))));
+        }
         Some((kind, self.said(kind, &event.object, Some(&event.lines))))
     }
 
@@ -328,28 +342,6 @@ impl Alarm {
     }
 }
 
-/// What a watcher is told.
-#[derive(Clone)]
-enum Said {
-    /// A line that others are told, too.
-    Line(Bytes),
-    /// An event that has still to be brought into its form.
-    Value(Value),
-}
-
-impl Said {
-    fn error(refusal: &Refusal) -> Self {
-        Self::Value(json!({ "type": "ERROR", "object": refusal.body() }))
-    }
-
-    fn value(&mut self) -> Option<&mut Value> {
-        match self {
-            Self::Line(_) => None,
-            Self::Value(value) => Some(value),
-        }
-    }
-}
-
 enum Next {
     Events(Vec<Said>),
     Nothing,
@@ -366,7 +358,7 @@ impl Watcher {
             self.any = true;
             return line.clone();
         }
-        if let Err(refusal) = self.convert(&mut events).await {
+        if let Err(refusal) = convert(&self.state, &self.start.resource, &mut events).await {
             self.over = true;
             events = vec![Said::error(&refusal)];
         }
@@ -375,6 +367,10 @@ impl Watcher {
         for event in events {
             let mut event = match event {
                 Said::Value(event) => event,
+                Said::Change(change) => match change.judged(&self.start.selector) {
+                    Some(event) => event,
+                    None => continue,
+                },
                 Said::Line(line) => {
                     self.any = true;
                     body.extend_from_slice(&line);
@@ -393,34 +389,13 @@ impl Watcher {
         body.into()
     }
 
-    /// Asks the webhook of the definition about all objects of another version at once.
-    async fn convert(&self, events: &mut [Said]) -> Result<(), Refusal> {
-        let resource = &self.start.resource;
-        let is_open = |event: &&mut Value| {
-            event["object"]["metadata"]["uid"].is_string()
-                && matches!(versions::way(resource, &event["object"]), Way::Ask)
-        };
-        let open: Vec<&mut Value> = events.iter_mut().filter_map(Said::value).filter(is_open).collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        let objects: Vec<&Value> = open.iter().map(|event| &event["object"]).collect();
-        let (question, transport, uid) = {
-            let mut state = self.state.lock();
-            (versions::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
-        };
-        let reply = transport.ask(&question, uid).await;
-        let converted = versions::converted(resource, &objects, &reply)?;
-        for (event, object) in open.into_iter().zip(converted) {
-            event["object"] = object;
-        }
-        Ok(())
-    }
-
     async fn next(&mut self) -> Option<Bytes> {
         if !self.unsent.is_empty() {
             let initial = std::mem::take(&mut self.unsent);
-            return Some(self.lines(initial).await);
+            let lines = self.lines(initial).await;
+            if !lines.is_empty() {
+                return Some(lines);
+            }
         }
         loop {
             if self.over {
@@ -430,7 +405,14 @@ impl Watcher {
             let changed = self.start.changes.clone().notified_owned();
             match self.read() {
                 Next::Over => return None,
-                Next::Events(events) => return Some(self.lines(events).await),
+                Next::Events(events) => {
+                    let lines = self.lines(events).await;
+                    // Nothing of it may match.
+                    if lines.is_empty() {
+                        continue;
+                    }
+                    return Some(lines);
+                }
                 Next::TooOld(known) => {
                     self.over = true;
                     let why = format!("too old resource version: {} ({known})", self.start.revision);

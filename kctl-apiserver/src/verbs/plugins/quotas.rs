@@ -71,6 +71,7 @@ pub(crate) fn write_status(state: &mut State, old: &Arc<Value>, mut new: Value, 
         has_status: true,
         resets: apply::Resets::NOTHING,
         api_version: &api_version,
+        versions: &apply::BuiltInKinds,
         now: &now,
         force: false,
     };

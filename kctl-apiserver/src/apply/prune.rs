@@ -1,0 +1,116 @@
+//! What a manager no longer applies goes, unless somebody owns it: reads the merged object, hands on the pruned one.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::Value;
+
+use super::{
+    Request, Unconverted,
+    field_set::FieldSet,
+    managed::{Managed, Owned},
+    merge::{remove_items, with_named_fields},
+    shape::Place,
+    typed::field_set,
+};
+
+/// An object in one version, and its shape there.
+struct Read<'o, 'a> {
+    object: Cow<'o, Value>,
+    place: Place<'a>,
+}
+
+impl<'o, 'a> Read<'o, 'a> {
+    fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, Unconverted> {
+        let object = request.read(object, api_version)?;
+        let place = request.place_in(api_version, &object);
+        Ok(Self { object, place })
+    }
+
+    /// The same; nothing when the kind does not have the version.
+    fn to_add_back(
+        request: &Request<'a>,
+        object: &'o Value,
+        api_version: &str,
+        name: &str,
+    ) -> Result<Option<Self>, String> {
+        match Self::of(request, object, api_version) {
+            Ok(read) => Ok(Some(read)),
+            Err(Unconverted::NoSuchVersion) => Ok(None),
+            Err(Unconverted::Failed(why)) => Err(format!(
+                "failed add back owned items: failed to convert {name} object at version {api_version}: {why}"
+            )),
+        }
+    }
+
+    fn named(&self, set: &FieldSet) -> FieldSet {
+        with_named_fields(self.place, set)
+    }
+
+    fn fields(&self) -> FieldSet {
+        self.named(&field_set(self.place, &self.object))
+    }
+
+    fn without(&self, set: &FieldSet) -> Value {
+        remove_items(self.place, &self.object, set)
+    }
+}
+
+/// Removes what the manager applied last time, unless it or another manager owns it now: `Updater.prune` upstream, where each manager's
+/// fields are looked for in the version in which it owns them.
+///
+/// # Errors
+/// The object is not to be had in one of the versions; the text is that of upstream.
+pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
+    let version = last.api_version.as_str();
+    let there = match Read::of(request, merged, version) {
+        Ok(there) => there,
+        Err(Unconverted::NoSuchVersion) => return Ok(merged.clone()),
+        Err(Unconverted::Failed(why)) => {
+            return Err(format!("failed to convert merged object to last applied version: {why}"));
+        }
+    };
+    let last = there.named(&last.set);
+    let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
+    // What was below a removed field without being applied stays.
+    let pruned = match Read::of(request, &pruned, version) {
+        Ok(pruned) => pruned,
+        Err(Unconverted::NoSuchVersion) => return Ok(merged.clone()),
+        Err(Unconverted::Failed(why)) => {
+            let what = "failed add back dangling items: failed to convert pruned object to last applied version";
+            return Err(format!("{what}: {why}"));
+        }
+    };
+    let gone = there.fields().difference(&pruned.fields()).intersection(&last);
+    match request.read(&there.without(&gone), request.api_version) {
+        Ok(object) => Ok(object.into_owned()),
+        Err(Unconverted::NoSuchVersion) => Ok(merged.clone()),
+        Err(Unconverted::Failed(why)) => Err(why),
+    }
+}
+
+/// Puts back what somebody owns: first in the version in which it was taken away, since a converter may need a field that is gone.
+fn add_back_owned(
+    request: &Request<'_>,
+    merged: &Value,
+    mut pruned: Value,
+    managed: &Managed,
+    first: &str,
+) -> Result<Value, String> {
+    let mut owned_in: BTreeMap<&str, FieldSet> = BTreeMap::new();
+    for (_, owned) in managed.iter() {
+        // Versions that do not differ are one.
+        let version =
+            if request.differs(&owned.api_version) { owned.api_version.as_str() } else { request.api_version };
+        let all = owned_in.entry(version).or_default();
+        *all = all.union(&owned.set);
+    }
+    let first = if request.differs(first) { first } else { request.api_version };
+    let begin = owned_in.remove_entry(first);
+    for (version, owned) in begin.into_iter().chain(owned_in) {
+        let Some(merged) = Read::to_add_back(request, merged, version, "merged")? else { continue };
+        let Some(left) = Read::to_add_back(request, &pruned, version, "pruned")? else { continue };
+        let kept = left.fields().union(&merged.named(&owned));
+        pruned = merged.without(&merged.fields().difference(&kept));
+    }
+    Ok(pruned)
+}

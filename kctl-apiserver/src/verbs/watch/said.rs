@@ -1,0 +1,110 @@
+//! What a watcher is told, and how objects of other versions get there: by the webhook of their definition, without the lock.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::Resource,
+    selector::Selector,
+    status::Refusal,
+    store::{Kind, State},
+    verbs::versions::{self, Way},
+};
+
+/// What a watcher is told.
+#[derive(Clone)]
+pub(super) enum Said {
+    /// A line that others are told, too.
+    Line(Bytes),
+    /// An event that has still to be brought into its form.
+    Value(Value),
+    /// A change of an object that has to be converted, before it can be said whether it matches.
+    Change(Box<Change>),
+}
+
+/// Two states of an object, in versions that the watcher may not have asked for.
+#[derive(Clone)]
+pub(super) struct Change {
+    pub(super) before: Option<Value>,
+    /// Of a deletion: the last state, with the resourceVersion of the deletion.
+    pub(super) after: Value,
+    pub(super) deleted: bool,
+}
+
+impl Said {
+    pub(super) fn error(refusal: &Refusal) -> Self {
+        Self::Value(json!({ "type": "ERROR", "object": refusal.body() }))
+    }
+
+    /// The objects that a webhook may have to convert.
+    fn objects(&mut self) -> Vec<&mut Value> {
+        match self {
+            Self::Line(_) => Vec::new(),
+            Self::Value(event) => event.get_mut("object").into_iter().collect(),
+            Self::Change(change) => change.before.iter_mut().chain([&mut change.after]).collect(),
+        }
+    }
+}
+
+impl Change {
+    /// The event, where there is one for this selector.
+    pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
+        let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
+        let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
+        let object = match self.before {
+            Some(before) if kind == Kind::Deleted && !self.deleted => as_deleted(before, &self.after),
+            _ => self.after,
+        };
+        Some(json!({ "type": kind.name(), "object": object }))
+    }
+}
+
+/// What begins to match is added, what ceases to match is deleted.
+pub(super) fn kind_of(matched: bool, matches: bool) -> Option<Kind> {
+    match (matched, matches) {
+        (false, false) => None,
+        (false, true) => Some(Kind::Added),
+        (true, true) => Some(Kind::Modified),
+        (true, false) => Some(Kind::Deleted),
+    }
+}
+
+/// The last state that matched, with the revision at which it ceased to.
+pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
+    last["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
+    last
+}
+
+/// Asks the webhook of the definition about all objects of another version at once.
+///
+/// # Errors
+/// The webhook fails.
+pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &mut [Said]) -> Result<(), Refusal> {
+    if !versions::is_asked(resource) {
+        return Ok(());
+    }
+    let is_open = |object: &&mut Value| {
+        object["metadata"]["uid"].is_string() && matches!(versions::way(resource, object), Way::Ask)
+    };
+    let open: Vec<&mut Value> = events.iter_mut().flat_map(Said::objects).filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
+    let (question, transport, uid) = {
+        let mut state = state.lock();
+        (versions::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+    };
+    let reply = transport.ask(&question, uid).await;
+    let converted = versions::converted(resource, &objects, &reply)?;
+    for (object, converted) in open.into_iter().zip(converted) {
+        *object = converted;
+    }
+    Ok(())
+}
+
+/// Whether a webhook has to convert an object before a selector can be asked about it.
+pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
+    !selector.is_empty() && matches!(versions::way(resource, object), Way::Ask)
+}
