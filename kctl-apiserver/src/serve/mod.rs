@@ -5,6 +5,7 @@ mod identity;
 mod kubeconfig;
 mod port;
 mod speech;
+mod websocket;
 
 use std::{
     io,
@@ -163,7 +164,8 @@ async fn connection(
     let version = if session.alpn_protocol() == Some(b"h2") { Version::Two } else { Version::One };
     let broken = Arc::new(Notify::new());
     let breaks = broken.clone();
-    let service = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
+    let service = tower::service_fn(move |mut request: Request<hyper::body::Incoming>| {
+        let opening = websocket::wanted(&mut request);
         let decided = authenticator.decide(&request);
         let client = faults.as_ref().map(|faults| faults.connection(program(&request)));
         let breaks = breaks.clone();
@@ -173,7 +175,10 @@ async fn connection(
                 (Ok(service), Some(client)) => answered(service, client, request, &breaks).await,
                 (Err(refused), _) => *refused,
             };
-            Ok::<_, std::convert::Infallible>(response)
+            Ok::<_, std::convert::Infallible>(match opening {
+                Some(opening) => opening.answer(response),
+                None => response,
+            })
         }
     });
     let service = hyper_util::service::TowerToHyperService::new(service);

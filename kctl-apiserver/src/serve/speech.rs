@@ -4,7 +4,7 @@ use std::{io::Cursor, time::Duration};
 
 use bytes::Bytes;
 use http_body::Body;
-use hyper::{body::Incoming, service::Service};
+use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
@@ -39,15 +39,14 @@ pub(super) async fn speak<S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
     if version == Version::One {
-        builder = builder.http1_only();
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
         // A client that goes away in the middle is no event.
-        let _closed = builder.serve_connection(TokioIo::new(stream), service).await;
+        let _closed = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
         return;
     }
-    builder = builder.http2_only();
+    let mut builder = auto::Builder::new(TokioExecutor::new()).http2_only();
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_WITHIN).keep_alive_timeout(HEAD_WITHIN);
     let (mut reader, writer) = tokio::io::split(stream);
     let mut preface = [0; PREFACE_LEN];

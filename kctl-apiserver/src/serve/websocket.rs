@@ -1,0 +1,296 @@
+//! Watches over WebSocket: reads the answer to a watch, writes each of its events as a frame.
+//!
+//! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of `golang.org/x/net/websocket`.
+
+use std::io;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use ring::digest;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+};
+
+use crate::{
+    Body,
+    request::{Params, Verb, asked, decode, place},
+    server::respond::full,
+};
+
+/// What is hashed with the key of a client (RFC 6455).
+const ACCEPTS: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const VERSION: &str = "13";
+/// The opcodes of frames, as the first byte of one that is whole.
+const TEXT: u8 = 0x81;
+const CLOSE: u8 = 0x88;
+const PING: u8 = 0x89;
+const PONG: u8 = 0x8a;
+/// The code of a connection that has done what it was for.
+const DONE: [u8; 2] = 1000_u16.to_be_bytes();
+/// Longest payload of a frame that has a short length, as control frames do. Longer frames of clients say nothing here.
+const SHORT_LEN_MAX: u64 = 125;
+
+/// A watch that is to be told in frames.
+pub(super) struct Opening {
+    headers: HeaderMap,
+    upgrade: OnUpgrade,
+}
+
+/// What a request says that wants a watch in frames; nothing for others.
+pub(super) fn wanted<B>(request: &mut Request<B>) -> Option<Opening> {
+    let says = |name: HeaderName, word: &str| {
+        let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        all.split(',').any(|one| one.trim().eq_ignore_ascii_case(word))
+    };
+    if !says(header::CONNECTION, "upgrade") || !says(header::UPGRADE, "websocket") {
+        return None;
+    }
+    let path = decode(request.uri().path());
+    let params = Params::parse(request.uri().query().unwrap_or_default());
+    let is_watch = asked(request.method(), &place(&path)?, &params) == Some(Verb::Watch);
+    (is_watch && request.method() == Method::GET)
+        .then(|| Opening { headers: request.headers().clone(), upgrade: hyper::upgrade::on(request) })
+}
+
+impl Opening {
+    /// The answer to the handshake; what has been refused before stays a plain answer.
+    pub(super) fn answer(self, watch: Response<Body>) -> Response<Body> {
+        if watch.status() != StatusCode::OK {
+            return watch;
+        }
+        let accepted = match self.accepted() {
+            Ok(accepted) => accepted,
+            Err((code, why)) => return refused(code, why),
+        };
+        let body = watch.into_body();
+        tokio::spawn(async move {
+            // A client that goes away is no event.
+            if let Ok(upgraded) = self.upgrade.await {
+                let _gone = tell(TokioIo::new(upgraded), body).await;
+            }
+        });
+        accepted
+    }
+
+    fn text(&self, name: HeaderName) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The answer that begins the frames.
+    ///
+    /// # Errors
+    /// What is wrong with the handshake.
+    fn accepted(&self) -> Result<Response<Body>, (StatusCode, &'static str)> {
+        if self.text(header::SEC_WEBSOCKET_VERSION) != VERSION {
+            return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
+        }
+        let key = self.text(header::SEC_WEBSOCKET_KEY);
+        if key.is_empty() {
+            return Err((StatusCode::BAD_REQUEST, "mismatch challenge/response"));
+        }
+        let origin = self.text(header::ORIGIN);
+        if ["", "null"].contains(&origin) || origin.starts_with(':') {
+            return Err((StatusCode::FORBIDDEN, ""));
+        }
+        let protocol = self.headers.get(header::SEC_WEBSOCKET_PROTOCOL);
+        if protocol.is_some_and(|protocol| protocol.as_bytes().contains(&b',')) {
+            return Err((StatusCode::BAD_REQUEST, ""));
+        }
+        let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{ACCEPTS}").as_bytes());
+        let mut accepted = Response::new(full(Vec::new()));
+        *accepted.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = accepted.headers_mut();
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        if let Ok(hash) = HeaderValue::from_str(&STANDARD.encode(hash)) {
+            headers.insert(header::SEC_WEBSOCKET_ACCEPT, hash);
+        }
+        if let Some(protocol) = protocol {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol.clone());
+        }
+        Ok(accepted)
+    }
+}
+
+fn refused(code: StatusCode, why: &str) -> Response<Body> {
+    let mut refused = Response::new(full(why.as_bytes().to_vec()));
+    *refused.status_mut() = code;
+    refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if code == StatusCode::BAD_REQUEST && why.ends_with("Version") {
+        refused.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
+    }
+    refused
+}
+
+/// Tells a watch until it ends, or until the client closes it.
+async fn tell(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    // A ping is answered before the next one is read.
+    let (pinged, mut pings) = mpsc::channel::<Vec<u8>>(1);
+    let told = async {
+        loop {
+            tokio::select! {
+                Some(ping) = pings.recv() => write(&mut writer, PONG, &ping).await?,
+                piece = watch.frame() => {
+                    let Some(Ok(piece)) = piece else { return io::Result::Ok(()) };
+                    for event in piece.data_ref().into_iter().flat_map(|lines| lines.split_inclusive(|byte| *byte == b'\n')) {
+                        write(&mut writer, TEXT, event).await?;
+                    }
+                }
+            }
+        }
+    };
+    tokio::select! {
+        told = told => told?,
+        closed = listen(&mut reader, pinged) => closed?,
+    }
+    write(&mut writer, CLOSE, &DONE).await?;
+    writer.shutdown().await
+}
+
+/// Reads what a client sends until it closes.
+async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    loop {
+        let first = reader.read_u8().await?;
+        let second = reader.read_u8().await?;
+        let len = match u64::from(second & 0x7f) {
+            126 => u64::from(reader.read_u16().await?),
+            127 => reader.read_u64().await?,
+            short => short,
+        };
+        let mut mask = [0; 4];
+        if second & 0x80 != 0 {
+            reader.read_exact(&mut mask).await?;
+        }
+        if len > SHORT_LEN_MAX {
+            tokio::io::copy(&mut reader.take(len), &mut tokio::io::sink()).await?;
+            continue;
+        }
+        let mut payload = Vec::new();
+        reader.take(len).read_to_end(&mut payload).await?;
+        payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+        match first {
+            CLOSE => return Ok(()),
+            // Nobody listens only when the watch is over.
+            PING => drop(pinged.send(payload).await),
+            _ => {}
+        }
+    }
+}
+
+async fn write(writer: &mut (impl AsyncWrite + Unpin), first: u8, payload: &[u8]) -> io::Result<()> {
+    let mut frame = vec![first];
+    let len = payload.len();
+    match (u8::try_from(len), u16::try_from(len)) {
+        (Ok(len @ ..=125), _) => frame.push(len),
+        (_, Ok(len)) => {
+            frame.push(126);
+            frame.extend(len.to_be_bytes());
+        }
+        _ => {
+            frame.push(127);
+            frame.extend((len as u64).to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(payload);
+    writer.write_all(&frame).await?;
+    writer.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use hyper::service::service_fn;
+    use tokio::io::DuplexStream;
+    use tower::ServiceExt;
+
+    use super::{
+        super::speech::{Version, speak},
+        *,
+    };
+    use crate::ApiServer;
+
+    const WATCH: &str = "/api/v1/namespaces?watch=1&timeoutSeconds=3&fieldSelector=metadata.name%3Ddefault";
+    const HEADERS: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+    const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    const ORIGIN: &str = "Origin: http://localhost\r\n";
+
+    /// The client's end of a connection on which this was asked.
+    async fn asked_with(path: &str, headers: &str) -> DuplexStream {
+        let (mut client, stream) = tokio::io::duplex(64 * 1024);
+        let server = ApiServer::new();
+        let answer = service_fn(move |mut request: Request<hyper::body::Incoming>| {
+            let service = server.service();
+            async move {
+                let opening = wanted(&mut request);
+                let response = service.oneshot(request).await.unwrap_or_else(|never| match never {});
+                Ok::<_, Infallible>(match opening {
+                    Some(opening) => opening.answer(response),
+                    None => response,
+                })
+            }
+        });
+        tokio::spawn(speak(stream, Version::One, answer));
+        client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()).await.unwrap();
+        client
+    }
+
+    /// The head of the answer, and what came after it.
+    async fn answer(mut client: DuplexStream) -> (String, Vec<u8>) {
+        let mut told = Vec::new();
+        client.read_to_end(&mut told).await.unwrap();
+        let end = told.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        (String::from_utf8(told[..end].to_vec()).unwrap(), told[end + 4..].to_vec())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_come_in_frames_and_pings_are_answered_until_the_watch_is_over() {
+        let mut client = asked_with(WATCH, &format!("{HEADERS}{KEY}{ORIGIN}Sec-WebSocket-Protocol: x\r\n")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.write_all(b"\x81\x82abcdhi\x89\x82\0\0\0\0hi").await.unwrap();
+        let (head, frames) = answer(client).await;
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        for header in ["sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "sec-websocket-protocol: x"] {
+            assert!(head.contains(header), "{head}");
+        }
+        let len = usize::from(u16::from_be_bytes([frames[2], frames[3]]));
+        assert_eq!(&frames[..2], &[TEXT, 126]);
+        let event: serde_json::Value = serde_json::from_slice(&frames[4..4 + len]).unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&"ADDED".into(), &"default".into()));
+        assert_eq!(&frames[4 + len..], b"\x8a\x02hi\x88\x02\x03\xe8");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_closes_ends_the_watch() {
+        let path = WATCH.replace("default", "nothing");
+        let mut client = asked_with(&path, &format!("{HEADERS}{KEY}{ORIGIN}")).await;
+        let start = tokio::time::Instant::now();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.write_all(b"\x88\x80\0\0\0\0").await.unwrap();
+        assert_eq!(answer(client).await.1, b"\x88\x02\x03\xe8");
+        assert_eq!(start.elapsed().as_secs(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_no_handshake_or_no_watch_is_answered_as_such() {
+        for (path, headers, code) in [
+            (WATCH, format!("{HEADERS}{KEY}"), 403),
+            (WATCH, format!("{HEADERS}{KEY}Origin: null\r\n"), 403),
+            (WATCH, format!("{HEADERS}{ORIGIN}"), 400),
+            (WATCH, format!("{HEADERS}{KEY}{ORIGIN}Sec-WebSocket-Protocol: a, b\r\n"), 400),
+            (WATCH, format!("{}{KEY}{ORIGIN}", HEADERS.replace("13", "8")), 400),
+            ("/api/v1/nothings?watch=1", format!("{HEADERS}{KEY}{ORIGIN}"), 404),
+            ("/api/v1/namespaces/default", format!("{HEADERS}{KEY}{ORIGIN}"), 200),
+        ] {
+            let mut client = asked_with(path, &headers).await;
+            let mut start = [0; 12];
+            client.read_exact(&mut start).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&start), format!("HTTP/1.1 {code}"), "{path} {headers}");
+        }
+    }
+}
