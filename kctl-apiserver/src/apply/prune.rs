@@ -96,7 +96,8 @@ fn add_back_owned(
     managed: &Managed,
     first: &str,
 ) -> Result<Value, String> {
-    let mut owned_in: BTreeMap<&str, FieldSet> = BTreeMap::new();
+    // The manager itself is looked at in its version, also when it owns nothing any more.
+    let mut owned_in = BTreeMap::from([(request.api_version, FieldSet::default())]);
     for (_, owned) in managed.iter() {
         // Versions that do not differ are one.
         let version =
