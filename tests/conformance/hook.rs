@@ -202,6 +202,18 @@ fn convert(path: &str, review: &Value) -> Value {
         match path {
             "/convert-renaming" => object["metadata"]["name"] = "renamed".into(),
             "/convert-labelling" => object["metadata"]["labels"] = json!({ "from": "hook" }),
+            "/convert-labelling-wrongly" => {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let (field, wrong) = match name.as_str() {
+                    "list" => ("labels", json!(["a"])),
+                    "number" => ("labels", json!({ "a": 1 })),
+                    "null" => ("annotations", json!({ "a": null })),
+                    "value" => ("labels", json!({ "a": "b c" })),
+                    "names" => ("labels", json!({ "a b": "c d" })),
+                    _ => ("annotations", json!({ "a b": "" })),
+                };
+                object["metadata"][field] = wrong;
+            }
             "/convert-nothing" => object["apiVersion"] = "wrong/v1".into(),
             _ => {}
         }

@@ -27,6 +27,14 @@ pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) ->
     errors
 }
 
+/// Judges labels and annotations alone.
+pub(crate) fn validate_texts(meta: &Value) -> Vec<Cause> {
+    let mut errors = Vec::new();
+    validate_labels(meta, &mut errors);
+    validate_annotations(meta, &mut errors);
+    errors
+}
+
 /// Judges the metadata of an object within another, whose kind nobody knows: any name will do, or none.
 pub(crate) fn validate_embedded(meta: &Value) -> Vec<Cause> {
     let mut errors = Vec::new();

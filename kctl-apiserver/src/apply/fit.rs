@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Request, Unconverted, field_set::FieldSet, managed::Managed, shape::Place};
+use super::{Request, field_set::FieldSet, managed::Managed, shape::Place};
 
 /// The managers of a live object, as the schemas of their versions are now.
 ///
@@ -19,14 +19,9 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     }
     let versions: BTreeSet<String> = managed.iter().map(|(_, owned)| owned.api_version.clone()).collect();
     for version in &versions {
-        match request.read(live, version) {
-            Ok(live) => {
-                let place = request.place_in(version, &live);
-                managed.replace(version, |set| fitted(place, set));
-            }
-            Err(Unconverted::NoSuchVersion) => managed.forget(None, |other| other == version),
-            Err(Unconverted::Failed(why)) => return Err(why),
-        }
+        let live = request.read(live, version)?;
+        let place = request.place_in(version, &live);
+        managed.replace(version, |set| fitted(place, set));
     }
     Ok(managed)
 }

@@ -162,11 +162,6 @@ impl Managed {
         }
     }
 
-    /// Forgets every manager but one, of those who own by a version that fits.
-    pub fn forget(&mut self, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
-        self.0.retain(|other, owned| Some(other) == manager || !fits(&owned.api_version));
-    }
-
     /// Merges the oldest managers of operation `Update` into `ancient-changes`, one for each version, until there are
     /// no more than the API server keeps.
     pub fn cap_updaters(&mut self) {

@@ -33,7 +33,7 @@ use self::{
 };
 pub use self::{
     resets::Resets,
-    versions::{BuiltInKinds, Unconverted, Versions},
+    versions::{BuiltInKinds, Versions},
 };
 
 use crate::{schema::Schema, ways::at};

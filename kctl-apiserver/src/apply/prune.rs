@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde_json::Value;
 
 use super::{
-    Request, Unconverted,
+    Request,
     field_set::FieldSet,
     managed::{Managed, Owned},
     merge::{remove_items, with_named_fields},
@@ -20,26 +20,10 @@ struct Read<'o, 'a> {
 }
 
 impl<'o, 'a> Read<'o, 'a> {
-    fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, Unconverted> {
+    fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, String> {
         let object = request.read(object, api_version)?;
         let place = request.place_in(api_version, &object);
         Ok(Self { object, place })
-    }
-
-    /// The same; nothing when the kind does not have the version.
-    fn to_add_back(
-        request: &Request<'a>,
-        object: &'o Value,
-        api_version: &str,
-        name: &str,
-    ) -> Result<Option<Self>, String> {
-        match Self::of(request, object, api_version) {
-            Ok(read) => Ok(Some(read)),
-            Err(Unconverted::NoSuchVersion) => Ok(None),
-            Err(Unconverted::Failed(why)) => Err(format!(
-                "failed add back owned items: failed to convert {name} object at version {api_version}: {why}"
-            )),
-        }
     }
 
     fn named(&self, set: &FieldSet) -> FieldSet {
@@ -62,30 +46,16 @@ impl<'o, 'a> Read<'o, 'a> {
 /// The object is not to be had in one of the versions; the text is that of upstream.
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
-    let there = match Read::of(request, merged, version) {
-        Ok(there) => there,
-        Err(Unconverted::NoSuchVersion) => return Ok(merged.clone()),
-        Err(Unconverted::Failed(why)) => {
-            return Err(format!("failed to convert merged object to last applied version: {why}"));
-        }
-    };
+    let there = Read::of(request, merged, version)
+        .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
     let last = there.named(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
     // What was below a removed field without being applied stays.
-    let pruned = match Read::of(request, &pruned, version) {
-        Ok(pruned) => pruned,
-        Err(Unconverted::NoSuchVersion) => return Ok(merged.clone()),
-        Err(Unconverted::Failed(why)) => {
-            let what = "failed add back dangling items: failed to convert pruned object to last applied version";
-            return Err(format!("{what}: {why}"));
-        }
-    };
+    let pruned = Read::of(request, &pruned, version).map_err(|why| {
+        format!("failed add back dangling items: failed to convert pruned object to last applied version: {why}")
+    })?;
     let gone = there.fields().difference(&pruned.fields()).intersection(&last);
-    match request.read(&there.without(&gone), request.api_version) {
-        Ok(object) => Ok(object.into_owned()),
-        Err(Unconverted::NoSuchVersion) => Ok(merged.clone()),
-        Err(Unconverted::Failed(why)) => Err(why),
-    }
+    Ok(request.read(&there.without(&gone), request.api_version)?.into_owned())
 }
 
 /// Puts back what somebody owns: first in the version in which it was taken away, since a converter may need a field that is gone.
@@ -108,8 +78,11 @@ fn add_back_owned(
     let first = if request.differs(first) { first } else { request.api_version };
     let begin = owned_in.remove_entry(first);
     for (version, owned) in begin.into_iter().chain(owned_in) {
-        let Some(merged) = Read::to_add_back(request, merged, version, "merged")? else { continue };
-        let Some(left) = Read::to_add_back(request, &pruned, version, "pruned")? else { continue };
+        let failed = |name: &str, why: String| {
+            format!("failed add back owned items: failed to convert {name} object at version {version}: {why}")
+        };
+        let merged = Read::of(request, merged, version).map_err(|why| failed("merged", why))?;
+        let left = Read::of(request, &pruned, version).map_err(|why| failed("pruned", why))?;
         let kept = left.fields().union(&merged.named(&owned));
         pruned = merged.without(&merged.fields().difference(&kept));
     }

@@ -22,8 +22,8 @@ pub trait Versions: Debug {
     /// An object in another of them.
     ///
     /// # Errors
-    /// See [`Unconverted`].
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted>;
+    /// The kind does not have the version, or what converts objects has failed; the text says why.
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 
     /// Whether objects may look otherwise in one version than in another.
     fn differ(&self, one: &str, other: &str) -> bool;
@@ -35,21 +35,12 @@ pub trait Versions: Debug {
     fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>>;
 }
 
-/// Why an object is not to be had in a version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unconverted {
-    /// The kind never had it: nobody owns fields by it.
-    NoSuchVersion,
-    /// What converts objects has failed with this text.
-    Failed(String),
-}
-
 /// The versions of built-in kinds: autoscalers have two which differ, of all others the fields have the same names.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInKinds;
 
 impl Versions for BuiltInKinds {
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted> {
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         Ok(autoscaling::converted(api_version, object))
     }
 
@@ -68,12 +59,12 @@ impl Versions for BuiltInKinds {
 
 impl<'a> Request<'a> {
     /// An object in a version, in which it has the shape of its type.
-    pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, Unconverted> {
+    pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, String> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
                 let converted = self.versions.converted(object, api_version)?;
                 let place = self.place_in(api_version, &converted);
-                validate(place, &converted, None, Duplicates::Refused).map_err(Unconverted::Failed)?;
+                validate(place, &converted, None, Duplicates::Refused)?;
                 Ok(Cow::Owned(converted))
             }
             _ => Ok(Cow::Borrowed(object)),
@@ -95,8 +86,6 @@ pub(super) struct Changes {
     here: InVersion,
     /// In other versions.
     elsewhere: Vec<InVersion>,
-    /// Versions that the kind does not have.
-    unknown: Vec<String>,
 }
 
 struct InVersion {
@@ -128,20 +117,16 @@ impl Changes {
         let here = InVersion::of(request, request.api_version, compare(request.place(), old, new));
         let others = managed.iter().filter(|(other, _)| Some(*other) != manager);
         let versions: BTreeSet<&str> = others.map(|(_, owned)| owned.api_version.as_str()).collect();
-        let (mut elsewhere, mut unknown) = (Vec::new(), Vec::new());
+        let mut elsewhere = Vec::new();
         for version in versions.into_iter().filter(|version| request.differs(version)) {
-            match [(old, "old"), (new, "new")].map(|(object, name)| (request.read(object, version), name)) {
-                [(Ok(old), _), (Ok(new), _)] => {
-                    let compared = compare(request.place_in(version, &new), &old, &new);
-                    elsewhere.push(InVersion::of(request, version, compared));
-                }
-                [(Err(Unconverted::Failed(why)), name), _] | [_, (Err(Unconverted::Failed(why)), name)] => {
-                    return Err(format!("failed to convert {name} object: {why}"));
-                }
-                _ => unknown.push(version.to_owned()),
-            }
+            let read = |object, name: &str| {
+                request.read(object, version).map_err(|why| format!("failed to convert {name} object: {why}"))
+            };
+            let (old, new) = (read(old, "old")?, read(new, "new")?);
+            let compared = compare(request.place_in(version, &new), &old, &new);
+            elsewhere.push(InVersion::of(request, version, compared));
         }
-        Ok(Self { here, elsewhere, unknown })
+        Ok(Self { here, elsewhere })
     }
 
     /// What was added or changed, in the version of the request.
@@ -155,7 +140,7 @@ impl Changes {
         &there.unwrap_or(&self.here).set
     }
 
-    /// Takes what changed from every manager but one. Who owns by a version that is unknown owns nothing.
+    /// Takes what changed from every manager but one.
     pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
         let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
         for fields in [&self.here.set, &self.here.removed] {
@@ -166,6 +151,5 @@ impl Changes {
                 managed.take_from_others(fields, manager, |version| version == there.api_version);
             }
         }
-        managed.forget(manager, |version| self.unknown.iter().any(|unknown| unknown == version));
     }
 }

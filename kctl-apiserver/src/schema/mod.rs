@@ -37,13 +37,13 @@ struct Named {
     r#type: Value,
 }
 
-struct BuiltInKinds {
+struct BuiltIn {
     types: HashMap<String, Value>,
     /// By kind: the versions in which there is one, with the names of their types.
     kinds: HashMap<String, Vec<(String, String)>>,
 }
 
-static BUILT_IN: LazyLock<BuiltInKinds> = LazyLock::new(|| {
+static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     let named: Vec<Named> =
         serde_json::from_str(include_str!("../../data/types.json")).expect("the file is generated and tested");
     let mut kinds: HashMap<String, Vec<_>> = HashMap::new();
@@ -58,7 +58,7 @@ static BUILT_IN: LazyLock<BuiltInKinds> = LazyLock::new(|| {
             kinds.entry(part("kind").to_owned()).or_default().push((api, name.clone()));
         }
     }
-    BuiltInKinds { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
+    BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
 /// What is known of a place by its use, kept for each place of the built-in types.

@@ -13,9 +13,11 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admission,
-    apply::{BuiltInKinds, Unconverted, Versions},
-    autoscaling, crd,
+    admission, admit,
+    apply::{BuiltInKinds, Versions},
+    autoscaling,
+    cause::Cause,
+    crd, go,
     kinds::{Custom, Resource},
     request::Call,
     schema::Schema,
@@ -42,16 +44,15 @@ impl Debug for OfKind<'_> {
 
 impl Versions for OfKind<'_> {
     /// Where the webhook of the definition has to be asked, this fails for now, and the session is left unsettled.
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Unconverted> {
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         if self.call.resource.custom.is_none() {
             return BuiltInKinds.converted(object, api_version);
         }
-        let to = self.call.resource.in_version(Custom::version_of(api_version));
-        let to = to.filter(|to| to.api_version() == api_version).ok_or_else(|| {
-            Unconverted::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
-        })?;
+        let to = in_version(self.state, &self.call.resource, Custom::version_of(api_version))
+            .filter(|to| to.api_version() == api_version)
+            .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
         if is_asked(&to) && !is_bare(object) {
-            return convert(self.state, self.call, &to, object).map_err(|refusal| Unconverted::Failed(refusal.message));
+            return convert(self.state, self.call, &to, object).map_err(|refusal| refusal.message);
         }
         // What the version does not know is not dropped here, as it is when an object is read.
         let mut renamed = object.clone();
@@ -73,6 +74,12 @@ impl Versions for OfKind<'_> {
             None => BuiltInKinds.schema(api_version, kind),
         }
     }
+}
+
+/// A custom kind in one of its versions, served or not.
+fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
+    let served = state.registry.get(&resource.of.group, name, &resource.of.resource);
+    served.or_else(|| resource.in_version(name).map(Arc::new))
 }
 
 /// Whether there is nothing but the kind: no webhook is asked about that.
@@ -181,10 +188,7 @@ impl Kept {
 pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, Refusal> {
     let resource = &call.resource;
     let home = match &resource.custom {
-        Some(custom) if custom.storage != resource.version => {
-            let served = state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource);
-            served.or_else(|| resource.in_version(&custom.storage).map(Arc::new))
-        }
+        Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
         None if autoscaling::is_autoscaler(resource) => {
             state.registry.get(&resource.of.group, "v2", &resource.of.resource)
@@ -308,10 +312,12 @@ pub(super) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Resul
     if objects.len() != asked.len() {
         return Err(refusal(asked, &format!("returned {} objects, expected {}", objects.len(), asked.len())));
     }
-    let checked = objects.into_iter().zip(asked).enumerate().map(|(index, (object, original))| {
+    let checked = objects.into_iter().zip(asked).map(|(object, original)| {
         restored(to, original, object).map_err(|why| match why {
-            Wrong::Version(why) => refusal(asked, &format!("returned invalid object at index {index}: {why}")),
-            Wrong::Metadata(why) => refusal(asked, &format!("returned invalid object: {why}")),
+            // The real server asks about one object at a time.
+            Wrong::Version(why) => refusal(asked, &format!("returned invalid object at index 0: {why}")),
+            Wrong::Identity(why) => refusal(asked, &format!("returned invalid object: {why}")),
+            Wrong::Metadata(why) => refusal(asked, &format!("returned invalid metadata: {why}")),
         })
     });
     checked.collect()
@@ -319,6 +325,7 @@ pub(super) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Resul
 
 enum Wrong {
     Version(String),
+    Identity(String),
     Metadata(String),
 }
 
@@ -336,19 +343,44 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
         let text = |object: &Value| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (was, is) = (text(original), text(&object));
         if was != is {
-            return Err(Wrong::Metadata(format!("must have the same {name}: {was} != {is}")));
+            return Err(Wrong::Identity(format!("must have the same {name}: {was} != {is}")));
         }
     }
     let mut meta = original["metadata"].clone();
     for field in ["labels", "annotations"] {
         match object["metadata"][field].take() {
             Value::Null => drop(meta.as_object_mut().and_then(|meta| meta.remove(field))),
-            given => meta[field] = given,
+            given => {
+                check_restored(field, &meta[field], &given).map_err(Wrong::Metadata)?;
+                meta[field] = given;
+            }
         }
     }
     object["metadata"] = meta;
     forget_unknown(to, &mut object);
     Ok(object)
+}
+
+/// Labels or annotations that a webhook has answered: texts, and such as an object may have unless it has them already.
+fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), String> {
+    let Value::Object(texts) = given else {
+        return Err(format!("invalid metadata.{field} of type {} in converted object", go::type_name(given)));
+    };
+    if let Some((name, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
+        let found = go::type_name(value);
+        return Err(format!("metadata.{field}[{name}] must be a string, but is {found} in converted object"));
+    }
+    if known == given {
+        return Ok(());
+    }
+    let causes = admit::metadata::validate_texts(&json!({ field: given }));
+    // Upstream gives one of them this name.
+    let text = |cause: &Cause| format!("{}: {}", cause.field.replace("annotations", "annotation"), cause.message);
+    match causes.as_slice() {
+        [] => Ok(()),
+        [one] => Err(text(one)),
+        all => Err(format!("[{}]", all.iter().map(text).collect::<Vec<_>>().join(", "))),
+    }
 }
 
 /// Fields that events of the core and of their own group call otherwise (`pkg/apis/events/v1/conversion.go`).
