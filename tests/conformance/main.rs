@@ -9,6 +9,7 @@ mod differences;
 mod digest;
 mod headers;
 mod hook;
+mod isolation;
 mod normal;
 mod recorded;
 mod run;

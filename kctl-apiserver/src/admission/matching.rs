@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Attributes;
-use crate::{kinds::Resource, selector::selects, status::GroupResource, store::State};
+use super::{Attributes, GROUP};
+use crate::{kinds::Resource, request::Call, selector::selects, status::GroupResource, store::State};
 
 /// A resource in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,33 @@ impl Versioned {
     pub(crate) fn to_json(&self) -> Value {
         json!({ "group": self.group, "version": self.version, "resource": self.resource })
     }
+}
+
+/// Resources about which no policy is asked: policies, and questions that a cluster cannot do without
+/// (`plugin/policy/generic/plugin.go` of the real server, and its `admission/exclusion/resources.go`).
+const EXEMPT_FROM_POLICIES: &[(&str, &str)] = &[
+    (GROUP, "mutatingadmissionpolicies"),
+    (GROUP, "mutatingadmissionpolicybindings"),
+    (GROUP, "validatingadmissionpolicies"),
+    (GROUP, "validatingadmissionpolicybindings"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+];
+
+/// Whether policies are asked about a request.
+pub(super) fn takes_policies(call: &Call) -> bool {
+    let of = &call.resource.of;
+    call.resource.custom.is_some() || !EXEMPT_FROM_POLICIES.contains(&(&of.group, &of.resource))
+}
+
+/// Whether webhooks are asked about a request: not about configurations of webhooks and policies, which could not be mended
+/// any more.
+pub(super) fn takes_webhooks(call: &Call) -> bool {
+    call.resource.custom.is_some() || call.resource.of.group != GROUP
 }
 
 /// Built-in resources that are one table under several names (`EquivalentResourceRegistry`).

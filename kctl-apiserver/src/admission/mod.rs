@@ -31,7 +31,7 @@ use crate::{
     store::State,
 };
 
-/// The group of the configurations, about which no webhook is asked.
+/// The group of the configurations of admission.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// What is done to an object, in the words of admission.
@@ -99,10 +99,6 @@ impl<'a> Attributes<'a> {
     fn namespace(&self) -> &str {
         let of = &self.call.resource.of;
         if of.group.is_empty() && of.resource == "namespaces" { &self.name } else { &self.call.namespace }
-    }
-
-    fn is_exempt(&self) -> bool {
-        self.call.resource.of.group == GROUP && self.call.resource.custom.is_none()
     }
 
     fn is_dry(&self) -> bool {
@@ -189,8 +185,8 @@ fn options(call: &Call, operation: Operation) -> Value {
 
 /// Whether anything could change an object: most servers have no such configurations.
 pub(crate) fn may_mutate(state: &State, call: &Call) -> bool {
-    (call.resource.of.group != GROUP || call.resource.custom.is_some())
-        && (has_any(state, "mutatingwebhookconfigurations") || has_any(state, "mutatingadmissionpolicybindings"))
+    (matching::takes_webhooks(call) && has_any(state, "mutatingwebhookconfigurations"))
+        || (matching::takes_policies(call) && has_any(state, "mutatingadmissionpolicybindings"))
 }
 
 fn has_any(state: &State, resource: &str) -> bool {
@@ -203,10 +199,7 @@ fn has_any(state: &State, resource: &str) -> bool {
 /// # Errors
 /// One of them denies it or cannot be asked, or its answer is still waited for.
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), Refusal> {
-    if attributes.is_exempt() {
-        return Ok(());
-    }
-    let mut webhooks = webhook::Mutating::new(state);
+    let mut webhooks = webhook::Mutating::new(state, attributes.call);
     let by_policies = mutation::run(state, attributes, false)?;
     let by_webhooks = webhooks.run(state, attributes, false)?;
     if by_policies || by_webhooks {
@@ -222,9 +215,6 @@ pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(
 /// # Errors
 /// As [`mutate`].
 pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
-    if attributes.is_exempt() {
-        return Ok(());
-    }
     policy::validate(state, attributes)?;
     webhook::validate(state, attributes)
 }

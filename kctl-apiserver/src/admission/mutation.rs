@@ -44,7 +44,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
     if attributes.object.is_none() {
         return Ok(any);
     }
-    for bound in bound(state, "mutating") {
+    for bound in bound(state, attributes.call, "mutating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         let is_left_out = once_more && policy["reinvocationPolicy"] != "IfNeeded";
         if is_left_out || !bound.fits(state, attributes) {

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     crd::cost::{Budget, Dear},
     evaluate::CANCELLED,
+    request::Call,
     selector::selects,
     status::{GroupResource, Refusal},
     store::State,
@@ -82,8 +83,11 @@ impl Bound {
     }
 }
 
-/// All policies of a kind with their bindings, by name.
-pub(super) fn bound(state: &State, kind: &str) -> Vec<Bound> {
+/// All policies of a kind that may be asked about a request, with their bindings, by name.
+pub(super) fn bound(state: &State, call: &Call, kind: &str) -> Vec<Bound> {
+    if !matching::takes_policies(call) {
+        return Vec::new();
+    }
     let of = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
     let bindings: Vec<Arc<Value>> = state.objects(&of("policybindings"), None).collect();
     let policies = of("policies");
@@ -110,7 +114,7 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 /// One of them denies it.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
     let mut denial = None;
-    for bound in bound(state, "validating") {
+    for bound in bound(state, attributes.call, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         if !bound.fits(state, attributes) {
             continue;

@@ -16,6 +16,7 @@ use super::{
     settle,
 };
 use crate::{
+    request::Call,
     session::{Question, Reply},
     status::{GroupResource, Refusal},
     store::State,
@@ -56,8 +57,11 @@ enum Failure {
     Call(String),
 }
 
-/// All webhooks, in the order of the names of their configurations.
-fn all(state: &State, resource: &str) -> Vec<Webhook> {
+/// All webhooks that may be asked about a request, in the order of the names of their configurations.
+fn all(state: &State, call: &Call, resource: &str) -> Vec<Webhook> {
+    if !matching::takes_webhooks(call) {
+        return Vec::new();
+    }
     let of = GroupResource::new(GROUP, resource);
     state
         .objects(&of, None)
@@ -214,8 +218,9 @@ pub(super) struct Mutating {
 }
 
 impl Mutating {
-    pub(super) fn new(state: &State) -> Self {
-        Self { webhooks: all(state, "mutatingwebhookconfigurations"), asked: Vec::new(), due: HashSet::new() }
+    pub(super) fn new(state: &State, call: &Call) -> Self {
+        let webhooks = all(state, call, "mutatingwebhookconfigurations");
+        Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
     /// Something else has changed the object after they were asked.
@@ -298,7 +303,7 @@ fn ask_mutating(
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
     let mut calls = Vec::new();
     let mut refusals = Vec::new();
-    for webhook in all(state, "validatingwebhookconfigurations") {
+    for webhook in all(state, attributes.call, "validatingwebhookconfigurations") {
         let resource = match wanted(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,
