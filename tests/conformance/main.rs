@@ -17,7 +17,7 @@ mod sequences;
 mod server;
 mod webhooks;
 
-use std::{collections::BTreeMap, env, path::Path};
+use std::{collections::BTreeMap, env, path::Path, time::Duration};
 
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ const AT_A_TIME_MAX: usize = 8;
 /// How often a case is tried whose answers are not the recorded ones: the real server reads policies, roles and definitions from
 /// caches, which are late when the machine is.
 const TRIES_MAX: usize = 3;
+/// After the first try, and after the second: what disturbs a case, like a default class of the whole cluster, is gone then.
+const PAUSES: [Duration; TRIES_MAX - 1] = [Duration::from_secs(3), Duration::from_secs(20)];
 
 macro_rules! topics {
     ($($topic:ident),* $(,)?) => {
@@ -111,6 +113,9 @@ fn ask_real(topic: &Topic, kubeconfig: &str, known: &BTreeMap<String, Vec<Value>
                     break;
                 }
                 eprintln!("{}: attempt {attempt} of {TRIES_MAX} was answered otherwise", case.name);
+                if let Some(pause) = PAUSES.get(attempt - 1) {
+                    tokio::time::sleep(*pause).await;
+                }
             }
             (case.name.clone(), answers)
         });

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use self::writes::{Kind, Write, path_of, writes_of};
 use crate::{
+    TRIES_MAX,
     case::{Step, Topic},
     different, recorded,
     run::{self, Variables},
@@ -24,6 +25,9 @@ const RECORDED: u64 = 25;
 /// Sequences that both servers are asked for.
 const SEEDS: u64 = 80;
 const NAME: &str = "sequences";
+
+/// Those to the writes of each sequence, by its name.
+type Answers = BTreeMap<String, Vec<Value>>;
 
 #[derive(Deserialize)]
 struct Grammar {
@@ -47,45 +51,70 @@ impl Grammar {
 #[test]
 fn sequences_of_writes_are_answered_as_by_the_real_server() {
     let grammar = &Grammar::read();
-    let topic = &Topic::of_setup(NAME, grammar.setup.clone());
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    let recorded = recorded::read(NAME);
-    let (seeds, real) = if kubeconfig.is_empty() {
-        (0..RECORDED, recorded.clone())
+    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { seeds() }.collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let ours = runtime.block_on(async { answers(&Server::embedded(), grammar, &seeds, "embedded0").await });
+    let failures = if kubeconfig.is_empty() {
+        let recorded = recorded::read(NAME);
+        failures(grammar, &seeds, &recorded, &recorded, &ours)
     } else {
-        let seeds = seeds();
-        let real = on_real_time(async {
-            let server = &Server::real(&kubeconfig).await;
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-            answers(server, topic, grammar, seeds.clone(), &format!("seq{:x}", since % 0x1000_0000)).await
-        });
-        (seeds, real)
+        failures_beside_real(grammar, &seeds, &kubeconfig, &ours)
     };
+    let told: Vec<String> = failures.into_values().collect();
+    assert!(told.is_empty(), "{} sequences are answered otherwise:\n{}", told.len(), told.join("\n"));
+}
+
+/// What a real server answers otherwise than is recorded, or the embedded one otherwise than it.
+///
+/// Such sequences are asked again: a patch is tried on what the cache of the real server has, and once more on what is stored
+/// when the cache is late, with the warnings of both.
+fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Answers) -> BTreeMap<u64, String> {
+    let mut real = ask_real(grammar, seeds, kubeconfig);
     if env::var("RECORD").is_ok_and(|value| value == "1") {
         let names: Vec<String> = (0..RECORDED).map(|seed| name_of(grammar, seed)).collect();
         let kept = real.iter().filter(|(name, _)| names.contains(name));
         recorded::write_all(NAME, &kept.map(|(name, answers)| (name.clone(), answers.clone())).collect());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ours =
-        runtime.block_on(async { answers(&Server::embedded(), topic, grammar, seeds.clone(), "embedded0").await });
-    let mut failures = Vec::new();
-    for seed in seeds {
-        let name = name_of(grammar, seed);
-        let writes = writes_of(grammar.kind_of(seed), seed);
-        let known = recorded.get(&name).filter(|_| seed < RECORDED);
-        for (expected, found) in
-            [known.map(|known| (known, &real[&name])), Some((&real[&name], &ours[&name]))].into_iter().flatten()
-        {
-            failures.extend(first_difference(expected, found, &writes).map(|told| format!("{name}: {told}")));
+    let recorded = recorded::read(NAME);
+    for attempt in 1..TRIES_MAX {
+        let failures = failures(grammar, seeds, &recorded, &real, ours);
+        if failures.is_empty() {
+            break;
         }
+        let (again, told): (Vec<u64>, Vec<String>) = failures.into_iter().unzip();
+        eprintln!("attempt {attempt} of {TRIES_MAX} was answered otherwise:\n{}", told.join("\n"));
+        real.extend(ask_real(grammar, &again, kubeconfig));
     }
-    let n_failures = failures.len();
-    assert!(failures.is_empty(), "{n_failures} sequences are answered otherwise:\n{}", failures.join("\n"));
+    failures(grammar, seeds, &recorded, &real, ours)
 }
 
-fn on_real_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+/// The first difference of each sequence that has one, by its seed.
+fn failures(
+    grammar: &Grammar,
+    seeds: &[u64],
+    recorded: &Answers,
+    real: &Answers,
+    ours: &Answers,
+) -> BTreeMap<u64, String> {
+    let of_seed = |seed: &u64| {
+        let (name, writes) = (name_of(grammar, *seed), writes_of(grammar.kind_of(*seed), *seed));
+        let known = recorded.get(&name).filter(|_| *seed < RECORDED).map(|known| (known, &real[&name]));
+        let pairs = known.into_iter().chain([(&real[&name], &ours[&name])]);
+        let told: Vec<String> =
+            pairs.filter_map(|(expected, found)| first_difference(expected, found, &writes)).collect();
+        (!told.is_empty()).then(|| (*seed, format!("{name}: {}", told.join("\n"))))
+    };
+    seeds.iter().filter_map(of_seed).collect()
+}
+
+fn ask_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Answers {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = &Server::real(kubeconfig).await;
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        answers(server, grammar, seeds, &format!("seq{:x}", since % 0x1000_0000)).await
+    })
 }
 
 /// `SEEDS`: `0..80`.
@@ -99,16 +128,11 @@ fn name_of(grammar: &Grammar, seed: u64) -> String {
     format!("{} {seed}", grammar.kind_of(seed).name)
 }
 
-async fn answers(
-    server: &Server,
-    topic: &Topic,
-    grammar: &Grammar,
-    seeds: std::ops::Range<u64>,
-    run: &str,
-) -> BTreeMap<String, Vec<Value>> {
+async fn answers(server: &Server, grammar: &Grammar, seeds: &[u64], run: &str) -> Answers {
+    let topic = &Topic::of_setup(NAME, grammar.setup.clone());
     let variables = run::prepare(server, topic, run).await;
     let mut all = BTreeMap::new();
-    for seed in seeds {
+    for &seed in seeds {
         let variables = variables.clone().in_namespace(server, &format!("seq-{seed}")).await;
         all.insert(name_of(grammar, seed), play(server, grammar.kind_of(seed), seed, &variables).await);
         variables.clean_up(server).await;
