@@ -48,7 +48,7 @@ topics! {
     ends, escalations, events_and_certificates, evictions, expression_constants, expression_libraries,
     expression_overloads, expression_signs, expressions, families, filled, garbage, generations, health, impersonation,
     kept_fields, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages, long_expressions,
-    metadata_changes, mutated_objects, mutated_values, mutations, namespaces, odd_patches, odd_tokens, openapi, options,
+    metadata_changes, mutated_objects, mutated_values, mutations, namespaces, nulls, odd_patches, odd_tokens, openapi, options,
     options_of_lists, order_of_causes, owners_by_version, patch, patching_policies, paths_and_forms, pod_deletions, pod_security,
     pod_statuses, policies, policy_costs, policy_limits, policy_types, printers, quotas, ratchets, redefinitions,
     requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, rules_by_kind, schemas,

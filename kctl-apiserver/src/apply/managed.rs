@@ -58,6 +58,19 @@ impl Manager {
         Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
     }
 
+    /// What upstream tells managers apart by (`BuildManagerIdentifier`), and sorts them by in messages.
+    pub(super) fn identifier(&self) -> String {
+        let fields = [
+            ("manager", self.name.as_str()),
+            ("operation", self.operation.as_str()),
+            ("apiVersion", &self.api_version),
+            ("subresource", &self.subresource),
+        ];
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        let fields: Vec<String> = fields.map(|(name, value)| format!("{name:?}:{}", Value::from(value))).collect();
+        format!("{{{}}}", fields.join(","))
+    }
+
     /// The manager in messages: `"kubectl" with subresource "status" using v1`.
     pub fn text(&self) -> String {
         let mut text = format!("{:?}", self.name);

@@ -17,9 +17,10 @@ pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) ->
     if live == applied {
         return Some(one.clone());
     }
-    match place.shape(one) {
+    let shape = place.shape(one);
+    match shape {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => Some(one.clone()),
-        _ if is_empty(live) && is_empty(applied) => Some(one.clone()),
+        _ if is_empty(shape, live) && is_empty(shape, applied) => Some(one.clone()),
         Shape::List(list) => Some(Value::Array(merge_items(place, list, live, applied))),
         Shape::Map { is_atomic: false } => {
             let merged = names(live, applied).filter_map(|name| {
@@ -33,13 +34,14 @@ pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) ->
 
 /// The same on the live value itself: what is not applied is not even looked at.
 pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
-    match place.shape(applied) {
+    let shape = place.shape(applied);
+    match shape {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => {
             if live != applied {
                 applied.clone_into(live);
             }
         }
-        _ if is_empty(Some(live)) && is_empty(Some(applied)) => applied.clone_into(live),
+        _ if is_empty(shape, Some(live)) && is_empty(shape, Some(applied)) => applied.clone_into(live),
         Shape::List(list) => {
             if live != applied && !merge_same_items(place, list, live, applied) {
                 *live = Value::Array(merge_items(place, list, Some(live), Some(applied)));

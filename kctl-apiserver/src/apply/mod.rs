@@ -17,6 +17,8 @@ mod zero;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use self::{
@@ -128,13 +130,15 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!("Apply failed with 1 conflict: {}: {}", one.message(), one.field);
     }
-    let mut lines = Vec::new();
-    for (index, conflict) in conflicts.iter().enumerate() {
-        if index == 0 || conflicts[index - 1].manager != conflict.manager {
-            lines.push(format!("conflicts with {}:", conflict.manager.text()));
-        }
-        lines.push(format!("- {}", conflict.field));
+    let mut by_manager: BTreeMap<String, Vec<&Conflict>> = BTreeMap::new();
+    for conflict in conflicts {
+        by_manager.entry(conflict.manager.identifier()).or_default().push(conflict);
     }
+    let lines = by_manager.into_values().flat_map(|conflicts| {
+        let manager = conflicts.first().map(|conflict| format!("conflicts with {}:", conflict.manager.text()));
+        manager.into_iter().chain(conflicts.into_iter().map(|conflict| format!("- {}", conflict.field)))
+    });
+    let lines: Vec<String> = lines.collect();
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 

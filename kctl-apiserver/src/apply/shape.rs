@@ -139,10 +139,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The shape of a value at this place.
+    /// The shape of a value at this place. Where nothing is declared, null is an object without fields, as upstream takes it
+    /// (`deduceAtom` of `structured-merge-diff`).
     pub fn shape(&self, value: &Value) -> Shape<'a> {
         self.declared().unwrap_or(match value {
-            Value::Object(_) => Shape::Map { is_atomic: false },
+            Value::Object(_) | Value::Null => Shape::Map { is_atomic: false },
             Value::Array(_) => Shape::List(ListType::Atomic),
             _ => Shape::Scalar(Scalar::Any),
         })

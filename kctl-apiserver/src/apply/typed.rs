@@ -101,11 +101,11 @@ pub fn is_equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Whether there is nothing to descend into.
-pub(super) fn is_empty(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Array(items)) => items.is_empty(),
-        Some(Value::Object(fields)) => fields.is_empty(),
+/// Whether there is nothing to descend into in a value that is taken as a list or an object.
+pub(super) fn is_empty(shape: Shape<'_>, value: Option<&Value>) -> bool {
+    match (shape, value) {
+        (Shape::List(_), Some(Value::Array(items))) => items.is_empty(),
+        (Shape::Map { .. }, Some(Value::Object(fields))) => fields.is_empty(),
         _ => true,
     }
 }
@@ -155,7 +155,7 @@ impl Walk {
         match shape {
             Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
             // The difference between nothing and an empty value is kept.
-            _ if is_empty(old) && is_empty(new) => self.leaf(old, new),
+            _ if is_empty(shape, old) && is_empty(shape, new) => self.leaf(old, new),
             Shape::List(list) => self.visit_items(place, list, old, new),
             Shape::Map { is_atomic: false } => {
                 for name in names(old, new) {

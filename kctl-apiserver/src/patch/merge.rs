@@ -1,32 +1,48 @@
 //! JSON merge patches as `evanphx/json-patch` applies them: reads an object and a patch, changes the object.
 //!
-//! RFC 7396 leaves lists as they are; that library removes the nulls of the objects in them, as it does outside of lists.
+//! RFC 7396 leaves lists as they are; that library removes the nulls of the objects in them, as it does outside of lists, unless
+//! the list comes in the place of an object.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) fn merge(object: &mut Value, patch: &Value) {
-    let mut patch = patch.clone();
-    in_fields(&mut patch);
-    json_patch::merge(object, &patch);
-}
-
-/// Looks for lists: outside of them a null is what removes a field.
-fn in_fields(value: &mut Value) {
-    match value {
-        Value::Object(fields) => fields.values_mut().for_each(in_fields),
-        Value::Array(items) => items.iter_mut().for_each(in_item),
-        _ => {}
+    match (object, patch) {
+        (Value::Object(fields), Value::Object(patch)) => merge_fields(fields, patch),
+        (object @ Value::Object(_), _) => patch.clone_into(object),
+        (object, _) => *object = new(patch),
     }
 }
 
+fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+            continue;
+        }
+        let known = fields.entry(name).or_insert(Value::Null);
+        if known.is_null() {
+            *known = new(value);
+        } else {
+            merge(known, value);
+        }
+    }
+}
+
+/// What comes where nothing was, or no object.
+fn new(value: &Value) -> Value {
+    let mut value = value.clone();
+    remove_nulls(&mut value);
+    value
+}
+
 /// Removes the nulls of objects; a null that is an item stays.
-fn in_item(value: &mut Value) {
+fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(in_item);
+            fields.values_mut().for_each(remove_nulls);
         }
-        Value::Array(items) => items.iter_mut().for_each(in_item),
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
         _ => {}
     }
 }
@@ -43,5 +59,13 @@ mod tests {
         let patch = json!({ "a": null, "list": [null, { "b": null, "c": [{ "d": null, "e": 1 }] }] });
         merge(&mut object, &patch);
         assert_eq!(object, json!({ "list": [null, { "c": [{ "e": 1 }] }] }));
+    }
+
+    #[test]
+    fn nulls_stay_in_a_list_that_comes_in_the_place_of_an_object() {
+        let mut object = json!({ "a": {}, "b": { "c": 1 }, "d": "text" });
+        let list = json!([{ "e": null, "f": 1 }]);
+        merge(&mut object, &json!({ "a": list, "b": list, "d": list }));
+        assert_eq!(object, json!({ "a": list, "b": list, "d": [{ "f": 1 }] }));
     }
 }
