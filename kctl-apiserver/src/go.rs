@@ -66,6 +66,11 @@ pub(crate) fn literal(value: &Value) -> String {
     }
 }
 
+/// The type of a value as texts name it: there is none of null.
+pub(crate) fn type_text(value: &Value) -> &'static str {
+    if value.is_null() { "%!s(<nil>)" } else { type_name(value) }
+}
+
 /// Names the type that a value is decoded to, as `%T` does.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {

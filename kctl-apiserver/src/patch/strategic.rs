@@ -6,7 +6,7 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::order::{self, Identity};
+use super::order::{self, Identity, ServerOrder};
 use crate::{go, schema::Schema};
 
 type Fields = Map<String, Value>;
@@ -82,6 +82,7 @@ fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String>
 fn unknown_directive(directive: &Value, patch: &Fields) -> String {
     let shown = match directive {
         Value::String(text) => text.clone(),
+        Value::Null => go::type_text(directive).to_owned(),
         other => format!("%!s({}={})", go::type_name(other), go::shown(other)),
     };
     format!("unknown patch type: {shown} in map: {}", go::map(patch))
@@ -114,7 +115,7 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
             let is_replaced = schema.is_some_and(|schema| schema.has_patch_strategy("replace"));
             *old = if is_replaced { new.clone() } else { merge_map(schema, mem::take(old), new)? };
         }
-        (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?,
+        (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?.0,
         (Some(Value::Null) | None, _) => original.extend(additions(patch).map(|value| (name.to_owned(), value))),
         // Where there was something of another type, a patch of nothing but a directive changes nothing.
         (Some(old), _) => additions(patch).into_iter().for_each(|value| *old = value),
@@ -142,11 +143,12 @@ fn without_directive(fields: &Fields) -> Fields {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<Vec<Value>, String> {
+/// The merged list, and what the real server takes for the order of the old one from then on: it changes that list on the way.
+fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<(Vec<Value>, Vec<Value>), String> {
     let Some(list) = schema.filter(|schema| schema.has_patch_strategy("merge")) else {
-        return Ok(new.to_vec());
+        return Ok((new.to_vec(), old));
     };
-    let Some(first) = old.first().or(new.first()) else { return Ok(old) };
+    let Some(first) = old.first().or(new.first()) else { return Ok((old, Vec::new())) };
     check_types(&old, new)?;
     if first.is_object() {
         let key = list.patch_merge_key().ok_or("cannot merge lists without merge key")?;
@@ -158,7 +160,7 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Res
             united.push(item.clone());
         }
     }
-    Ok(order::arrange(united, new, &old, Identity::Itself))
+    Ok((order::arrange(united, new, &old, Identity::Itself)?, old))
 }
 
 /// Checks that the items of a list and of its patch are of one type (`sliceElementType`).
@@ -176,8 +178,9 @@ fn merge_objects(
     key: &str,
     mut old: Vec<Value>,
     new: &[Value],
-) -> Result<Vec<Value>, String> {
+) -> Result<(Vec<Value>, Vec<Value>), String> {
     let by = Identity::Key(key);
+    let mut server = ServerOrder::of(&old, by);
     let mut changes = Vec::new();
     let mut is_replaced = false;
     for item in new {
@@ -185,8 +188,11 @@ fn merge_objects(
         match fields.get(DIRECTIVE).map(|directive| (directive.as_str(), directive)) {
             None => changes.push(item.clone()),
             Some((Some("delete"), _)) => {
-                let deleted = by.of(item).ok_or_else(|| order::no_merge_key(fields, key))?;
-                old.retain(|item| by.of(item) != Some(deleted));
+                by.of(item).ok_or_else(|| order::no_merge_key(fields, key))?;
+                while let Some(index) = by.position(item, &old) {
+                    old.remove(index);
+                    server.remove(index);
+                }
             }
             Some((Some("replace"), _)) => is_replaced = true,
             Some((Some("merge"), _)) => return Err("merging lists cannot yet be specified in the patch".to_owned()),
@@ -194,18 +200,21 @@ fn merge_objects(
         }
     }
     if is_replaced {
-        return Ok(changes);
+        return Ok((changes, server.whole()));
     }
     by.check(&changes)?;
-    let server_order = old.clone();
+    let before = server.left().to_vec();
     for change in &changes {
         let Value::Object(fields) = change else { continue };
         match by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
             Some(Value::Object(found)) => *found = merge_map(schema, mem::take(found), fields)?,
-            _ => old.push(change.clone()),
+            _ => {
+                server.push(change, by);
+                old.push(change.clone());
+            }
         }
     }
-    Ok(order::arrange(old, &changes, &server_order, by))
+    Ok((order::arrange(old, &changes, &before, by)?, server.whole()))
 }
 
 fn merge_ordered_list(
@@ -224,14 +233,16 @@ fn merge_ordered_list(
     };
     let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
     check_order(new.map_or(&[], Vec::as_slice), order, by)?;
-    let merged = match (old, new) {
+    if old.is_none_or(Vec::is_empty) && new.is_none_or(Vec::is_empty) && (old.is_some() || new.is_some()) {
+        return Err("no elements in any of the given slices".to_owned());
+    }
+    let (merged, server) = match (old, new) {
         (None, None) => return Ok(()),
-        (Some(old), None) => old.clone(),
-        (None, Some(new)) => new.iter().filter_map(additions).collect(),
+        (Some(old), None) => (old.clone(), old.clone()),
+        (None, Some(new)) => (new.iter().filter_map(additions).collect(), Vec::new()),
         (Some(old), Some(new)) => merge_list(Some(schema), old.clone(), new)?,
     };
-    by.check(order)?;
-    let arranged = order::arrange(merged, order, old.map_or(&[], Vec::as_slice), by);
+    let arranged = order::arrange(merged, order, &server, by)?;
     original.insert(name.to_owned(), Value::Array(arranged));
     Ok(())
 }
@@ -247,19 +258,37 @@ fn no_such_field(schema: Option<Schema<'_>>, name: &str) -> String {
 }
 
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
-    let found = if value.is_null() { "%!s(<nil>)" } else { go::type_name(value) };
-    value.as_array().ok_or_else(|| format!("expected a []interface {{}}, but received a {found}"))
+    value.as_array().ok_or_else(|| format!("expected a []interface {{}}, but received a {}", go::type_text(value)))
 }
 
-/// Checks that the items of a patch stand in the order that goes with it.
+/// Checks that the items of a patch stand in the order that goes with it (`validatePatchWithSetOrderList`): an item with another
+/// directive than to delete is in its place wherever something of the order is left.
 fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), String> {
-    by.check(new)?;
-    let mut rest = order.iter();
-    for item in new.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        if !rest.any(|other| by.of(other) == by.of(item)) {
-            let (new, order) = (go::list(new), go::list(order));
-            return Err(format!("The order in patch list:\n{new}\n doesn't match $setElementOrder list:\n{order}\n"));
+    if new.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    for item in new {
+        let directive = match by {
+            Identity::Itself => None,
+            Identity::Key(_) => order::fields(item)?.get(DIRECTIVE),
+        };
+        if directive.is_none_or(|directive| directive != "delete") {
+            left.push((item, directive.is_some()));
         }
+    }
+    let mut left = left.into_iter().peekable();
+    for other in order {
+        while left.next_if(|(_, is_special)| *is_special).is_some() {}
+        if let Some((item, _)) = left.peek()
+            && by.is_same(item, other)?
+        {
+            left.next();
+        }
+    }
+    if left.peek().is_some() {
+        let (new, order) = (go::list(new), go::list(order));
+        return Err(format!("The order in patch list:\n{new}\n doesn't match $setElementOrder list:\n{order}\n"));
     }
     Ok(())
 }
