@@ -6,7 +6,7 @@ use serde_json::{Number, Value, json};
 
 use super::age::{INVALID, is_rfc3339, since_text};
 use super::fields::{int, text};
-use super::jsonpath::Path;
+use super::jsonpath::{Found, Path};
 
 /// A column beside the name.
 pub(super) struct Column {
@@ -54,7 +54,12 @@ impl Column {
 
     /// Returns the cell; null if there is no value, or one of another type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        self.path.first(object).map_or(Value::Null, |value| self.kind.cell(value, now))
+        match self.path.first(object) {
+            Some(Found::Stored(value)) => self.kind.cell(value, now),
+            Some(Found::Literal(value)) => self.kind.cell(&value, now),
+            Some(Found::Plain(number)) if matches!(self.kind, Kind::Text) => json!(number.to_string()),
+            Some(Found::Plain(_)) | None => Value::Null,
+        }
     }
 }
 

@@ -1,0 +1,151 @@
+//! `JSONPath` of printer columns, with the ways of `client-go/util/jsonpath`: `['a.b']` is two fields, `['a\.b']` is one, `[]` is the
+//! first item.
+
+mod parse;
+mod walk;
+
+use serde_json::Value;
+
+pub(super) use self::walk::Found;
+
+/// A path that was understood.
+#[derive(Debug)]
+pub(super) struct Path {
+    /// What stands between braces, and the text beside them: a path may close the braces that it is put in.
+    blocks: Vec<Node>,
+}
+
+#[derive(Debug)]
+enum Node {
+    Block(Vec<Node>),
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// A word without a dot in front.
+    Word,
+    Field(String),
+    /// Every value of an object or of a list.
+    All,
+    /// The value and everything below it.
+    Descend,
+    Slice(Slice),
+    Union(Vec<Vec<Node>>),
+    Filter {
+        left: Vec<Node>,
+        test: Option<Test>,
+    },
+}
+
+/// An index is a slice of one item.
+#[derive(Debug)]
+struct Slice {
+    start: i64,
+    end: End,
+    step: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Given(i64),
+    /// The one behind the start: of the last item that is the end of the list.
+    AfterStart,
+    Whole,
+}
+
+#[derive(Debug)]
+struct Test {
+    operator: String,
+    right: Vec<Node>,
+}
+
+impl Path {
+    /// Returns the path, or nothing if the server would not understand it either.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        parse::blocks(&format!("{{{text}}}")).map(|blocks| Self { blocks })
+    }
+
+    /// Returns the first value that the path leads to. A filter that compares what cannot be compared finds nothing.
+    pub(super) fn first<'a>(&self, root: &'a Value) -> Option<Found<'a>> {
+        let mut shown = None;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let found = walk::walk(std::slice::from_ref(block), vec![Found::Stored(root)])?;
+            if index == 0 {
+                shown = found.into_iter().next();
+            }
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_understood_is_told() {
+        for text in
+            [".a, .b", ".a[", ".a[x]", ".a[1:2:3:4]", ".a[?(@.b]", ".a[-]", "..*", "....a", ".a[\"b\"]", "=", "'a"]
+        {
+            assert!(Path::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn odd_paths_find_what_the_real_server_finds() {
+        let value = json!({
+            "a": [{ "b": "x", "n": 1 }, { "b": "y", "n": 2 }],
+            "s": "AB",
+            "c.d": true,
+            "f": 1.5,
+            "o": { "p": { "q": null } },
+        });
+        let cases = [
+            ("", Some(value.clone())),
+            (".", None),
+            ("a", None),
+            ("true", Some(json!(true))),
+            ("'text'", Some(json!("text"))),
+            (".a[].b", Some(json!("x"))),
+            (".a[*].b", Some(json!("x"))),
+            (".a[0,1].b", Some(json!("x"))),
+            (".a[1,0].b", Some(json!("y"))),
+            (".a[1:].b", Some(json!("y"))),
+            (".a[-1].b", Some(json!("y"))),
+            (".a[-1:].b", Some(json!("y"))),
+            (".a[2].b", None),
+            (".a[1:0].b", None),
+            (".a[0:2:0].b", None),
+            (".a[?(@.n>1)].b", Some(json!("y"))),
+            (".a[?(@.n!=1)].b", Some(json!("y"))),
+            (".a[?(@.b==\"y\")].n", Some(json!(2))),
+            (".a[?(@.b=='y')].n", Some(json!(2))),
+            (".a[?(@.n=='1')].b", None),
+            (".a[?(@.b)].n", Some(json!(1))),
+            (".a[?(@.b=@.b)].n", None),
+            (".a[?(@.b==@.b)].n", Some(json!(1))),
+            ("..q", Some(Value::Null)),
+            ("..n", Some(json!(1))),
+            ("['c\\.d']", Some(json!(true))),
+            (".c\\.d", Some(json!(true))),
+            ("$.f", Some(json!(1.5))),
+            (".f }{ .s", Some(json!(1.5))),
+            (".f }{ x", None),
+        ];
+        for (text, expected) in cases {
+            let path = Path::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let found = path.first(&value).map(|found| match found {
+                Found::Stored(value) => value.clone(),
+                Found::Literal(value) => value,
+                Found::Plain(number) => json!({ "plain": number }),
+            });
+            assert_eq!(found, expected, "{text}");
+        }
+        let bytes = Path::parse(".s[*]").map(|path| path.first(&value).is_none());
+        assert_eq!(bytes, Some(true), "a text is no list");
+        let byte = Path::parse(".s.*").and_then(|path| path.first(&value));
+        assert!(matches!(byte, Some(Found::Plain(65))), "{byte:?}");
+    }
+}

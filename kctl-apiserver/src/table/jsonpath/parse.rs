@@ -1,0 +1,224 @@
+//! Reads the text of a path. Upstream: `client-go/util/jsonpath/parser.go`; each function reads what that of the same name reads.
+
+use super::{End, Node, Slice, Test};
+
+const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
+/// What an operator of a filter is made of.
+const OF_OPERATORS: [char; 4] = ['!', '<', '>', '='];
+
+/// Blocks between braces, and the text beside them.
+pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = rest.find('{').unwrap_or(rest.len());
+        if at > 0 {
+            nodes.push(Node::Text(rest[..at].to_owned()));
+        }
+        let Some(inside) = rest.get(at + 1..) else { break };
+        let mut block = Vec::new();
+        rest = action(inside, &mut block)?;
+        nodes.push(Node::Block(block));
+    }
+    Some(nodes)
+}
+
+/// What stands between braces of its own.
+fn block(text: &str) -> Option<Vec<Node>> {
+    match blocks(&format!("{{{text}}}"))?.into_iter().next()? {
+        Node::Block(nodes) => Some(nodes),
+        _ => None,
+    }
+}
+
+/// Reads up to the brace that ends a block. Returns what follows.
+fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let mut rest = text;
+    loop {
+        rest = if let Some(after) = rest.strip_prefix('}') {
+            return Some(after);
+        } else if let Some(after) = rest.strip_prefix("[?(") {
+            filter(after, nodes)?
+        } else if let Some(after) = rest.strip_prefix("..") {
+            recursive(after, nodes)?
+        } else {
+            let first = rest.chars().next()?;
+            let after = &rest[first.len_utf8()..];
+            match first {
+                ' ' | '@' | '$' => after,
+                '[' => array(after, nodes)?,
+                '"' | '\'' => quote(after, first, nodes)?,
+                '.' => field(after, nodes)?,
+                '+' | '-' => number(rest, nodes)?,
+                _ if DIGITS.contains(&first) => number(rest, nodes)?,
+                _ if is_alphanumeric(first) => identifier(rest, nodes),
+                _ => return None,
+            }
+        };
+    }
+}
+
+fn is_alphanumeric(char: char) -> bool {
+    char == '_' || char.is_alphanumeric()
+}
+
+fn is_terminator(char: char) -> bool {
+    matches!(char, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
+}
+
+fn identifier<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
+    let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
+    nodes.push(match word {
+        "true" => Node::Bool(true),
+        "false" => Node::Bool(false),
+        _ => Node::Word,
+    });
+    rest
+}
+
+fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    if matches!(nodes.last(), Some(Node::Descend)) {
+        return None;
+    }
+    nodes.push(Node::Descend);
+    if text.starts_with(is_alphanumeric) { field(text, nodes) } else { Some(text) }
+}
+
+fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let signed = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let len = signed.find(|char| char != '.' && !DIGITS.contains(&char)).unwrap_or(signed.len());
+    let (number, rest) = text.split_at(text.len() - signed.len() + len);
+    nodes.push(match number.parse() {
+        Ok(whole) => Node::Int(whole),
+        Err(_) => Node::Float(number.parse().ok()?),
+    });
+    Some(rest)
+}
+
+/// Reads a field up to the next step; a backslash takes the next character as it is.
+fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let mut chars = text.char_indices();
+    let mut len = text.len();
+    while let Some((at, char)) = chars.next() {
+        if char == '\\' {
+            chars.next();
+        } else if is_terminator(char) {
+            len = at;
+            break;
+        }
+    }
+    let (name, rest) = text.split_at(len);
+    nodes.push(if name == "*" { Node::All } else { Node::Field(name.replace('\\', "")) });
+    Some(rest)
+}
+
+/// Reads what stands between brackets.
+fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let (inner, rest) = text.split_once(']').filter(|(inner, _)| !inner.contains('\n'))?;
+    if inner.contains(',') {
+        let parts = inner.split(',').map(|part| block(&format!("[{}]", part.trim_matches(' '))));
+        nodes.push(Node::Union(parts.collect::<Option<_>>()?));
+    } else if let Some(key) = inner.strip_prefix('\'').and_then(|key| key.strip_suffix('\'')).filter(is_plain) {
+        nodes.extend(block(&format!(".{key}"))?);
+    } else {
+        nodes.push(Node::Slice(slice(if inner == "*" { ":" } else { inner })?));
+    }
+    Some(rest)
+}
+
+fn is_plain(key: &&str) -> bool {
+    !key.contains('\'')
+}
+
+fn slice(text: &str) -> Option<Slice> {
+    let mut parts = text.split(':');
+    let start = number_of(parts.next()?)?;
+    let (end, step) = (parts.next(), parts.next());
+    if parts.next().is_some() {
+        return None;
+    }
+    let end = match end {
+        None => End::AfterStart,
+        Some(end) => number_of(end)?.map_or(End::Whole, End::Given),
+    };
+    Some(Slice { start: start.unwrap_or(0), end, step: step.map_or(Some(None), number_of)? })
+}
+
+/// A number, or none; nothing if it is something else.
+fn number_of(text: &str) -> Option<Option<i64>> {
+    match text {
+        "" => Some(None),
+        _ if text.starts_with('+') => None,
+        _ => text.parse().ok().map(Some),
+    }
+}
+
+/// Reads the condition between `[?(` and `)]`. A bracket in quotes does not end it.
+fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let mut quoted_by = None;
+    let mut is_closed = false;
+    let mut before = '(';
+    let mut end = None;
+    for (at, char) in text.char_indices() {
+        match char {
+            '\n' => return None,
+            '"' | '\'' if quoted_by.is_none() => quoted_by = Some(char),
+            '"' | '\'' => is_closed |= before != '\\' && quoted_by == Some(char),
+            ')' if quoted_by.is_some() == is_closed => {
+                end = Some(at);
+                break;
+            }
+            _ => {}
+        }
+        before = char;
+    }
+    let (condition, rest) = text.split_at(end?);
+    nodes.push(condition_of(condition)?);
+    rest.strip_prefix(")]")
+}
+
+fn condition_of(text: &str) -> Option<Node> {
+    let parts = text.find(OF_OPERATORS).filter(|at| *at > 0).and_then(|at| {
+        let (left, rest) = text.split_at(at);
+        let len = rest.find(|char| !OF_OPERATORS.contains(&char)).unwrap_or(rest.len() - 1);
+        (len > 0).then(|| (left, rest.split_at(len)))
+    });
+    let Some((left, (operator, right))) = parts else { return Some(Node::Filter { left: block(text)?, test: None }) };
+    let test = Test { operator: operator.to_owned(), right: block(right)? };
+    Some(Node::Filter { left: block(left)?, test: Some(test) })
+}
+
+fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str> {
+    let is_end = |at: &usize| !text[..*at].ends_with('\\');
+    let end = text.match_indices(mark).map(|(at, _)| at).find(is_end)?;
+    let (quoted, rest) = (&text[..end], &text[end + 1..]);
+    if quoted.contains('\n') {
+        return None;
+    }
+    nodes.push(Node::Text(unquoted(quoted, mark)?));
+    Some(rest)
+}
+
+/// Escapes as Go has them, but for those that are numbers.
+fn unquoted(text: &str, mark: char) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        plain.push(match char {
+            '\\' => match chars.next()? {
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'v' => '\u{b}',
+                '\\' => '\\',
+                other if other == mark => mark,
+                _ => return None,
+            },
+            other => other,
+        });
+    }
+    Some(plain)
+}

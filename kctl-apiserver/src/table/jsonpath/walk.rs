@@ -1,0 +1,178 @@
+//! Follows a path through a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; nothing stands for the error of a whole path.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::{End, Node, Slice, Test};
+
+/// What a path leads to.
+#[derive(Clone, Debug)]
+pub(in crate::table) enum Found<'a> {
+    /// A part of the object.
+    Stored(&'a Value),
+    /// What the path itself says.
+    Literal(Value),
+    /// A number of a type that cells do not know: a whole one of the path, or a byte of a text.
+    Plain(i64),
+}
+
+impl<'a> Found<'a> {
+    /// The part of the object that this is, if it is one.
+    fn stored(&self) -> Option<&'a Value> {
+        if let Self::Stored(value) = self { Some(value) } else { None }
+    }
+
+    fn value(&self) -> &Value {
+        match self {
+            Self::Stored(value) => value,
+            Self::Literal(value) => value,
+            Self::Plain(_) => &Value::Null,
+        }
+    }
+
+    /// The values of an object, the items of a list, the bytes of a text.
+    fn children(&self) -> Vec<Self> {
+        match (self.stored(), self.value()) {
+            (Some(Value::Array(items)), _) => items.iter().map(Self::Stored).collect(),
+            (Some(Value::Object(fields)), _) => fields.values().map(Self::Stored).collect(),
+            (_, Value::String(text)) => text.bytes().map(|byte| Self::Plain(byte.into())).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// All that the nodes lead to, one after the other.
+pub(super) fn walk<'a>(nodes: &[Node], input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
+    nodes.iter().try_fold(input, |input, node| step(node, input))
+}
+
+fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
+    let of_each = |literal: Found<'a>| Some(vec![literal; input.len()]);
+    match node {
+        Node::Block(nodes) => walk(nodes, input),
+        Node::Text(text) => Some(vec![Found::Literal(text.as_str().into())]),
+        Node::Int(number) => of_each(Found::Plain(*number)),
+        Node::Float(number) => of_each(Found::Literal((*number).into())),
+        Node::Bool(flag) => of_each(Found::Literal((*flag).into())),
+        Node::Word => None,
+        Node::Field(name) => {
+            let field = |found: &Found<'a>| found.stored()?.as_object()?.get(name);
+            Some(input.iter().filter_map(field).map(Found::Stored).collect())
+        }
+        Node::All => Some(input.iter().flat_map(Found::children).collect()),
+        Node::Descend => {
+            let mut all = Vec::new();
+            descend(input, &mut all);
+            Some(all)
+        }
+        Node::Slice(slice) => take(slice, &input),
+        Node::Union(parts) => {
+            let found: Option<Vec<_>> = parts.iter().map(|part| walk(part, input.clone())).collect();
+            found.map(|found| found.into_iter().flatten().collect())
+        }
+        Node::Filter { left, test } => filter(left, test.as_ref(), &input),
+    }
+}
+
+/// Values with something below them, each before what is below it.
+fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
+    for value in values {
+        let children = value.children();
+        if !children.is_empty() {
+            all.push(value);
+            descend(children, all);
+        }
+    }
+}
+
+/// The items of a list, which all but null has to be.
+fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
+    value.stored()?.as_array()
+}
+
+/// What begins or ends beyond a list fails, unless it is nothing: then lists that follow are not looked at.
+fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
+    let mut found = Vec::new();
+    for value in input.iter().filter(|value| !matches!(value, Found::Stored(Value::Null))) {
+        let items = items(value)?;
+        let len = i64::try_from(items.len()).ok()?;
+        let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
+        let end = match slice.end {
+            End::Whole => len,
+            End::Given(end) => from_end(end),
+            End::AfterStart if slice.start == -1 => len,
+            End::AfterStart => from_end(slice.start.saturating_add(1)),
+        };
+        let start = from_end(slice.start);
+        if start == end {
+            break;
+        }
+        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+        let taken = items.get(start..end)?;
+        let step = usize::try_from(slice.step.unwrap_or(1)).ok().filter(|step| *step > 0)?;
+        found.extend(taken.iter().step_by(step).map(Found::Stored));
+    }
+    Some(found)
+}
+
+fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
+    let mut found = Vec::new();
+    for value in input {
+        for item in items(value)? {
+            let itself = || vec![Found::Stored(item)];
+            let lefts = walk(left, itself());
+            let Some(test) = test else {
+                // What cannot be followed is there.
+                if lefts.is_none_or(|lefts| !lefts.is_empty()) {
+                    found.push(Found::Stored(item));
+                }
+                continue;
+            };
+            let Some(left) = only(lefts?)? else { continue };
+            let Some(right) = only(walk(&test.right, itself())?)? else { continue };
+            if passes(&test.operator, &left, &right)? {
+                found.push(Found::Stored(item));
+            }
+        }
+    }
+    Some(found)
+}
+
+/// One of none or one; more cannot be compared.
+fn only(mut found: Vec<Found<'_>>) -> Option<Option<Found<'_>>> {
+    (found.len() <= 1).then(|| found.pop())
+}
+
+fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
+    let order = compare(left, right)?;
+    let are_ordered = !left.value().is_boolean();
+    match operator {
+        "==" => Some(order.is_eq()),
+        "!=" => Some(order.is_ne()),
+        "<" => are_ordered.then_some(order.is_lt()),
+        ">" => are_ordered.then_some(order.is_gt()),
+        "<=" => are_ordered.then_some(order.is_le()),
+        ">=" => are_ordered.then_some(order.is_ge()),
+        _ => None,
+    }
+}
+
+/// Values of one type; whole numbers and others are of two.
+fn compare(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
+    let whole = |found: &Found<'_>| match found {
+        Found::Plain(number) => Some(*number),
+        other => other.value().as_i64(),
+    };
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => return Some(left.cmp(&right)),
+        (None, None) => {}
+        _ => return None,
+    }
+    match (left.value(), right.value()) {
+        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+        (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
+        (Value::Number(left), Value::Number(right)) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+        _ => None,
+    }
+}
