@@ -14,7 +14,12 @@ mod yaml;
 use serde_json::{Map, Value};
 
 use self::path::Path;
-pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64, yaml::yaml};
+pub(crate) use self::{
+    duplicates::duplicates,
+    unrepeated::unrepeated,
+    wrong::illegal_base64,
+    yaml::{is_other_in_yaml, yaml},
+};
 use crate::{
     go::json_type,
     proto::{self, ProtoError},

@@ -23,23 +23,84 @@ pub(crate) struct Yaml {
     pub(crate) repeated: Vec<String>,
 }
 
+/// What Go says of an escape that is half of a character.
+const NO_CHARACTER: &str = "found invalid Unicode character escape code";
+
+/// Whether Go's YAML takes what JSON takes otherwise, or not at all: escaped slashes, characters that are escaped in halves, and some
+/// that are not escaped.
+pub(crate) fn is_other_in_yaml(text: &str) -> bool {
+    let is_strange = |char| is_control(char) || char == '\u{85}';
+    has_strange_escapes(text)
+        || text.bytes().any(|byte| byte == 0x7f)
+        || (!text.is_ascii() && text.contains(is_strange))
+}
+
+fn has_strange_escapes(text: &str) -> bool {
+    ["\\/", "\\ud", "\\uD"].into_iter().any(|escape| text.contains(escape))
+}
+
+/// Characters that no text of YAML has.
+fn is_control(char: char) -> bool {
+    let is_allowed = matches!(char, '\t' | '\n' | '\r' | '\u{85}');
+    (char.is_control() && !is_allowed) || matches!(char, '\u{fffe}' | '\u{ffff}')
+}
+
+/// What Go says of the escapes of a quoted text, if one is none to it.
+fn strange_escape(quoted: impl Iterator<Item = char>) -> Option<&'static str> {
+    let mut chars = quoted;
+    while let Some(char) = chars.next() {
+        if char != '\\' {
+            continue;
+        }
+        match chars.next()? {
+            '/' => return Some("found unknown escape character"),
+            'u' if matches!(chars.next(), Some('d' | 'D')) && chars.next().is_some_and(|digit| digit >= '8') => {
+                return Some(NO_CHARACTER);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Go does not tell the first line.
+fn line_text(line: usize) -> String {
+    if line > 1 { format!("line {line}: ") } else { String::new() }
+}
+
 /// Reads the first document of a text; nothing is null.
 ///
 /// # Errors
 /// What is wrong with it, in Go's words as far as they are known.
 pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
+    if text.chars().any(is_control) {
+        return Err("yaml: control characters are not allowed".into());
+    }
+    let has_strange_escapes = has_strange_escapes(text);
     let mut reader = Reader::default();
     let mut parser = Parser::new_from_str(text);
     loop {
         let (event, span) = match parser.next_event() {
             None => break,
             Some(Ok(read)) => read,
+            Some(Err(error)) if error.info().contains("surrogate") => {
+                return Err(format!("yaml: {}{NO_CHARACTER}", line_text(error.marker().line())));
+            }
             Some(Err(error)) => {
                 let told = serde_saphyr::from_str::<Value>(text).err();
                 return Err(format!("yaml: {}", told.map_or_else(|| first_line(&error), |told| first_line(&told))));
             }
         };
         let line = span.start.line();
+        match event {
+            Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) if has_strange_escapes => {
+                let quoted = text.chars().skip(span.start.index()).take(span.end.index() - span.start.index());
+                if let Some(why) = strange_escape(quoted) {
+                    return Err(format!("yaml: {}{why}", line_text(line)));
+                }
+            }
+            _ => {}
+        }
         match event {
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
                 return Err("yaml: found incompatible YAML document".into());

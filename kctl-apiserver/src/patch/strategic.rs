@@ -206,12 +206,11 @@ fn merge_objects(
     let before = server.left().to_vec();
     for change in &changes {
         let Value::Object(fields) = change else { continue };
-        match by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
-            Some(Value::Object(found)) => *found = merge_map(schema, mem::take(found), fields)?,
-            _ => {
-                server.push(change, by);
-                old.push(change.clone());
-            }
+        if let Some(Value::Object(found)) = by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
+            *found = merge_map(schema, mem::take(found), fields)?;
+        } else {
+            server.push(change, by);
+            old.push(change.clone());
         }
     }
     Ok((order::arrange(old, &changes, &before, by)?, server.whole()))

@@ -237,7 +237,7 @@ fn tell_of_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
 
 /// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.
 fn plain_json(text: &str) -> Option<Value> {
-    decode::unrepeated(text).filter(Value::is_object)
+    decode::unrepeated(text).filter(Value::is_object).filter(|_| !decode::is_other_in_yaml(text))
 }
 
 pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {

@@ -4,6 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use crate::go;
+
 /// Bytes of the texts of steps that are made without an allocation of their own.
 const SHORT_LEN_MAX: usize = 64;
 
@@ -42,7 +44,7 @@ impl PathElement {
             text.push(between);
             write(&mut text, name);
             text.push(b':');
-            write(&mut text, canonical(value).as_ref());
+            write_value(&mut text, value);
             between = b',';
         }
         if between == b'{' {
@@ -54,7 +56,9 @@ impl PathElement {
 
     /// The step to the item of a set.
     pub fn value(value: &Value) -> Self {
-        Self(format!("v:{}", canonical(value)).into())
+        let mut text = b"v:".to_vec();
+        write_value(&mut text, value);
+        Self(String::from_utf8_lossy(&text).into())
     }
 
     /// The step to the item of a list by its place.
@@ -101,21 +105,47 @@ impl fmt::Display for PathElement {
             ("f", name) => write!(out, ".{name}"),
             ("k", fields) => {
                 let fields: BTreeMap<String, Value> = serde_json::from_str(fields).unwrap_or_default();
-                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect();
                 write!(out, "[{}]", fields.join(","))
             }
-            ("v", value) => write!(out, "[={value}]"),
+            ("v", value) => write!(out, "[={}]", shown(&serde_json::from_str(value).unwrap_or_default())),
             (_, index) => write!(out, "[{index}]"),
         }
     }
+}
+
+/// A value in messages: Go quotes texts otherwise than JSON does.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), go::quote)
 }
 
 /// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
 /// they are read.
 fn is_one_plain_pair(json: &str) -> bool {
     let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
-    let is_plain = |text: &str| !text.bytes().any(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
+    let is_plain = |text: &str| !text.bytes().any(|byte| byte < b' ' || b"\"\\<>&\xe2".contains(&byte));
     pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))
+}
+
+/// A value as `json-iterator` writes it for the real server: what could end a script in HTML is escaped.
+fn write_value(text: &mut Vec<u8>, value: &Value) {
+    let value = canonical(value);
+    let Value::String(plain) = value.as_ref() else { return write(text, value.as_ref()) };
+    text.push(b'"');
+    for char in plain.chars() {
+        match char {
+            '"' | '\\' => text.extend([b'\\', char as u8]),
+            '\n' => text.extend(b"\\n"),
+            '\r' => text.extend(b"\\r"),
+            '\t' => text.extend(b"\\t"),
+            '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.extend(format!("\\u{:04x}", u32::from(char)).bytes());
+            }
+            _ => text.extend(char.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+    text.push(b'"');
 }
 
 /// Texts and values of JSON always serialise.

@@ -42,7 +42,7 @@ enum Node {
 struct Slice {
     start: i64,
     end: End,
-    step: Option<i64>,
+    step: i64,
 }
 
 #[derive(Clone, Copy, Debug)]

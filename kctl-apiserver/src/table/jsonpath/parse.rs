@@ -48,7 +48,7 @@ fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
                 ' ' | '@' | '$' => after,
                 '[' => array(after, nodes)?,
                 '"' | '\'' => quote(after, first, nodes)?,
-                '.' => field(after, nodes)?,
+                '.' => field(after, nodes),
                 '+' | '-' => number(rest, nodes)?,
                 _ if DIGITS.contains(&first) => number(rest, nodes)?,
                 _ if is_alphanumeric(first) => identifier(rest, nodes),
@@ -81,7 +81,7 @@ fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
         return None;
     }
     nodes.push(Node::Descend);
-    if text.starts_with(is_alphanumeric) { field(text, nodes) } else { Some(text) }
+    Some(if text.starts_with(is_alphanumeric) { field(text, nodes) } else { text })
 }
 
 fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
@@ -96,7 +96,7 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 }
 
 /// Reads a field up to the next step; a backslash takes the next character as it is.
-fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
+fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();
     while let Some((at, char)) = chars.next() {
@@ -109,7 +109,7 @@ fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     }
     let (name, rest) = text.split_at(len);
     nodes.push(if name == "*" { Node::All } else { Node::Field(name.replace('\\', "")) });
-    Some(rest)
+    rest
 }
 
 /// Reads what stands between brackets.
@@ -132,25 +132,18 @@ fn is_plain(key: &&str) -> bool {
 
 fn slice(text: &str) -> Option<Slice> {
     let mut parts = text.split(':');
-    let start = number_of(parts.next()?)?;
-    let (end, step) = (parts.next(), parts.next());
-    if parts.next().is_some() {
-        return None;
-    }
-    let end = match end {
+    let start = parts.next().filter(|start| !start.is_empty()).map_or(Some(0), number_of)?;
+    let end = match parts.next() {
         None => End::AfterStart,
-        Some(end) => number_of(end)?.map_or(End::Whole, End::Given),
+        Some("") => End::Whole,
+        Some(end) => End::Given(number_of(end)?),
     };
-    Some(Slice { start: start.unwrap_or(0), end, step: step.map_or(Some(None), number_of)? })
+    let step = parts.next().filter(|step| !step.is_empty()).map_or(Some(1), number_of)?;
+    parts.next().is_none().then_some(Slice { start, end, step })
 }
 
-/// A number, or none; nothing if it is something else.
-fn number_of(text: &str) -> Option<Option<i64>> {
-    match text {
-        "" => Some(None),
-        _ if text.starts_with('+') => None,
-        _ => text.parse().ok().map(Some),
-    }
+fn number_of(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
 /// Reads the condition between `[?(` and `)]`. A bracket in quotes does not end it.

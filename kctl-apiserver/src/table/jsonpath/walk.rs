@@ -110,12 +110,13 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
         }
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         let taken = items.get(start..end)?;
-        let step = usize::try_from(slice.step.unwrap_or(1)).ok().filter(|step| *step > 0)?;
+        let step = usize::try_from(slice.step).ok().filter(|step| *step > 0)?;
         found.extend(taken.iter().step_by(step).map(Found::Stored));
     }
     Some(found)
 }
 
+/// Items that pass a test, or in which there is something. More than one value cannot be compared.
 fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input {
@@ -129,19 +130,22 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
                 }
                 continue;
             };
-            let Some(left) = only(lefts?)? else { continue };
-            let Some(right) = only(walk(&test.right, itself())?)? else { continue };
-            if passes(&test.operator, &left, &right)? {
+            let rights = || walk(&test.right, itself());
+            let is_taken = match lefts?.as_slice() {
+                [] => false,
+                [left] => match rights()?.as_slice() {
+                    [] => false,
+                    [right] => passes(&test.operator, left, right)?,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            if is_taken {
                 found.push(Found::Stored(item));
             }
         }
     }
     Some(found)
-}
-
-/// One of none or one; more cannot be compared.
-fn only(mut found: Vec<Found<'_>>) -> Option<Option<Found<'_>>> {
-    (found.len() <= 1).then(|| found.pop())
 }
 
 fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
