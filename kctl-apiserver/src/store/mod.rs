@@ -211,6 +211,13 @@ impl State {
         value
     }
 
+    /// An object is stored with more than is read of it: whoever writes what is read changes it.
+    pub(crate) fn leave_unread(&mut self, of: &GroupResource, key: &Key) {
+        if let Some(object) = self.table(home(of)).objects.get_mut(key) {
+            *object = Arc::new(object.unread());
+        }
+    }
+
     /// New services get addresses after those that are there.
     pub(crate) fn count_addresses(&mut self) {
         let services = GroupResource::new("", "services");

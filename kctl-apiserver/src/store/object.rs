@@ -81,6 +81,12 @@ impl Object {
         (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
     }
 
+    /// The same object, which has more in it than is read of it.
+    pub(super) fn unread(&self) -> Self {
+        let value = Mutex::new(self.value.lock().clone());
+        Self { line: self.line.clone(), written: Some(self.line.clone()), value }
+    }
+
     pub(crate) fn is_as_written(&self) -> bool {
         self.written.is_none()
     }

@@ -111,7 +111,21 @@ fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
-pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
+pub(super) fn fit_as(call: &Call, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
+    fit_and_tell(call, object, stored, sent).map(|(object, _)| object)
+}
+
+/// The same of what was applied, with the paths of the fields that it has lost.
+pub(super) fn fit_applied(call: &Call, object: Value, stored: Option<&Value>) -> Result<(Value, Vec<String>), Misfit> {
+    fit_and_tell(call, object, stored, &[])
+}
+
+fn fit_and_tell(
+    call: &Call,
+    mut object: Value,
+    stored: Option<&Value>,
+    sent: &[u8],
+) -> Result<(Value, Vec<String>), Misfit> {
     let resource = &call.resource;
     identity::identify(call, &mut object)?;
     // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
@@ -123,9 +137,7 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             if let Some(metadata) = object.get_mut("metadata").filter(|_| call.applies()) {
                 decode::drop_malformed(metadata);
             }
-            let unknown = fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?;
-            // What may not be applied was refused by the schema; of what goes without that nothing is said.
-            if call.applies() { Vec::new() } else { unknown }
+            fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?
         }
         (None, Some(schema)) => {
             let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
@@ -143,10 +155,12 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    tell_of_fields(call, sent, &unknown)?;
+    // What may not be applied to a custom kind was refused by the schema; of what goes without that nothing is said.
+    let is_silent = call.applies() && resource.custom.is_some();
+    tell_of_fields(call, sent, if is_silent { &[] } else { &unknown })?;
     identity::is_accepted(call, &object).map_err(Misfit::Identity)?;
     call.session.warn_all(drop_repeated_owners(&mut object));
-    Ok(object)
+    Ok((object, unknown))
 }
 
 /// What is said of fields that come twice and of those that are not known, by `fieldValidation`.

@@ -27,6 +27,7 @@ mod sizes;
 mod strategy;
 mod subresources;
 mod token;
+mod unread;
 mod update;
 mod versions;
 pub(crate) mod watch;

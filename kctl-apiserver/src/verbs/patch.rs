@@ -3,7 +3,11 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, access, body, create, update, versions};
+use super::{
+    Answer, access, body, create,
+    unread::{self, Unread},
+    update, versions,
+};
 use crate::{
     apply, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
@@ -157,7 +161,10 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     call.session.settled()?;
     let new = new.map_err(|error| refused(call, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
-    let mut new = body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| unconverted(call, &applied, misfit))?;
+    let has_odd_metadata = unread::is_odd(&new["metadata"]);
+    let fitted = body::fit_applied(call, new, old.as_deref());
+    let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, &applied, misfit))?;
+    let unread = Unread::of(call, has_odd_metadata, &lost);
     update::match_names(call, &mut new)?;
     body::warn_of_finalizers(call, old.as_deref(), &new);
     let Some(old) = old else {
@@ -172,9 +179,13 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())
         })?;
+        if unread != Unread::Nothing && !call.dry_run() {
+            let name = created["metadata"]["name"].as_str().unwrap_or_default();
+            state.leave_unread(of, &(call.namespace.clone(), name.to_owned()));
+        }
         return Ok(Answer::created(created));
     };
-    Ok(Answer::ok(update::write(state, call, &old, new, |_, _, _| Ok(()))?))
+    Ok(Answer::ok(update::write_unread(state, call, &old, new, unread, |_, _, _| Ok(()))?))
 }
 
 /// An applied object that is none of its built-in type.

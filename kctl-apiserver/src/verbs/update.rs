@@ -9,7 +9,9 @@ use super::{
     create::Writing,
     delete, escalation, identity, judge,
     plugins::{self, quotas::Charges},
-    strategy, versions,
+    strategy,
+    unread::Unread,
+    versions,
 };
 use crate::{
     admission::{self, Attributes, Operation},
@@ -169,7 +171,19 @@ pub(super) fn write(
     state: &mut State,
     call: &Call,
     old: &Arc<Value>,
+    new: Value,
+    own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
+) -> Result<Arc<Value>, Refusal> {
+    write_unread(state, call, old, new, Unread::Nothing, own)
+}
+
+/// The same of an object that a real server stores with more than it reads of it.
+pub(super) fn write_unread(
+    state: &mut State,
+    call: &Call,
+    old: &Arc<Value>,
     mut new: Value,
+    unread: Unread,
     own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
@@ -193,6 +207,9 @@ pub(super) fn write(
     }
     plugins::fill_change(state, call, old, &mut new);
     prepare(state, call, old, &mut new);
+    if unread == Unread::Counted {
+        new["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
     if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
         // One that was a name in another place until now has no address yet.
         strategy::allocate_address(state, &mut new);
@@ -216,7 +233,7 @@ pub(super) fn write(
     super::sizes::check(state, call, &call.key(), &kept.stored)?;
     charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
-    let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
+    let settled = settle_unread(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored), unread);
     if resource.of == *DEFINITIONS {
         definitions::name(state, &call.key());
     }
@@ -336,7 +353,18 @@ fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Re
 
 /// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted
 /// goes with its last finalizer.
-pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<Value>, mut new: Value) -> Arc<Value> {
+pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
+    settle_unread(state, of, key, old, new, Unread::Nothing)
+}
+
+fn settle_unread(
+    state: &mut State,
+    of: &GroupResource,
+    key: Key,
+    old: &Arc<Value>,
+    mut new: Value,
+    unread: Unread,
+) -> Arc<Value> {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     let meta = &new["metadata"];
     let held = meta["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
@@ -351,10 +379,14 @@ pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<
     }
     // What is read otherwise than it was written is written by whoever changes nothing.
     let is_as_written = state.stored(of, &key).is_none_or(|stored| stored.is_as_written());
-    if is_as_written && same(old, &new) {
+    if is_as_written && unread == Unread::Nothing && same(old, &new) {
         return old.clone();
     }
-    state.put(of, key, new)
+    let put = state.put(of, key.clone(), new);
+    if unread != Unread::Nothing {
+        state.leave_unread(of, &key);
+    }
+    put
 }
 
 /// Whether two states differ in nothing but who wrote them when.
