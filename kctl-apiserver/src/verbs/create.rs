@@ -23,7 +23,6 @@ const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let object = body::read(call)?;
-    body::warn_of_finalizers(call, None, &object);
     if call.resource.of == GroupResource::new("", "bindings") {
         let mut binding = object;
         wipe(call, &mut binding)?;
@@ -207,6 +206,7 @@ pub(super) fn store(
     }
     judge::validate(call, None, &object, super::admin_access::causes(state, call, None, &object))?;
     call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
+    body::warn_of_finalizers(call, None, &object);
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;

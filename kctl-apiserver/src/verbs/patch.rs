@@ -57,7 +57,6 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
     let mut new = fitted;
     update::match_names(call, &mut new)?;
-    body::warn_of_finalizers(call, Some(&old), &new);
     let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         call.session.settled()
@@ -166,7 +165,6 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, &applied, misfit))?;
     let unread = Unread::of(call, has_odd_metadata, &lost);
     update::match_names(call, &mut new)?;
-    body::warn_of_finalizers(call, old.as_deref(), &new);
     let Some(old) = old else {
         access::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();

@@ -52,7 +52,6 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         }
         return Ok(Answer::created(super::create::store(state, call, new, super::create::own_all)?));
     };
-    body::warn_of_finalizers(call, Some(&old), &new);
     let (given, known) = (new["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
         return Err(precondition(call, "UID", given, known));
@@ -217,6 +216,7 @@ pub(super) fn write_unread(
     plugins::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
     call.session.warn_all(warnings(call, old, &new));
+    body::warn_of_finalizers(call, Some(old), &new);
     match managed {
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
