@@ -70,7 +70,7 @@ pub(super) fn aggregate(state: &mut State) {
                     new["rules"] = Value::Null;
                 }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
-                settle(state, &of, key, role, new);
+                settle(state, &of, &key, role, new);
             }
             Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
         }

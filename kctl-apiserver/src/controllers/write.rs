@@ -46,6 +46,6 @@ impl Writer {
             force: false,
         };
         apply::update(&request, Some(old), &mut new);
-        settle(state, of, key.clone(), old, new);
+        settle(state, of, key, old, new);
     }
 }

@@ -34,14 +34,14 @@ pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: 
         if !dry && !may_go_anyway(&budget, pod) {
             let new = counted(&budget, &call.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            update::settle(state, &of, (call.namespace.clone(), name), &budget, new);
+            update::settle(state, &of, &(call.namespace.clone(), name), &budget, new);
         }
     }
     let mut pod = pod.clone();
     if !dry {
         check_preconditions(&call.resource, &pod, options)?;
         let marked = marked(&pod, &state.clock.seconds());
-        pod = update::settle(state, &call.resource.of, call.key(), &pod, marked);
+        pod = update::settle(state, &call.resource.of, &call.key(), &pod, marked);
     }
     delete(state, call, &pod, options, dry)?;
     Ok(success(StatusCode::CREATED))

@@ -233,7 +233,7 @@ pub(super) fn write_unread(
     super::sizes::check(state, call, &call.key(), &kept.stored)?;
     charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
-    let settled = settle_unread(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored), unread);
+    let settled = settle_unread(state, &resource.of, &call.key(), &before, std::mem::take(&mut kept.stored), unread);
     if resource.of == *DEFINITIONS {
         definitions::name(state, &call.key());
     }
@@ -353,14 +353,14 @@ fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Re
 
 /// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted
 /// goes with its last finalizer.
-pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
+pub(crate) fn settle(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
     settle_unread(state, of, key, old, new, Unread::Nothing)
 }
 
 fn settle_unread(
     state: &mut State,
     of: &GroupResource,
-    key: Key,
+    key: &Key,
     old: &Arc<Value>,
     mut new: Value,
     unread: Unread,
@@ -373,18 +373,18 @@ fn settle_unread(
     let held =
         held || new["spec"]["finalizers"].as_array().is_some_and(|all| of.resource == "namespaces" && !all.is_empty());
     if meta["deletionTimestamp"].is_string() && over && !held {
-        state.remove(of, &key);
-        delete::remove_companion(state, of, &key);
+        state.remove(of, key);
+        delete::remove_companion(state, of, key);
         return new.into();
     }
     // What is read otherwise than it was written is written by whoever changes nothing.
-    let is_as_written = state.stored(of, &key).is_none_or(|stored| stored.is_as_written());
+    let is_as_written = state.stored(of, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && unread == Unread::Nothing && same(old, &new) {
         return old.clone();
     }
     let put = state.put(of, key.clone(), new);
     if unread != Unread::Nothing {
-        state.leave_unread(of, &key);
+        state.leave_unread(of, key);
     }
     put
 }

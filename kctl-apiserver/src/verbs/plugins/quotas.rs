@@ -77,5 +77,5 @@ pub(crate) fn write_status(state: &mut State, old: &Arc<Value>, mut new: Value, 
     };
     apply::update(&request, Some(old), &mut new);
     let text = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
-    settle(state, &of_quotas(), (text("namespace"), text("name")), old, new);
+    settle(state, &of_quotas(), &(text("namespace"), text("name")), old, new);
 }
