@@ -26,6 +26,13 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 
+/// Of those the ones that an update fills in, too.
+const FILLED_AGAIN: &[(&str, &str, &[&str])] = &[
+    ("", "pods", &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"]),
+    ("apps", "statefulsets", &["/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
+    ("batch", "jobs", &["/metadata/labels", "/spec/template/metadata"]),
+];
+
 /// Lists of which an empty one is none.
 const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
 
@@ -41,6 +48,17 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
     leave_filled_in(resource, sent, object);
 }
 
+/// Whether a client that changes an object has left out what the server has filled in, and will fill in again; of tolerations it
+/// may be some.
+pub(super) fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
+    let mut fields =
+        FILLED_AGAIN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
+    let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
+    fields.any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
+}
+
 /// Drops from an object what the server has filled in beside what the client sent.
 pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
@@ -53,6 +71,8 @@ pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Va
             // No toleration, address or family is none that was sent, and no text neither.
             Some(Value::Array(items)) if items.is_empty() && NONE_WHEN_EMPTY.contains(field) => remove(object, field),
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
+            // The server adds its own to them.
+            Some(given) if *field == "/spec/tolerations" => put(object, field, given),
             // What the client sent of it is the client's, also where the server has dropped it since.
             Some(mut given) if given.is_object() && *field == "/spec/dataSourceRef" => {
                 // Where it says no group, it says that it has none.

@@ -250,8 +250,9 @@ fn managed_as_sent(
 ) -> Result<Option<Value>, Refusal> {
     let resource = &call.resource;
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    // What is given to a service, or copied within a claim, belongs to nobody.
-    let is_filled_in = [("", "services"), ("", "persistentvolumeclaims")].contains(&of);
+    // What is given to a service, or copied within a claim, belongs to nobody; nor does what others have left out.
+    let is_filled_in = [("", "services"), ("", "persistentvolumeclaims")].contains(&of)
+        || (call.subresource.is_empty() && super::ownership::leaves_out(resource, old, new));
     // Nothing is known of the fields of a custom object that is none of its type, also where all of that is reset.
     let is_custom_status = resource.custom.is_some() && call.subresource == "status";
     // Who sends a field has it from then on, even where it is not taken.
