@@ -28,8 +28,8 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let mut of_metadata = crate::admit::metadata(resource, object);
     // Of these the metadata is judged for itself, when nothing else is wrong.
-    let of_budget =
-        if of == ("policy", "poddisruptionbudgets") { std::mem::take(&mut of_metadata) } else { Vec::new() };
+    let is_for_itself = of == ("policy", "poddisruptionbudgets") || (of == ("", "events") && old.is_none());
+    let for_itself = if is_for_itself { std::mem::take(&mut of_metadata) } else { Vec::new() };
     judge_metadata(call, old, object, &mut of_metadata, &mut causes);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
@@ -90,7 +90,7 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         causes.extend(rules::status_causes(resource, old, object));
     }
     if causes.is_empty() {
-        causes = of_budget;
+        causes = for_itself;
     }
     refuse(resource, object, &causes)
 }
