@@ -124,8 +124,12 @@ fn shown(value: &Value) -> String {
 /// they are read.
 fn is_one_plain_pair(json: &str) -> bool {
     let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
-    let is_plain = |text: &str| !text.bytes().any(|byte| byte < b' ' || b"\"\\<>&\xe2".contains(&byte));
     pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))
+}
+
+/// Whether a text is written as it is: the last of the bytes begins the characters that end lines, and others.
+fn is_plain(text: &str) -> bool {
+    !text.bytes().any(|byte| byte < b' ' || b"\"\\<>&\xe2".contains(&byte))
 }
 
 /// A value as `json-iterator` writes it for the real server: what could end a script in HTML is escaped.
@@ -133,6 +137,11 @@ fn write_value(text: &mut Vec<u8>, value: &Value) {
     let value = canonical(value);
     let Value::String(plain) = value.as_ref() else { return write(text, value.as_ref()) };
     text.push(b'"');
+    if is_plain(plain) {
+        text.extend_from_slice(plain.as_bytes());
+        text.push(b'"');
+        return;
+    }
     for char in plain.chars() {
         match char {
             '"' | '\\' => text.extend([b'\\', char as u8]),
