@@ -228,9 +228,19 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
+/// What `json.Marshal` escapes beside what has to be: what could end a script in HTML.
+const ESCAPED: [(char, &str); 5] =
+    [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+
 /// JSON as `json.Marshal` writes it.
 pub(crate) fn json(value: &Value) -> String {
-    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    let mut text = value.to_string();
+    for (sign, escaped) in ESCAPED {
+        if text.contains(sign) {
+            text = text.replace(sign, escaped);
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::{
     shape::Place,
     typed::{compare, field_set},
 };
+use crate::go;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that client-side apply is upgraded for.
@@ -46,7 +47,7 @@ pub(super) fn refresh(request: &Request<'_>, object: &mut Value, applied: &Value
         annotations.remove(ANNOTATION);
     }
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else { return };
-    let text = format!("{applied}\n");
+    let text = go::json(&applied) + "\n";
     let others = annotations.iter().filter(|(name, _)| *name != ANNOTATION);
     let len: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
     if len + ANNOTATION.len() + text.len() > ANNOTATIONS_LEN_MAX {
