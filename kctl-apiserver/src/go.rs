@@ -228,6 +228,21 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
+/// What a letter behind a backslash stands for, in Go and in CEL.
+pub(crate) fn escaped(letter: char) -> Option<char> {
+    Some(match letter {
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        '\\' => '\\',
+        _ => return None,
+    })
+}
+
 /// What `json.Marshal` escapes beside what has to be: what could end a script in HTML.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];

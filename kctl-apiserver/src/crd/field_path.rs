@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::go;
+
 /// The path as it is reported below the value of a schema, as `a.b[key]`; none if it leads to no field.
 pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
     let mut tokens = Tokens(path);
@@ -66,15 +68,8 @@ fn unquoted(token: &str) -> Option<String> {
             continue;
         }
         out.push(match letters.next()? {
-            'a' => '\u{7}',
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'v' => '\u{b}',
-            other @ ('\'' | '\\') => other,
-            _ => return None,
+            '\'' => '\'',
+            other => go::escaped(other)?,
         });
     }
     Some(out)

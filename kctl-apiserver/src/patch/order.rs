@@ -114,10 +114,12 @@ impl ServerOrder {
     }
 
     pub(super) fn remove(&mut self, index: usize) {
-        for index in index + 1..self.n_left {
-            self.items[index - 1] = self.items[index].clone();
-        }
+        self.items[index..self.n_left].rotate_left(1);
         self.n_left -= 1;
+        // The last one is there twice then.
+        if index < self.n_left {
+            self.items[self.n_left] = self.items[self.n_left - 1].clone();
+        }
     }
 
     pub(super) fn push(&mut self, item: &Value, by: Identity) {

@@ -7,6 +7,7 @@ use serde_json::{Number, Value, json};
 use super::age::{INVALID, is_rfc3339, since_text};
 use super::fields::{int, text};
 use super::jsonpath::{Found, Path};
+use crate::go;
 
 /// A column beside the name.
 pub(super) struct Column {
@@ -167,10 +168,5 @@ fn separate(idx: usize, out: &mut String) {
 }
 
 fn write_text(text: &str, out: &mut String) {
-    for char in Value::from(text).to_string().chars() {
-        match char {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(char))),
-            _ => out.push(char),
-        }
-    }
+    out.push_str(&go::json(&text.into()));
 }

@@ -136,25 +136,13 @@ fn is_plain(text: &str) -> bool {
 fn write_value(text: &mut Vec<u8>, value: &Value) {
     let value = canonical(value);
     let Value::String(plain) = value.as_ref() else { return write(text, value.as_ref()) };
-    text.push(b'"');
     if is_plain(plain) {
+        text.push(b'"');
         text.extend_from_slice(plain.as_bytes());
         text.push(b'"');
-        return;
+    } else {
+        text.extend_from_slice(go::json(&value).as_bytes());
     }
-    for char in plain.chars() {
-        match char {
-            '"' | '\\' => text.extend([b'\\', char as u8]),
-            '\n' => text.extend(b"\\n"),
-            '\r' => text.extend(b"\\r"),
-            '\t' => text.extend(b"\\t"),
-            '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.extend(format!("\\u{:04x}", u32::from(char)).bytes());
-            }
-            _ => text.extend(char.encode_utf8(&mut [0; 4]).bytes()),
-        }
-    }
-    text.push(b'"');
 }
 
 /// Texts and values of JSON always serialise.

@@ -1,6 +1,7 @@
 //! Reads the text of a path. Upstream: `client-go/util/jsonpath/parser.go`; each function reads what that of the same name reads.
 
 use super::{End, Node, Slice, Test};
+use crate::go;
 
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
 /// What an operator of a filter is made of.
@@ -199,16 +200,8 @@ fn unquoted(text: &str, mark: char) -> Option<String> {
     while let Some(char) = chars.next() {
         plain.push(match char {
             '\\' => match chars.next()? {
-                'a' => '\u{7}',
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'v' => '\u{b}',
-                '\\' => '\\',
                 other if other == mark => mark,
-                _ => return None,
+                other => go::escaped(other)?,
             },
             other => other,
         });
