@@ -3,11 +3,13 @@
 use kctl::{
     kube::{Api, Client, api::PostParams},
     manager::{
+        View,
         health::{Check, Health},
         lease::ElectionConfig,
     },
     prelude::*,
     source::Identity,
+    watches::Watches,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use tokio::{
@@ -35,6 +37,10 @@ async fn start(contest: &Contest, election: Option<ElectionConfig>, fault: Optio
     if let Some(fault) = fault {
         faults.add(fault, |asked: &Asked| asked.reads("secrets"));
     }
+    start_with(contest, election, faults).await
+}
+
+async fn start_with(contest: &Contest, election: Option<ElectionConfig>, faults: Faults) -> Process {
     let mut manager =
         App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
     if let Some(election) = election {
@@ -145,6 +151,157 @@ async fn a_process_that_may_not_use_leases_is_not_ready_and_says_so() {
     let election = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
     let reason = election.result.unwrap_err();
     assert!(reason.starts_with("get the lease default/podset: "), "{reason}");
+}
+
+/// Returns what readiness says of a standby during an outage, and a minute after it.
+async fn ready_after_outage(fault: Fault, concerns: fn(&Asked) -> bool) -> (Vec<String>, Vec<String>) {
+    let contest = Contest::new();
+    let _leader = start(&contest, Some(config("a")), None).await;
+    seconds(1).await;
+    let standby = start(&contest, Some(config("b")), None).await;
+    seconds(1).await;
+    standby.faults.add(fault, concerns);
+    standby.faults.cut_watches();
+    seconds(10).await;
+    let during = standby.ready();
+    standby.faults.clear();
+    seconds(60).await;
+    (during, standby.ready())
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_is_ready_again_after_an_outage() {
+    for fault in [Fault::Break, Fault::Refuse(500), Fault::Refuse(403), Fault::LoseAnswer] {
+        let (during, after) = ready_after_outage(fault, |_| true).await;
+        assert!(during.iter().any(|line| line.starts_with("leader-election FAILS: get ")), "{fault:?}: {during:?}");
+        let wanted = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects", "leader-election: standby; a leads"];
+        assert_eq!(after, [&wanted[..], &["ping: "]].concat(), "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_race_for_the_first_lease_are_ready() {
+    let contest = Contest::new();
+    let mut processes = Vec::new();
+    for identity in ["a", "b"] {
+        let faults = Faults::default();
+        // Both read that there is no Lease before either creates it.
+        faults.add(Fault::Delay(Duration::from_millis(100)), |asked: &Asked| asked.path.contains("/leases"));
+        processes.push(start_with(&contest, Some(config(identity)), faults).await);
+    }
+    seconds(1).await;
+    let creates = contest.requests().into_iter().filter(|request| request.starts_with("create"));
+    assert_eq!(creates.collect::<Vec<_>>(), ["create 201", "create 409"]);
+    for _ in 0..30 {
+        let mut said: Vec<String> = processes.iter().map(|process| process.ready()[2].clone()).collect();
+        said.sort();
+        let leader = contest.held().await.0;
+        let standby =
+            [format!("leader-election: standby; {leader} leads"), "leader-election: standby; nobody leads yet".into()];
+        assert!(said[0] == "leader-election: leads" && standby.contains(&said[1]), "{said:?}");
+        seconds(1).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_may_not_write_the_lease_is_not_ready_until_it_may() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
+    let process = start_with(&contest, Some(config("a")), faults).await;
+    for _ in 0..30 {
+        // Also between two tries, each of which begins by reading the Lease.
+        tokio::time::sleep(Duration::from_millis(310)).await;
+        let said = process.ready()[2].clone();
+        assert!(said.starts_with("leader-election FAILS: create the lease default/podset: "), "{said}");
+    }
+    process.faults.clear();
+    seconds(5).await;
+    assert_eq!(process.ready()[2], "leader-election: leads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_may_not_write_is_ready_once_another_leads() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(500), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
+    let process = start_with(&contest, Some(config("a")), faults).await;
+    seconds(1).await;
+    assert!(process.ready()[2].starts_with("leader-election FAILS: "), "{:?}", process.ready());
+    process.faults.clear();
+    let _leader = start(&contest, Some(config("b")), None).await;
+    seconds(10).await;
+    assert_eq!(process.ready()[2], "leader-election: standby; b leads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_leader_is_ready_once_its_caches_were_compared() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    // What compares a cache with the newest state asks for metadata; lists and watches of the cache work all the time.
+    let compares = |asked: &Asked| asked.reads("secrets") && asked.accept.contains("PartialObjectMetadataList");
+    faults.add(Fault::Refuse(500), compares);
+    let process = start_with(&contest, Some(config("a")), faults).await;
+    seconds(5).await;
+    assert!(process.ready()[1].starts_with("cache-secrets FAILS: list secrets: "), "{:?}", process.ready());
+    process.faults.clear();
+    seconds(10).await;
+    assert_eq!(process.ready()[..2], ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"]);
+}
+
+/// Reconciles what is in two namespaces.
+#[controller(name = "limited", namespaces = ["closed", "open"])]
+async fn limited(_config: Arc<ConfigMap>, _cx: Context<limited>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+/// A leader that may not list or watch in the namespace `closed`, or may not compare its cache with what is there.
+async fn start_limited(contest: &Contest, concerns: fn(&Asked) -> bool) -> (Process, Watches, View) {
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), concerns);
+    let manager = App::new("limited").controller::<limited>().manager(faults.client(&contest.server)).await.unwrap();
+    let manager = manager.elect(config("a")).unwrap();
+    let (view, watches, metrics) = (manager.view(), manager.watches(), manager.metrics().clone());
+    let running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    (Process { faults, health: Health::new(view.clone(), metrics), _running: running }, watches, view)
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_that_fails_is_reported_until_it_is_removed() {
+    let contest = Contest::new();
+    let (process, watches, _view) = start_limited(&contest, |asked| asked.path.contains("/namespaces/closed/")).await;
+    for _ in 0..20 {
+        // Also after the other namespace was listed, and watched anew, without a failure.
+        seconds(60).await;
+        let said = process.ready()[0].clone();
+        assert!(said.starts_with("cache-configmaps FAILS: list configmaps: "), "{said}");
+    }
+    watches.remove_namespace("closed").await.unwrap();
+    seconds(1).await;
+    assert_eq!(process.ready()[0], "cache-configmaps: 0 objects");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_starts_once_the_namespace_it_could_not_compare_is_removed() {
+    let contest = Contest::new();
+    let compares = |asked: &Asked| {
+        asked.path.contains("/namespaces/closed/configmaps") && asked.accept.contains("PartialObjectMetadataList")
+    };
+    let metadata = ObjectMeta { name: Some("x".into()), namespace: Some("open".into()), ..ObjectMeta::default() };
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some("open".into()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    Api::all(contest.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    let object = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::namespaced(contest.client.clone(), "open").create(&PostParams::default(), &object).await.unwrap();
+    let (process, watches, view) = start_limited(&contest, compares).await;
+    seconds(5).await;
+    assert!(process.ready()[0].starts_with("cache-configmaps FAILS: list configmaps: "), "{:?}", process.ready());
+    watches.remove_namespace("closed").await.unwrap();
+    seconds(10).await;
+    assert_eq!(process.ready()[0], "cache-configmaps: 1 objects");
+    assert_eq!(view.controllers()[0].1.stats().adds, 1, "its handlers run");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Identity;
-use crate::effect::ApiError;
+use crate::{effect::ApiError, store::Scope};
 
 /// The same failure is said once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
-/// How a source is doing; the last failure stays until the next success.
+/// How a source is doing. A failure stays until what failed succeeds, or is no longer tried.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     /// What fails now, with the verb and the resource.
@@ -23,16 +23,27 @@ pub struct Health {
     pub undecodable: u64,
 }
 
-/// Boxed where it is rarely there: most sources are well.
 #[derive(Default)]
 pub(super) struct Condition {
-    failure: Mutex<Option<Box<Failure>>>,
+    /// One for each scope and activity that fails, oldest first; most sources have none.
+    failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
     /// When the API server last sent anything.
     heard: Mutex<Option<Instant>>,
 }
 
+/// The activities of a source that fail and recover independently of each other: one that works says nothing about the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// The lists and watches that keep the cache up to date.
+    Follow,
+    /// The comparison of the cache with the newest state when this process becomes the leader.
+    Compare,
+}
+
 struct Failure {
+    scope: Scope,
+    activity: Activity,
     error: ApiError,
     /// The failure that was last reported, and when; none before the first report.
     reported: Option<(String, Instant)>,
@@ -40,7 +51,7 @@ struct Failure {
 
 impl Condition {
     pub(super) fn health(&self) -> Health {
-        let failure = self.failure.lock().as_ref().map(|failure| failure.error.clone());
+        let failure = self.failures.lock().first().map(|failure| failure.error.clone());
         Health { failure, undecodable: self.undecodable.load(Ordering::Relaxed) }
     }
 
@@ -63,24 +74,41 @@ impl Condition {
     ///
     /// An API server that says when to come back is well: it says so for a moment after each change of a
     /// definition. That is worth a line once it says it again.
-    pub(super) fn fails(&self, identity: &Identity, error: &ApiError) {
-        let mut failure = self.failure.lock();
-        let reported = match failure.take().map(|failure| failure.reported) {
+    pub(super) fn fails(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
+        let mut failures = self.failures.lock();
+        let known = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
+        let reported = match known.as_ref().map(|failure| failure.reported.clone()) {
             None if error.retry_after().is_some() => {
                 tracing::debug!("{error}");
                 None
             }
             last => Some(report(identity, error, last.flatten())),
         };
-        *failure = Some(Box::new(Failure { error: error.clone(), reported }));
+        match known {
+            Some(known) => (known.error, known.reported) = (error.clone(), reported),
+            None => failures.push(Failure { scope: scope.clone(), activity, error: error.clone(), reported }),
+        }
     }
 
     /// The API server answers as it should.
-    pub(super) fn works(&self, identity: &Identity) {
+    pub(super) fn works(&self, identity: &Identity, scope: &Scope, activity: Activity) {
         self.heard();
-        if self.failure.lock().take().is_some_and(|failure| failure.reported.is_some()) {
+        let mut failures = self.failures.lock();
+        let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
+        if failures.remove(index).reported.is_some() {
             tracing::info!("watch {}: works again", identity.kind.plural);
         }
+    }
+
+    /// The scope is no longer followed: its failures are no reason for anything.
+    pub(super) fn drops(&self, scope: &Scope) {
+        self.failures.lock().retain(|failure| failure.scope != *scope);
+    }
+}
+
+impl Failure {
+    fn is_of(&self, scope: &Scope, activity: Activity) -> bool {
+        self.scope == *scope && self.activity == activity
     }
 }
 

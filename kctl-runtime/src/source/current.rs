@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use foldhash::fast::FixedState;
 use serde::Deserialize;
 
-use super::{METADATA_LIST, Source, pages::each_item, spread::Spread};
+use super::{METADATA_LIST, Source, condition::Activity, pages::each_item, spread::Spread};
 use crate::{
     effect::{ApiError, transport},
     key::ObjectKey,
@@ -56,15 +56,17 @@ impl Source {
         for scope in self.scopes().all() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
-            loop {
+            // A namespace that is no longer followed has nothing to compare, and may have failed because it is gone.
+            while self.scopes().has(&scope) {
                 match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
-                    Err(error) => self.condition.fails(self.identity(), &error),
+                    Err(error) => self.condition.fails(self.identity(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(spread.wait(wait)).await;
                 wait = (wait * 2).min(AGAIN.1);
             }
+            self.condition.works(self.identity(), &scope, Activity::Compare);
         }
     }
 

@@ -27,7 +27,7 @@ use tokio::{
 use super::{
     Check, Identity, METADATA, METADATA_LIST, PAGE_LEN,
     check::Arrival,
-    condition::{Condition, Health},
+    condition::{Activity, Condition, Health},
     event::{Bookmark, Event},
     items::ListMeta,
     lines::Lines,
@@ -221,6 +221,7 @@ impl Source {
             for (scope, handle) in go {
                 // After this nothing of it comes any more.
                 handle.abort();
+                self.condition.drops(&scope);
                 Box::pin(self.store.push(Delta::Close(scope))).await;
             }
             for scope in scopes {
@@ -384,7 +385,7 @@ impl Source {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
         };
-        self.condition.works(&self.identity);
+        self.condition.works(&self.identity, scope, Activity::Follow);
         let (mut lines, mut any) = (Lines::default(), false);
         while self.hears(&mut chunks, &mut lines, reflector, life).await {
             while let Some(line) = lines.next() {
@@ -507,10 +508,10 @@ impl Source {
     fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if !error.is_expired() {
-                self.condition.fails(&self.identity, error);
+                self.condition.fails(&self.identity, reflector.scope(), Activity::Follow, error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.condition.works(&self.identity);
+            self.condition.works(&self.identity, reflector.scope(), Activity::Follow);
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.on(input) {

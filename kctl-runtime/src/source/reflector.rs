@@ -166,6 +166,11 @@ impl Reflector {
         reflector
     }
 
+    /// Returns the namespace that it reflects; `None` is all.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     /// What to ask now.
     pub fn request(&self) -> &Request {
         &self.request

@@ -84,7 +84,21 @@ pub struct Election {
     leading: Option<Term>,
     /// Set while the lease is handed back: when that is given up.
     releasing: Option<Instant>,
-    failure: Option<String>,
+    failure: Option<Failure>,
+}
+
+/// The last request that failed. It is forgotten once its cause is gone: after a write, after a read when it was a read that failed,
+/// and when the Lease turns out to be held by another process, since a standby has nothing to write then.
+#[derive(Debug)]
+struct Failure {
+    text: String,
+    request: FailedRequest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailedRequest {
+    Read,
+    Write,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,9 +133,9 @@ impl Election {
         &self.step
     }
 
-    /// What failed last, until something succeeds.
+    /// Returns the error of the last request that failed, or `None` once its cause is gone.
     pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+        self.failure.as_ref().map(|failure| failure.text.as_str())
     }
 
     /// Takes an input. `now` is this process's clock; `wall` is what people read, and is written only.
@@ -142,9 +156,11 @@ impl Election {
                     *at = now;
                 }
                 self.gone = true;
+                self.failure = None;
                 self.again(now, &mut effects);
             }
             Input::Absent => {
+                self.has_read();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
                 self.send(Request::Create(first.create(&self.config)), now);
@@ -193,8 +209,10 @@ impl Election {
             return self.end(End::Lost(format!("the lease is held by {holder}")), effects);
         }
         if self.is_held(now) {
+            self.failure = None;
             return self.again(now, effects);
         }
+        self.has_read();
         if self.leading.is_some() {
             effects.push(Effect::SlowPath);
         }
@@ -216,10 +234,23 @@ impl Election {
         self.step = Step::Wait(now + self.config.retry_period);
     }
 
+    /// A read succeeded. It says nothing about a write that failed: that is tried again right after the read.
+    fn has_read(&mut self) {
+        self.failure.take_if(|failure| failure.request == FailedRequest::Read);
+    }
+
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
-        self.failure = Some(error.to_string());
         let updating = matches!(self.step, Step::Send(Request::Update(_), _));
         let conflict = updating && error.is_conflict();
+        let creating = matches!(self.step, Step::Send(Request::Create(_), _));
+        // A candidate that another one was faster than: the next read says who leads.
+        let outrun = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
+        if outrun {
+            self.failure = None;
+        } else {
+            let request = if updating || creating { FailedRequest::Write } else { FailedRequest::Read };
+            self.failure = Some(Failure { text: error.to_string(), request });
+        }
         if let Some(deadline) = self.releasing {
             if now >= deadline {
                 return self.end(End::Stopped, effects);
@@ -270,7 +301,7 @@ impl Election {
 
     fn lose(&mut self, effects: &mut Vec<Effect>) {
         let within = self.config.renew_deadline;
-        let cause = self.failure.take().unwrap_or_else(|| "no answer".into());
+        let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
         self.end(End::Lost(format!("the lease was not renewed within {within:?}: {cause}")), effects);
     }
 
