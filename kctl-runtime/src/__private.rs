@@ -338,5 +338,8 @@ pub const fn millis(millis: u64) -> Duration {
 }
 
 pub fn finalize_fn<C: Finalize>() -> FinalizeFn<C> {
-    |controller, object, cx| Box::pin(controller.finalize(object, cx))
+    FinalizeFn {
+        readable: |controller, object, cx| Box::pin(controller.finalize(object, cx)),
+        unreadable: |controller, object, cx| Box::pin(controller.finalize_unreadable(object, cx)),
+    }
 }

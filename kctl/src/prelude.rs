@@ -45,6 +45,24 @@ pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 /// ```
 /// use kctl::prelude::*;
 ///
+/// /// Counts; the function form has no state of its own.
+/// #[controller(of = ConfigMap)]
+/// struct Counter {
+///     seen: std::sync::atomic::AtomicU64,
+/// }
+///
+/// impl Reconcile for Counter {
+///     async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+///         self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+///         Ok(Action::await_change())
+///     }
+/// }
+/// ```
+#[doc(inline)]
+pub use kctl_runtime::reconcile::Reconcile;
+/// ```
+/// use kctl::prelude::*;
+///
 /// /// Gives a bucket outside of the cluster to each claim, and takes it away with it.
 /// #[controller(of = ConfigMap, finalizer = "example.com/bucket")]
 /// struct Buckets {}
@@ -64,24 +82,6 @@ pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 /// }
 /// ```
 #[doc(inline)]
-pub use kctl_runtime::reconcile::Finalize;
-/// ```
-/// use kctl::prelude::*;
-///
-/// /// Counts; the function form has no state of its own.
-/// #[controller(of = ConfigMap)]
-/// struct Counter {
-///     seen: std::sync::atomic::AtomicU64,
-/// }
-///
-/// impl Reconcile for Counter {
-///     async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
-///         self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-///         Ok(Action::await_change())
-///     }
-/// }
-/// ```
-#[doc(inline)]
-pub use kctl_runtime::reconcile::Reconcile;
+pub use kctl_runtime::reconcile::{Finalize, UnreadableObject};
 
 pub use crate::{App, controller, resource, schema, view};

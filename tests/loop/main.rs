@@ -36,6 +36,7 @@ mod taken;
 mod tidy;
 mod token;
 mod undecodable;
+mod unreadable;
 mod watch;
 mod world;
 mod writes;

@@ -100,6 +100,7 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
         ("certwatcher_read_certificate_total", "", 0),
         ("certwatcher_read_certificate_errors_total", "", 0),
         ("kctl_cache_synced", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
+        ("kctl_source_unreadable_objects", r#"{name="",group="",version="v1",resource="configmaps"}"#, 0),
         ("kctl_cache_users", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
         ("kctl_cache_bytes", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
         ("kctl_cache_lag_seconds", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),

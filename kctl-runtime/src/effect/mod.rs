@@ -185,6 +185,21 @@ impl Writer {
         accepted(target, &operation, answer).await
     }
 
+    /// Sends a patch of an object that can't be read: its answer is for nobody, and the watch brings the next state.
+    pub(crate) async fn patch_unread(
+        &self,
+        target: &Target<'_>,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, "", "");
+        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        answer.doubt.settle();
+        Ok(())
+    }
+
     /// Sends a patch; `subresource` is empty or for example `/status`.
     pub(crate) async fn patch<K: Readable>(
         &self,

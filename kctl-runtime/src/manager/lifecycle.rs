@@ -17,6 +17,7 @@ use super::{
     lease::{End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
+    unreadable,
 };
 use crate::{
     effect::{RecorderView, WritePermit},
@@ -267,6 +268,7 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
         tokio::select! {
             () = workers => {}
             () = resync(&env, &queue) => {}
+            () = unreadable::report(&env, &queue) => {}
             () = report_hanging(&env, &queue, &handlers) => {}
         }
     }

@@ -9,6 +9,7 @@ mod lifecycle;
 pub mod metrics;
 pub mod serve;
 mod settable;
+mod unreadable;
 
 use std::{
     collections::BTreeMap,

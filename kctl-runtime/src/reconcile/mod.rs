@@ -17,6 +17,7 @@ mod reason;
 mod request;
 mod status;
 mod unbound;
+mod unreadable;
 mod vain;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -43,6 +44,7 @@ pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
 #[doc(hidden)]
 pub use unbound::WithoutBounds;
+pub use unreadable::UnreadableObject;
 pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};
@@ -105,6 +107,34 @@ pub trait Finalize: Controller + DeclaresFinalizer {
     /// # Errors
     /// Any error keeps the finalizer and is tried again.
     fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Called instead of [`finalize`](Self::finalize) for an object that can't be read as the primary, and of which this process
+    /// has read no earlier state: after a change of the type, or of the CRD by another program. The finalizer goes when it
+    /// returns `Ok`. Without an implementation the finalizer stays, and a `Warning` event on the object says what to do.
+    ///
+    /// ```
+    /// # use kctl_runtime::reconcile::{Result, UnreadableObject};
+    /// # struct Records;
+    /// # impl Records { async fn remove(&self, _id: &str) -> Result<()> { Ok(()) } }
+    /// # async fn finalize_unreadable(records: &Records, object: UnreadableObject) -> Result<()> {
+    /// // What was made outside is named in the status, which may well be readable.
+    /// if let Some(id) = object.json["status"]["recordId"].as_str() {
+    ///     records.remove(id).await?;
+    /// }
+    /// Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Any error keeps the finalizer and is tried again, unless it is `.terminal()`.
+    fn finalize_unreadable(
+        &self,
+        object: UnreadableObject,
+        cx: Context<Self>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        drop(cx);
+        std::future::ready(Err(object.into_error()))
+    }
 }
 
 /// A controller that declares `finalizer = "…"`: without it, `finalize` would never be called.
@@ -116,12 +146,16 @@ pub trait Finalize: Controller + DeclaresFinalizer {
 )]
 pub trait DeclaresFinalizer {}
 
-/// A `finalize` as a value.
-pub type FinalizeFn<C> = for<'a> fn(
-    &'a C,
-    Arc<<C as Controller>::Primary>,
-    Context<C>,
-) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+/// A `Finalize` as values.
+pub struct FinalizeFn<C: Controller> {
+    #[doc(hidden)]
+    pub readable: CleanUp<C, Arc<C::Primary>>,
+    #[doc(hidden)]
+    pub unreadable: CleanUp<C, UnreadableObject>,
+}
+
+/// A clean-up of an object in one of its forms.
+pub type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// A check of `converged = f`.
 pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;

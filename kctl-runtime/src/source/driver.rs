@@ -20,7 +20,7 @@ use http_body_util::{BodyDataStream, BodyExt};
 use kube::{Client, client::Body};
 use parking_lot::RwLock;
 use tokio::{
-    sync::{Notify, OnceCell},
+    sync::{Notify, OnceCell, watch},
     time::Instant,
 };
 
@@ -36,9 +36,11 @@ use super::{
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     scopes::Scopes,
     spread::Spread,
+    unreadable::{Unreadable, Unreadables},
 };
 use crate::{
     effect::{ApiError, transport},
+    key::ObjectKey,
     object::{DecodeError, Keep, Kind, Meta, Readable, Shelf, Stored},
     store::{Delta, Scope, SharedStore, Store},
 };
@@ -68,6 +70,8 @@ pub struct Source {
     /// What its objects have alike.
     shelf: Shelf,
     pub(super) condition: Condition,
+    /// Objects of which a reader can't read the last state.
+    unreadable: Unreadables,
     /// The state is wanted as a stream before the watch.
     streams: AtomicBool,
     /// Ends the present watch: somebody has seen that the kind is gone.
@@ -91,6 +95,7 @@ impl Source {
             keep: RwLock::new(Keep::whole()),
             shelf: Shelf::default(),
             condition: Condition::default(),
+            unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
             doubted: Notify::new(),
             compared: OnceCell::new(),
@@ -169,6 +174,31 @@ impl Source {
     /// How it is doing.
     pub fn health(&self) -> Health {
         self.condition.health()
+    }
+
+    /// The last state of an object, where it can't be read.
+    pub(crate) fn unreadable(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
+        self.unreadable.get(key)
+    }
+
+    /// All objects that can't be read now, of at most [`UNREADABLE_MAX`](super::UNREADABLE_MAX).
+    pub(crate) fn all_unreadable(&self) -> Vec<Arc<Unreadable>> {
+        self.unreadable.all()
+    }
+
+    /// Number of objects that can't be read now.
+    pub(crate) fn num_unreadable(&self) -> usize {
+        self.unreadable.len()
+    }
+
+    /// An unreadable object is gone, as an answer to a write has it.
+    pub(crate) fn forget_unreadable(&self, key: &ObjectKey) {
+        self.unreadable.remove(key);
+    }
+
+    /// Changes when there is another state of an object that can't be read.
+    pub(crate) fn unreadable_changes(&self) -> watch::Receiver<()> {
+        self.unreadable.changes()
     }
 
     /// How long ago the API server last sent a page, an event or a bookmark. Of a quiet kind that is up to a minute or two.
@@ -285,6 +315,10 @@ impl Source {
 
     /// Asks for the state, or a part of it.
     pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
+        if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
+            // The list brings those that still are.
+            self.unreadable.clear(scope);
+        }
         let mut query = Vec::new();
         let (version, token) = match request {
             Request::List { version, token } => {
@@ -335,7 +369,7 @@ impl Source {
             (is_same && !meta.resource_version.is_empty()).then_some(known)
         };
         let object = Stored::accept_item(&self.identity.kind, json, &self.keep.read(), same);
-        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object, arrival))))
+        self.or_report(json, object.and_then(|object| object.or_else(|object| self.take_in(object, arrival))))
     }
 
     /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
@@ -355,14 +389,20 @@ impl Source {
     }
 
     fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
-        self.or_report(self.accept(json))
+        self.or_report(json, self.accept(json))
     }
 
-    fn or_report(&self, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
+    fn or_report(&self, json: &str, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
         match object {
-            Ok(object) => Some(object),
+            Ok(object) => {
+                self.unreadable.remove(object.key());
+                Some(object)
+            }
             Err(error) => {
                 self.condition.undecodable();
+                if let Ok(unread) = self.kept(json) {
+                    self.unreadable.add(unread, error.source.to_string());
+                }
                 tracing::error!(%error, cause = %error.source, "object left out of the cache: its last good state stays");
                 None
             }
@@ -469,7 +509,10 @@ impl Source {
             "ADDED" | "MODIFIED" => self.accept_or_last(json, Arrival::Alone).map(Input::Applied),
             // Which object is gone stands in its metadata: the rest may be unreadable.
             "DELETED" => match self.kept(json) {
-                Ok(object) => Some(Input::Deleted(self.readable(object))),
+                Ok(object) => {
+                    self.unreadable.remove(object.key());
+                    Some(Input::Deleted(self.readable(object)))
+                }
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),

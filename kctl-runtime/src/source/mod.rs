@@ -15,6 +15,7 @@ mod reflector;
 mod reflector_model;
 mod scopes;
 mod spread;
+mod unreadable;
 
 pub use check::Check;
 pub use condition::Health;
@@ -22,6 +23,8 @@ pub(crate) use current::Present;
 pub use driver::Source;
 pub use places::Places;
 pub use reflector::{Effect, Input, Reflector, Request};
+pub use unreadable::UNREADABLE_MAX;
+pub(crate) use unreadable::Unreadable;
 
 use kube::Resource;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     effect::{ApiError, MERGE_PATCH, Target},
@@ -28,14 +28,30 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
     }
 }
 
-/// The list is replaced as a whole: it must be the one that was read.
+/// Takes the finalizer away from an object that can't be read, so neither can the answer.
+pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
+    let finalizers: Vec<String> =
+        stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
+    match env.writer.patch_unread(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
+        Err(error) if error.names_missing(stored.meta().name()) => {
+            env.primary.forget_unreadable(stored.key());
+            Ok(())
+        }
+        other => other,
+    }
+}
+
 async fn set(env: &Env, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
+    env.writer.patch_stored(&target(env, stored), "", MERGE_PATCH, &patch(stored, finalizers)).await
+}
+
+fn target<'a>(env: &'a Env, stored: &'a Stored) -> Target<'a> {
     let meta = stored.meta();
-    let patch = json!({ "metadata": {
-        "uid": meta.uid,
-        "resourceVersion": meta.resource_version,
-        "finalizers": finalizers,
-    } });
-    let target = Target { by: stored.key(), source: &env.primary, namespace: meta.namespace(), name: meta.name() };
-    env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await
+    Target { by: stored.key(), source: &env.primary, namespace: meta.namespace(), name: meta.name() }
+}
+
+/// The list is replaced as a whole: it must be the one that was read.
+fn patch(stored: &Stored, finalizers: &[String]) -> Value {
+    let meta = stored.meta();
+    json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers } })
 }

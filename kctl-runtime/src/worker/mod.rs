@@ -12,6 +12,7 @@ use std::{
 };
 
 use futures::FutureExt;
+use serde_json::Value;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
@@ -25,7 +26,8 @@ use crate::{
     key::ObjectKey,
     object::{Stored, Uid},
     queue::WorkQueue,
-    reconcile::{Action, Context, Env, Error, Reason, Reconcile},
+    reconcile::{Action, Context, Env, Error, Reason, Reconcile, UnreadableObject},
+    source::Unreadable,
     store::Delta,
     trace::Trace,
 };
@@ -158,7 +160,8 @@ impl<C: Reconcile> Pool<C> {
             }
             _ => return,
         };
-        if let Some(stored) = self.env.primary.store().get(key) {
+        let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
+        if let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) {
             let failed = Happening::new(EventType::Warning, "ReconcileFailed", note);
             self.env.recorder.record(&self.env.spec, &stored, failed);
         }
@@ -192,12 +195,20 @@ impl<C: Reconcile> Pool<C> {
         if let Err(error) = self.env.writer.doubts().make_certain(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
-        let Some(stored) = self.env.primary.store().get(key) else {
+        let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
+        let unreadable = self.env.primary.unreadable(key).filter(is_deleted);
+        let stored = unreadable.as_ref().map(|one| one.stored.clone()).or_else(|| self.env.primary.store().get(key));
+        let Some(stored) = stored else {
             self.env.applied.forget(key);
             return Outcome::Vanished;
         };
         let uid = stored.meta().uid.clone();
-        let run = self.perform(stored, tags);
+        let run = async {
+            match unreadable {
+                Some(unreadable) => self.clean_up_unreadable(&unreadable, tags).await,
+                None => self.perform(stored, tags).await,
+            }
+        };
         let result = match self.env.spec.timeout {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
@@ -225,7 +236,7 @@ impl<C: Reconcile> Pool<C> {
         let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|known| known == finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && held => {
-                finalize(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
+                (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
                 finalizer::remove(&self.env, &stored, finalizer).await?;
                 return Ok(Action::await_change());
             }
@@ -239,6 +250,34 @@ impl<C: Reconcile> Pool<C> {
             return Ok(Action::await_change());
         }
         self.controller.reconcile(object, context).await
+    }
+
+    /// Cleans up what is being deleted and can't be read: by its last readable state, or else by what the controller does with the
+    /// JSON.
+    async fn clean_up_unreadable(&self, unreadable: &Unreadable, tags: u32) -> Result<Action, Error> {
+        let stored = &unreadable.stored;
+        let finalizer = self.env.spec.finalizer.as_deref();
+        let held = finalizer.filter(|finalizer| stored.meta().finalizers().iter().any(|known| known == finalizer));
+        let (Some(finalizer), Some(finalize)) = (held, C::finalize_fn()) else { return Ok(Action::await_change()) };
+        let context = self.context(stored, tags);
+        if let Some(object) = self.last_readable(stored) {
+            (finalize.readable)(&self.controller, object, context).await?;
+        } else {
+            let object = UnreadableObject::new(unreadable, &self.env.spec.primary.kind, finalizer);
+            (finalize.unreadable)(&self.controller, object, context).await?;
+        }
+        finalizer::release(&self.env, stored, finalizer).await?;
+        Ok(Action::await_change())
+    }
+
+    /// The last state of an object that could be read, with the metadata that it has now.
+    fn last_readable(&self, stored: &Stored) -> Option<Arc<C::Primary>> {
+        let known = self.env.primary.store().get(stored.key()).filter(|known| known.meta().uid == stored.meta().uid)?;
+        let mut json: Value = serde_json::from_str(&known.json()).ok()?;
+        let now: Value = serde_json::from_str(&stored.json()).ok()?;
+        json["metadata"] = now["metadata"].clone();
+        let with_metadata = Stored::accept(&self.env.spec.primary.kind, &json.to_string()).ok()?;
+        Arc::new(with_metadata).decode::<C::Primary>().ok()
     }
 
     fn context(&self, stored: &Arc<Stored>, tags: u32) -> Context<C> {

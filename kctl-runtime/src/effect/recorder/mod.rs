@@ -28,7 +28,11 @@ use tokio::sync::{
 use send::Sender;
 
 use super::WritePermit;
-use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
+use crate::{
+    manager::Clock,
+    object::{Kind, Stored},
+    spec::ControllerSpec,
+};
 
 /// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
 pub const EVENTS_MAX: usize = 1_000;
@@ -124,6 +128,11 @@ impl Recorder {
     }
 
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, happening: Happening) {
+        self.record_about(&spec.primary.kind, spec, about, happening);
+    }
+
+    /// The same of an object of another kind than the primary's.
+    pub(crate) fn record_about(&self, of: &Kind, spec: &ControllerSpec, about: &Stored, happening: Happening) {
         let Happening { kind, reason, note, action, related } = happening;
         let meta = about.meta();
         // Events about objects of the cluster live in this namespace, as kubectl expects.
@@ -138,8 +147,8 @@ impl Recorder {
             type_: Some(format!("{kind:?}")),
             note: Some(fitting(note)),
             regarding: Some(ObjectReference {
-                api_version: Some(spec.primary.kind.api_version()),
-                kind: Some(spec.primary.kind.kind.clone()),
+                api_version: Some(of.api_version()),
+                kind: Some(of.kind.clone()),
                 name: Some(meta.name().to_owned()),
                 namespace: meta.namespace().map(Into::into),
                 uid: Some(meta.uid.to_string()),

@@ -183,6 +183,11 @@ impl Scrape {
         )?;
         family(
             encoder,
+            ("kctl_source_unreadable_objects", "Objects that can't be decoded now, each with a Warning event"),
+            size(Source::num_unreadable),
+        )?;
+        family(
+            encoder,
             ("informer_queued_items", "Number of items that wait to be taken into the cache"),
             size(|source| source.store().backlog()),
         )?;

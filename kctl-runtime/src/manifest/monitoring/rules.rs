@@ -75,11 +75,11 @@ const ALWAYS: &[Rule] = &[
     },
     Rule {
         alert: "ControllerObjectsUnreadable",
-        when: "sum by (group, resource) (increase(kctl_source_undecodable_total{$}[1h])) > 0",
+        when: "max by (group, resource) (kctl_source_unreadable_objects{$}) > 0",
         lasts: "0m",
         severity: "warning",
         summary: "objects of {{ $labels.resource }} do not fit the type that reads them",
-        description: "Their last good state is used. The log names the object and the field.",
+        description: "They are not reconciled, or by their last readable state. A Warning event on each names the field.",
     },
     Rule {
         alert: "ControllerBoundNear",

@@ -1,0 +1,67 @@
+//! Tells objects that can't be read that they can't, and queues those whose deletion waits for the controller's finalizer.
+
+use std::{collections::BTreeMap, future::pending, sync::Arc};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+
+use crate::{
+    effect::{EventType, Happening},
+    key::ObjectKey,
+    object::Uid,
+    queue::WorkQueue,
+    reconcile::Env,
+    source::{Source, Unreadable},
+};
+
+/// The states that were told of already, by uid and version.
+type Told = BTreeMap<ObjectKey, (Uid, String)>;
+
+/// Runs as long as the workers do.
+pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    let mut sources = vec![&env.primary];
+    for (_, source) in &env.sources {
+        // Events are written where the controller is.
+        if source.identity().cluster.is_empty() && !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
+            sources.push(source);
+        }
+    }
+    let mut running: FuturesUnordered<_> = sources.into_iter().map(|source| report_of(env, source, queue)).collect();
+    while running.next().await.is_some() {}
+    pending::<()>().await;
+}
+
+async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>) {
+    let is_primary = Arc::ptr_eq(source, &env.primary);
+    let (mut changes, mut told) = (source.unreadable_changes(), Told::new());
+    loop {
+        changes.mark_unchanged();
+        let all = source.all_unreadable();
+        told.retain(|key, _| all.iter().any(|one| one.stored.key() == key));
+        for one in all {
+            let meta = one.stored.meta();
+            let state = (meta.uid.clone(), meta.resource_version.to_string());
+            if told.insert(meta.key.clone(), state.clone()).as_ref() == Some(&state) {
+                continue;
+            }
+            tell(env, source, &one);
+            if is_primary && meta.deletion_timestamp().is_some() {
+                queue.add(meta.key.clone());
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn tell(env: &Env, source: &Source, one: &Unreadable) {
+    let kind = &source.identity().kind;
+    let known = source.store().get(one.stored.key()).is_some_and(|known| known.meta().uid == one.stored.meta().uid);
+    let until = if known { "its last readable state is used until then" } else { "it is ignored until then" };
+    let note = format!(
+        "can't be read as {}: {}; correct the object, or the type of the program; {until}",
+        kind.kind, one.error
+    );
+    let happening = Happening::new(EventType::Warning, "Unreadable", note);
+    env.recorder.record_about(kind, &env.spec, &one.stored, happening);
+}

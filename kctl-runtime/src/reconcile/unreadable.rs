@@ -1,0 +1,50 @@
+//! An object that is to be cleaned up and can't be read as its type.
+
+use serde_json::Value;
+
+use super::{Error, Result, ResultExt};
+use crate::{object::Kind, source::Unreadable};
+
+/// An object of the primary's kind that can't be read as the primary, for [`Finalize::finalize_unreadable`].
+///
+/// [`Finalize::finalize_unreadable`]: super::Finalize::finalize_unreadable
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UnreadableObject {
+    /// The object as the API server has it, without `managedFields`.
+    pub json: Value,
+    /// Why it can't be read.
+    pub error: String,
+    /// What to do where nobody cleans up.
+    advice: String,
+}
+
+impl UnreadableObject {
+    pub(crate) fn new(unreadable: &Unreadable, kind: &Kind, finalizer: &str) -> Self {
+        let json = serde_json::from_str(&unreadable.stored.json()).unwrap_or_default();
+        Self { json, error: unreadable.error.clone(), advice: advice(unreadable, kind, finalizer) }
+    }
+
+    /// The finalizer stays: only a change of the object helps.
+    pub(crate) fn into_error(self) -> Error {
+        let failed: Result<()> = Err(self.advice.into());
+        failed.terminal().err().unwrap_or_else(|| self.error.into())
+    }
+}
+
+fn advice(unreadable: &Unreadable, kind: &Kind, finalizer: &str) -> String {
+    let meta = unreadable.stored.meta();
+    let left: Vec<&String> = meta.finalizers().iter().filter(|name| *name != finalizer).collect();
+    let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
+    let namespace = meta.namespace().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+    format!(
+        "the finalizer {finalizer} stays, because the object can't be read as {} and so can't be cleaned up: {}; correct the \
+         object, or implement `Finalize::finalize_unreadable`; after a clean-up by hand: kubectl patch {}{group} {}{namespace} \
+         --type=merge -p '{{\"metadata\":{{\"finalizers\":{}}}}}'",
+        kind.kind,
+        unreadable.error,
+        kind.plural,
+        meta.name(),
+        serde_json::json!(left),
+    )
+}

@@ -1,0 +1,123 @@
+//! Objects that a reader of the source can't read. The API server has them; the cache has their last readable state, or nothing.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{key::ObjectKey, object::Stored, store::Scope};
+
+/// Number of unreadable objects that a source remembers. Beyond it they are counted and logged, and get no event; their
+/// finalizers stay until others are readable again or gone.
+pub const UNREADABLE_MAX: usize = 1_000;
+
+/// The state of an object that can't be read.
+pub(crate) struct Unreadable {
+    /// Its metadata, and its JSON.
+    pub(crate) stored: Arc<Stored>,
+    /// What the decoder says.
+    pub(crate) error: String,
+}
+
+/// Those of one source.
+pub(super) struct Unreadables {
+    known: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
+    /// Read without the lock for each object that is readable.
+    len: AtomicUsize,
+    changes: watch::Sender<()>,
+}
+
+impl Default for Unreadables {
+    fn default() -> Self {
+        Self { known: Mutex::default(), len: AtomicUsize::new(0), changes: watch::Sender::new(()) }
+    }
+}
+
+impl Unreadables {
+    pub(super) fn add(&self, stored: Stored, error: String) {
+        let mut known = self.known.lock();
+        let key = stored.key().clone();
+        if known.len() >= UNREADABLE_MAX && !known.contains_key(&key) {
+            return;
+        }
+        known.insert(key, Arc::new(Unreadable { stored: Arc::new(stored), error }));
+        self.len.store(known.len(), Ordering::Relaxed);
+        self.changes.send_replace(());
+    }
+
+    /// The object is readable, or gone.
+    pub(super) fn remove(&self, key: &ObjectKey) {
+        if self.len() > 0 {
+            let mut known = self.known.lock();
+            known.remove(key);
+            self.len.store(known.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets those of a scope, which is about to be listed.
+    pub(super) fn clear(&self, scope: &Scope) {
+        if self.len() > 0 {
+            let mut known = self.known.lock();
+            let is_in = |one: &Unreadable| scope.is_none() || scope.as_deref() == one.stored.meta().namespace();
+            known.retain(|_, one| !is_in(one));
+            self.len.store(known.len(), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
+        if self.len() == 0 { None } else { self.known.lock().get(key).cloned() }
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Unreadable>> {
+        self.known.lock().values().cloned().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+    use crate::object::Kind;
+
+    fn pod(namespace: &str, name: &str) -> Stored {
+        let json = format!(r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}"}}}}"#);
+        Stored::accept(&Kind::of::<Pod>(), &json).unwrap()
+    }
+
+    #[test]
+    fn unreadable_objects_are_remembered_up_to_the_bound() {
+        let all = Unreadables::default();
+        for index in 0..=UNREADABLE_MAX {
+            all.add(pod("a", &format!("pod-{index}")), String::new());
+        }
+        assert_eq!(all.len(), UNREADABLE_MAX);
+        all.add(pod("a", "pod-0"), "again".into());
+        assert_eq!(all.get(pod("a", "pod-0").key()).unwrap().error, "again");
+    }
+
+    #[test]
+    fn a_list_of_a_namespace_forgets_those_of_that_namespace() {
+        let all = Unreadables::default();
+        all.add(pod("a", "pod"), String::new());
+        all.add(pod("b", "pod"), String::new());
+        all.clear(&Some("a".into()));
+        assert!(all.get(pod("a", "pod").key()).is_none() && all.get(pod("b", "pod").key()).is_some());
+        all.remove(pod("b", "pod").key());
+        assert_eq!(all.len(), 0);
+    }
+}

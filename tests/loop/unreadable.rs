@@ -1,0 +1,199 @@
+//! Objects that the primary's type can't read: they get an event, and their finalizer can be resolved.
+
+use kctl::{
+    k8s::{
+        api::events::v1::Event,
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
+    },
+    kube::{
+        Api, CustomResourceExt,
+        api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    },
+    manager::metrics::Format,
+    prelude::*,
+};
+use tokio::task::JoinSet;
+
+use crate::world::{Log, World, app, seconds};
+
+const FINALIZER: &str = "loop.example.com/gauge";
+
+/// On the server its level may be anything: another program has changed the CRD.
+#[resource(group = "example.com", version = "v1", kind = "Gauge", namespaced)]
+struct GaugeSpec {
+    level: u8,
+}
+
+/// Cleans up what it can read.
+#[controller(of = Gauge, finalizer = "loop.example.com/gauge")]
+struct Gauges {
+    log: Log,
+}
+
+impl Reconcile for Gauges {
+    async fn reconcile(&self, gauge: Arc<Gauge>, _: Context<Self>) -> Result<Action> {
+        self.log.add(format!("reconcile {}", gauge.spec.level));
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Gauges {
+    async fn finalize(&self, gauge: Arc<Gauge>, _: Context<Self>) -> Result<()> {
+        assert!(gauge.metadata.deletion_timestamp.is_some(), "the metadata are those of now");
+        self.log.add(format!("finalize {}", gauge.spec.level));
+        Ok(())
+    }
+}
+
+/// Cleans up the rest as well.
+#[controller(of = Gauge, finalizer = "loop.example.com/gauge")]
+struct Thorough {
+    log: Log,
+}
+
+impl Reconcile for Thorough {
+    async fn reconcile(&self, _: Arc<Gauge>, _: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Thorough {
+    async fn finalize(&self, gauge: Arc<Gauge>, _: Context<Self>) -> Result<()> {
+        self.log.add(format!("finalize {}", gauge.spec.level));
+        Ok(())
+    }
+
+    async fn finalize_unreadable(&self, gauge: UnreadableObject, _: Context<Self>) -> Result<()> {
+        assert!(gauge.error.contains("300"), "{}", gauge.error);
+        self.log.add(format!("finalize_unreadable {}", gauge.json["spec"]["level"]));
+        Ok(())
+    }
+}
+
+async fn install(world: &World) {
+    let mut definition = Gauge::crd();
+    let anything = JSONSchemaProps { x_kubernetes_preserve_unknown_fields: Some(true), ..JSONSchemaProps::default() };
+    let schema = definition.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+    schema.properties.as_mut().unwrap().insert("spec".into(), anything);
+    let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    seconds(1).await;
+}
+
+fn gauges(world: &World) -> Api<DynamicObject> {
+    Api::default_namespaced_with(world.client.clone(), &ApiResource::erase::<Gauge>(&()))
+}
+
+async fn create(world: &World, level: i32, finalizers: &[&str]) {
+    let gauge = kctl::json!({
+        "apiVersion": "example.com/v1", "kind": "Gauge",
+        "metadata": { "name": "a", "finalizers": finalizers }, "spec": { "level": level },
+    });
+    let gauge: DynamicObject = serde_json::from_value(gauge).unwrap();
+    gauges(world).create(&PostParams::default(), &gauge).await.unwrap();
+}
+
+async fn set_level(world: &World, level: i32) {
+    let patch = Patch::Merge(kctl::json!({ "spec": { "level": level } }));
+    gauges(world).patch("a", &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn delete(world: &World) {
+    gauges(world).delete("a", &DeleteParams::default()).await.unwrap();
+    seconds(60).await;
+}
+
+async fn is_there(world: &World) -> bool {
+    gauges(world).get_opt("a").await.unwrap().is_some()
+}
+
+/// The reasons and notes of all warnings.
+async fn warnings(world: &World) -> Vec<(String, String)> {
+    let events = Api::<Event>::default_namespaced(world.client.clone()).list(&ListParams::default()).await.unwrap();
+    let warnings = events.items.into_iter().filter(|event| event.type_.as_deref() == Some("Warning"));
+    warnings.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_object_gets_one_event_for_each_state() {
+    let (world, log) = (World::new(), Log::default());
+    install(&world).await;
+    create(&world, 300, &[]).await;
+    let logged = log.clone();
+    let gauges = app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })));
+    let manager = gauges.manager(world.faults.client(&world.server)).await.unwrap();
+    let metrics = manager.metrics().clone();
+    let n_unreadable = || {
+        let text = metrics.text(Format::Prometheus);
+        let sample = r#"kctl_source_unreadable_objects{name="",group="example.com",version="v1",resource="gauges"} "#;
+        text.lines().find_map(|line| line.strip_prefix(sample)).map(ToOwned::to_owned)
+    };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(manager.run(std::future::pending()));
+    seconds(60).await;
+    assert_eq!(n_unreadable().as_deref(), Some("1"));
+    let told = warnings(&world).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "Unreadable");
+    assert!(told[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{told:?}");
+    assert!(told[0].1.ends_with("it is ignored until then"), "{told:?}");
+    set_level(&world, 3).await;
+    seconds(60).await;
+    assert!(log.take().contains(&"reconcile 3".to_owned()));
+    assert_eq!(n_unreadable().as_deref(), Some("0"));
+    set_level(&world, 400).await;
+    seconds(60).await;
+    let told = warnings(&world).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_of_an_unreadable_object_cleans_up_its_last_readable_state() {
+    let (mut world, log) = (World::new(), Log::default());
+    install(&world).await;
+    create(&world, 3, &[]).await;
+    let logged = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
+    seconds(60).await;
+    set_level(&world, 300).await;
+    seconds(60).await;
+    log.take();
+    delete(&world).await;
+    assert_eq!(log.take(), ["finalize 3"]);
+    assert!(!is_there(&world).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_was_never_readable_keeps_its_finalizer_until_it_is_corrected() {
+    let (mut world, log) = (World::new(), Log::default());
+    install(&world).await;
+    create(&world, 300, &["example.com/other", FINALIZER]).await;
+    let logged = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
+    delete(&world).await;
+    assert!(is_there(&world).await && log.take().is_empty());
+    let told = warnings(&world).await;
+    let note = told.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
+    let note = note.unwrap_or_else(|| panic!("{told:?}"));
+    assert!(note.contains("the finalizer loop.example.com/gauge stays"), "{note}");
+    let command = r#"kubectl patch gauges.example.com a -n default --type=merge -p '{"metadata":{"finalizers":["example.com/other"]}}'"#;
+    assert!(note.ends_with(command), "{note}");
+    set_level(&world, 3).await;
+    seconds(60).await;
+    assert_eq!(log.take(), ["finalize 3"]);
+    assert_eq!(gauges(&world).get("a").await.unwrap().finalizers(), ["example.com/other"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalize_unreadable_cleans_up_what_was_never_readable() {
+    let (mut world, log) = (World::new(), Log::default());
+    install(&world).await;
+    create(&world, 300, &[FINALIZER]).await;
+    let logged = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Thorough { log: logged.clone() })))).await;
+    delete(&world).await;
+    assert_eq!(log.take(), ["finalize_unreadable 300"]);
+    assert!(!is_there(&world).await);
+    assert!(warnings(&world).await.iter().all(|(reason, _)| reason == "Unreadable"));
+}
