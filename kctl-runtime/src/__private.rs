@@ -23,6 +23,7 @@ use crate::manager::{
 
 pub use crate::{
     allows, converged, function, grant, has,
+    manifest::Structure,
     marks::Marks,
     object::{Open, Parts, Place, Places, View, ViewOf},
     owns_nothing, primary, reads_a_view, reads_metadata,

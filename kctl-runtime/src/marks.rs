@@ -4,8 +4,13 @@
 use schemars::{Schema, transform::Transform};
 use serde_json::{Map, Value, json};
 
+use crate::manifest::allowed_values;
+
 /// Where marks of the object as a whole wait until the definition is made: API servers do not know this key.
 pub(crate) const ROOT: &str = "x-kctl-root";
+
+/// Stands beside a format that a mark set: it is not that of the type.
+pub(crate) const FORMAT: &str = "x-kctl-format";
 
 /// Marks, as `#[schema]` and `#[resource]` write them.
 pub struct Marks(pub &'static str);
@@ -55,8 +60,15 @@ fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     match marks.get("nullable").and_then(Value::as_bool) {
         Some(true) => drop(schema.insert("nullable".into(), true.into())),
         Some(false) => never_null(schema),
+        None if marks.contains_key("omitted") && is_choice(schema) => never_null(schema),
         None => {}
     }
+}
+
+/// Whether a schema, or that of the value of an `Option`, has a list of allowed values.
+fn is_choice(schema: &Map<String, Value>) -> bool {
+    let value = schema.get("anyOf").and_then(Value::as_array).and_then(|all| all.first()?.as_object());
+    schema.contains_key("enum") || value.is_some_and(|value| allowed_values(value).is_some())
 }
 
 fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
@@ -72,6 +84,9 @@ fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
             schema.insert(bound.into(), value.clone());
             schema.insert(exclusive.into(), true.into());
         }
+    }
+    if marks.contains_key("format") {
+        schema.insert(FORMAT.into(), true.into());
     }
     shape(marks, schema);
     rules(marks, schema);
@@ -173,6 +188,9 @@ fn never_null(schema: &mut Map<String, Value>) {
             let name = name.clone();
             schema.insert("type".into(), name);
         }
+    }
+    if let Some(Value::Array(allowed)) = schema.get_mut("enum") {
+        allowed.retain(|value| !value.is_null());
     }
     let Some(Value::Array(all)) = schema.get_mut("anyOf") else { return };
     all.retain(|one| !is_null(one));

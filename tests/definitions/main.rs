@@ -8,3 +8,4 @@ mod merging;
 mod mistakes;
 mod schemas;
 mod scopes;
+mod values;

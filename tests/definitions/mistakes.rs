@@ -27,6 +27,45 @@ kind!(tagged: { pub source: Source }
     #[serde(tag = "type")]
     pub enum Source { Secret { name: String }, File { path: String } }
 );
+kind!(tagged_clash: { pub source: Source }
+    #[schema]
+    #[serde(tag = "type")]
+    pub enum Source { Secret { name: String }, File { name: i32 } }
+);
+kind!(tagged_clash_below: { pub source: Source }
+    #[schema]
+    #[serde(tag = "kind", content = "spec")]
+    pub enum Source { Secret(Secret), File(File) }
+    #[schema]
+    pub struct Secret { pub at: Vec<String> }
+    #[schema]
+    pub struct File { pub at: Vec<bool> }
+);
+kind!(flattened_clash: {
+    pub name: String,
+    #[serde(flatten)]
+    pub source: Source,
+}
+    #[schema]
+    #[serde(untagged)]
+    pub enum Source { Secret { name: i32 }, File { path: String } }
+);
+kind!(tagged_twice: { pub outer: Outer }
+    #[schema]
+    #[serde(tag = "type")]
+    pub enum Outer { A(Inner), B { b: i32 } }
+    #[schema]
+    #[serde(tag = "type")]
+    pub enum Inner { C { c: i32 }, D { d: i32 } }
+);
+kind!(unknown_format: {
+    #[kctl(format = "semver")]
+    pub version: String,
+});
+kind!(bound_beyond_the_type: {
+    #[kctl(minimum = 3000000000)]
+    pub count: i32,
+});
 kind!(untagged: { pub port: Port }
     #[schema]
     #[serde(untagged)]
@@ -150,11 +189,17 @@ fn each_mistake_is_told_by_type_and_field_with_the_way_out() {
         };
     }
     let cases = cases![
-        tagged: "Source: `type` tells the variants apart, which a definition cannot say; leave out `#[serde(tag = …)]`: each variant becomes a field of its own",
+        tagged: "nothing",
+        tagged_clash: "Source: `name` can't be one field: it is of type string in one variant and of type integer in another; give `name` one type in all variants, or rename it in one",
+        tagged_clash_below: "Source: `spec.at[]` can't be one field: it is of type string in one variant and of type boolean in another; give `at` one type in all variants, or rename it in one",
+        flattened_clash: "WebSpec: `name` can't be one field: it is also a field beside the enum; rename one of the two",
+        tagged_twice: "Outer: `type` can't be one field: it is also a field beside the enum; rename one of the two",
+        unknown_format: "WebSpec.version (spec.version): API servers do not know the format `semver`: they ignore it, and warn at each apply; write `pattern = \"…\"`, or leave `format` out",
+        bound_beyond_the_type: "WebSpec.count (spec.count): minimum 3000000000.0 is out of the range of int32, and API servers refuse every value; write a bound within the range of the type, or leave it out",
         untagged: "Port: the variants are of types integer and string; an API server takes one; write `#[kctl(int_or_string)]` on the field, or use `IntOrString`",
         untagged_objects: "Port: the variants are of types integer and object; an API server takes one; make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write `#[kctl(schemaless)]` on the field",
         unit_and_fields: "Mode: the variants are of types string and object; an API server takes one; give the variants without fields empty ones (`Off {}`), so that all of them are objects",
-        conflict: "Mode: `level` has another type in another variant; give `level` one type in all variants, or rename it in one",
+        conflict: "Mode: `level` can't be one field: it is of type integer in one variant and of type string in another; give `level` one type in all variants, or rename it in one",
         recursive: "Tree: the type contains itself, which a definition cannot say; write `#[kctl(schemaless)]` on the field that holds it",
         anything: "WebSpec.value (spec.value): the value has no type; write `#[kctl(schemaless)]` where any value goes, or `#[kctl(type_ = \"…\")]`",
         tuple: "WebSpec.pair: the values of a tuple have no names, which a definition cannot say; use a struct",

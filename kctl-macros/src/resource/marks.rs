@@ -13,6 +13,7 @@ use syn::{
 use super::{
     bounds, definition,
     json::{Json, comma},
+    optional::NoneIs,
 };
 use crate::mistake::{Errors, nearest};
 
@@ -87,7 +88,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Takes the marks out of attributes and puts the attribute of schemars that does what they say in their place.
-pub(super) fn replace(attributes: &mut Vec<Attribute>, errors: &mut Errors) {
+pub(super) fn replace(attributes: &mut Vec<Attribute>, none: NoneIs, errors: &mut Errors) {
     let is_mark = |attribute: &Attribute| attribute.path().is_ident("kctl");
     let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_mark(attribute)).cloned().collect();
     attributes.retain(|attribute| !is_mark(attribute));
@@ -98,13 +99,14 @@ pub(super) fn replace(attributes: &mut Vec<Attribute>, errors: &mut Errors) {
             Err(error) => syntax(&error, "write marks like `#[kctl(min_length = 1, immutable)]`", errors),
         }
     }
-    if all.is_empty() {
-        return;
-    }
     let span = found
         .first()
         .map_or_else(Span::call_site, |first| first.path().get_ident().map_or_else(Span::call_site, Ident::span));
     bounds::check(&all, span, errors);
+    none.apply(&mut all, attributes);
+    if all.is_empty() {
+        return;
+    }
     let marks = emit(all);
     attributes.push(syn::parse_quote!(#[schemars(transform = #marks)]));
 }

@@ -5,14 +5,15 @@ mod bounds;
 mod definition;
 mod json;
 mod marks;
+mod optional;
 mod options;
 mod unmarked;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Type, punctuated::Punctuated};
 
-use self::json::Json;
+use self::{json::Json, optional::NoneIs};
 use crate::{mistake::Errors, source};
 
 /// Derives whose paths lead into kctl.
@@ -35,8 +36,11 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
     expand(item, &derives, status, errors, |paths| {
         let root = (!root.is_empty()).then(|| marks::emit(vec![("root".to_owned(), Json::Object(root.clone()))]));
         let root = root.map(|marks| quote!(#[schemars(transform = #marks)]));
+        // On the type that kube's derive makes. It takes no attribute of schemars by that name.
+        let structure = has_schema(&options)
+            .then(|| quote!(attr = "cfg_attr(all(), schemars(transform = ::kctl::__private::Structure))",));
         quote! {
-            #[kube(#options, crates(
+            #[kube(#options, #structure crates(
                 kube = ::kctl::__private::kube,
                 kube_core = ::kctl::__private::kube::core,
                 k8s_openapi = ::kctl::__private::k8s_openapi,
@@ -48,6 +52,11 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
             #root
         }
     })
+}
+
+/// Whether kube's derive makes the schema: `schema = "manual"` and `schema = "disabled"` leave it to the user.
+fn has_schema(options: &TokenStream) -> bool {
+    !options.clone().into_iter().any(|token| matches!(token, TokenTree::Ident(name) if name == "schema"))
 }
 
 pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenStream {
@@ -117,10 +126,11 @@ fn leave_out(names: &[&str], attributes: &mut [Attribute]) {
 
 /// Puts what schemars understands in the place of all marks.
 fn replace_marks(input: &mut DeriveInput, errors: &mut Errors) {
-    marks::replace(&mut input.attrs, errors);
+    marks::replace(&mut input.attrs, NoneIs::Written, errors);
     let mut of_fields = |fields: &mut Fields| {
         for field in fields {
-            marks::replace(&mut field.attrs, errors);
+            let none = NoneIs::of(field, &input.attrs);
+            marks::replace(&mut field.attrs, none, errors);
         }
     };
     match &mut input.data {
@@ -129,7 +139,7 @@ fn replace_marks(input: &mut DeriveInput, errors: &mut Errors) {
         Data::Union(_) => {}
     }
     if let Data::Enum(data) = &mut input.data {
-        data.variants.iter_mut().for_each(|variant| marks::replace(&mut variant.attrs, errors));
+        data.variants.iter_mut().for_each(|variant| marks::replace(&mut variant.attrs, NoneIs::Written, errors));
     }
 }
 

@@ -14,10 +14,12 @@ use super::{Folder, asked, printed, program_of};
 const BUILT_IN: [&str; 3] = ["spec.selector", "spec.template", "status.conditions"];
 
 /// All other differences; why they are is in `guide/crds.md`.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "Bounds metadata.name: \"boundses.example.com\" here, \"bounds.example.com\" there",
     "Bounds names.plural: \"boundses\" here, \"bounds\" there",
     "Bounds v1 spec.table[][].enum: [\"a\",\"b\"] here, null there",
+    "Free v1 spec.port.maximum: 2147483647 here, null there",
+    "Free v1 spec.port.minimum: -2147483648 here, null there",
     "Ruled v1 spec.class.rules.0.message: \"the value can't be changed\" here, \"field is immutable\" there",
     "Ruled v1 spec.rules.0.message: \"at least one of a, b, c-d must be set\" here, \"at least one of the fields in [a b c-d] must be set\" there",
     "Ruled v1 spec.rules.0.rule: \"[has(self.a), has(self.b), has(self.c__dash__d)].filter(present, present).size() >= 1\" here, \"has(self.a)||has(self.b)||has(self.c-d)\" there",
@@ -27,7 +29,6 @@ const KNOWN: [&str; 13] = [
     "Ruled v1 spec.rules.2.rule: \"[has(self.secret), has(self.file)].filter(present, present).size() == 1\" here, \"(has(self.secret)?1:0)+(has(self.file)?1:0) == 1\" there",
     "Words metadata.name: \"wordses.example.com\" here, \"words.example.com\" there",
     "Words names.plural: \"wordses\" here, \"words\" there",
-    "Words v1 spec.level.enum: [\"HIGH\",\"Low\",null] here, [\"HIGH\",\"Low\"] there",
 ];
 
 /// Where a part of a template is one whole there, and field by field here, as in the API server itself: a reference in which another one is

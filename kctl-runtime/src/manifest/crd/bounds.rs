@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use super::Problem;
+use super::{
+    Problem,
+    values::{INT64_BOUND_MAX, is_known_format},
+};
 
 /// A keyword and the types it is about.
 const ABOUT: [(&str, &[&str]); 10] = [
@@ -45,6 +48,7 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             );
         }
     }
+    formats(schema, &mut push);
     let default = &schema["default"];
     if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
         push(format!("the default {default} is neither an integer nor a text"), "write another one");
@@ -84,6 +88,27 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
         if schema[key].is_object() {
             check(&schema[key], &format!("{path}{end}"), problems);
+        }
+    }
+}
+
+/// Reports formats that no API server knows, and bounds that the format of a number can't hold: API servers refuse every value then.
+fn formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
+    let (format, end) = match (schema["type"].as_str(), schema["format"].as_str()) {
+        (Some("integer"), Some("int32")) => ("int32", f64::from(i32::MAX)),
+        (Some("integer"), _) => ("int64", INT64_BOUND_MAX),
+        (Some("number"), Some("float")) => ("float", f64::from(f32::MAX)),
+        (Some("string"), Some(format)) if !format.is_empty() && !is_known_format(format) => {
+            let what = format!("API servers do not know the format `{format}`: they ignore it, and warn at each apply");
+            return push(what, "write `pattern = \"…\"`, or leave `format` out");
+        }
+        _ => return,
+    };
+    for key in ["minimum", "maximum"] {
+        if schema[key].as_f64().is_some_and(|bound| bound > end || bound < -end - 1.0) {
+            let what =
+                format!("{key} {} is out of the range of {format}, and API servers refuse every value", schema[key]);
+            push(what, "write a bound within the range of the type, or leave it out");
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
+use super::values::{IPV4, URI, UUID, integer};
+
 /// A difference that breaks objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -230,7 +232,8 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
         changes.push(change("", place, "is an embedded object", &breaks, migrate));
     }
-    if old["nullable"] == true && new["nullable"] != true {
+    // An API server has never accepted null beside allowed values, whatever the definition said.
+    if old["nullable"] == true && new["nullable"] != true && !old["enum"].is_array() {
         let breaks = format!("objects with null in {place} are refused, or get its default");
         changes.push(change("", place, "can no longer be null", &breaks, "keep it an `Option`"));
     }
@@ -277,6 +280,9 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         ("maxProperties", false, "larger"),
     ] {
         let Some(after) = new[key].as_f64() else { continue };
+        if is_of_type(old, key, after) {
+            continue;
+        }
         match old[key].as_f64() {
             None if is_lower && after <= 0.0 && key != "minimum" => {}
             None => tighter(format!("has {key} {after}, and had none"), values),
@@ -292,7 +298,7 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         }
     }
     for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
-        let is_open = key == "format" && !is_tighter_format(old, new);
+        let is_open = (key == "format" && !is_tighter_format(old, new)) || is_of_format(old, key, &new[key]);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
                 format!("has {key} {}, and had none", new[key])
@@ -304,9 +310,48 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     }
 }
 
+/// Returns `true` if a bound is that of the integer type that the old format names, or of an `IntOrString`: no program that has the
+/// type could read values beyond it.
+#[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
+fn is_of_type(old: &Value, key: &str, bound: f64) -> bool {
+    let of_int_or_string = Some((Some(i64::from(i32::MIN)), Some(i64::from(i32::MAX)), ""));
+    let is_either = old["x-kubernetes-int-or-string"] == true;
+    let of_type = if is_either { of_int_or_string } else { old["format"].as_str().and_then(integer) };
+    let Some((low, high, _)) = of_type else { return false };
+    let of_type = if key == "minimum" { low } else { high };
+    ["minimum", "maximum"].contains(&key) && of_type.is_some_and(|value| (value as f64).total_cmp(&bound).is_eq())
+}
+
+/// Returns `true` if a restriction only says what the old format of the type meant.
+fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
+    match (key, old["format"].as_str().unwrap_or_default()) {
+        ("pattern", "ipv4") => after == IPV4,
+        ("pattern", "uuid") => after == UUID,
+        ("pattern", "uri") => after == URI,
+        ("anyOf", "ip") => true,
+        // The values of an `Option`, which API servers compare with null otherwise.
+        ("allOf", _) => only_allowed(after).is_some() && old["enum"].is_array(),
+        _ => false,
+    }
+}
+
+/// The allowed values, where all that a list of parts says is that.
+fn only_allowed(all_of: &Value) -> Option<&Vec<Value>> {
+    match all_of.as_array()?.as_slice() {
+        [Value::Object(only)] if only.len() == 1 => only.get("enum")?.as_array(),
+        _ => None,
+    }
+}
+
+/// The values that a schema allows besides null.
+fn allowed(schema: &Value) -> Option<Vec<&Value>> {
+    let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
+    Some(listed.iter().filter(|value| !value.is_null()).collect())
+}
+
 /// Formats of texts that API servers check; they ignore all others, and of `password` they take every text. Upstream:
 /// `supportedVersionedFormats` in `pkg/apiserver/validation/formats.go` of apiextensions-apiserver.
-const TEXT_FORMATS: [&str; 25] = [
+pub(super) const TEXT_FORMATS: [&str; 25] = [
     "bsonobjectid",
     "byte",
     "cidr",
@@ -354,8 +399,8 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
 
 /// Allowed values, rules and defaults.
 fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
-    if let Some(after) = new["enum"].as_array() {
-        let gone: Vec<String> = match old["enum"].as_array() {
+    if let Some(after) = allowed(new) {
+        let gone: Vec<String> = match allowed(old) {
             Some(before) => before.iter().filter(|value| !after.contains(value)).map(ToString::to_string).collect(),
             None => vec!["any other value".to_owned()],
         };

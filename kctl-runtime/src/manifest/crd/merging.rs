@@ -1,5 +1,6 @@
 //! How lists of built-in types are merged: their schemas in k8s-openapi do not say it, so two appliers could not share the containers of
-//! a pod template. Reads the schema with its references, which knows the types by name, and completes that of the definition.
+//! a pod template. Neither do they say which integers an `IntOrString` can hold. Reads the schema with its references, which knows the
+//! types by name, and completes that of the definition.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -9,6 +10,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 use super::owner::{find, named};
+
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// By type and field; `*` is the type itself.
 static MARKS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
@@ -33,6 +36,11 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 /// The definition has an end where types contain themselves, and so has the walk along it.
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     let (of, node) = named(root, from);
+    if of == Some(INT_OR_STRING) {
+        // Its integer has 32 bits. API servers know no format beside `x-kubernetes-int-or-string`.
+        schema.minimum.get_or_insert(f64::from(i32::MIN));
+        schema.maximum.get_or_insert(f64::from(i32::MAX));
+    }
     if let Some(mark) = of.and_then(|of| MARKS.get(&(of, "*"))) {
         apply(mark, schema);
     }

@@ -15,6 +15,9 @@ mod owner;
 mod paths;
 mod problem;
 mod structural;
+mod structure;
+mod union;
+mod values;
 mod variants;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -25,6 +28,8 @@ use serde_json::{Value, json};
 pub use check::{Checked, check};
 pub use compat::{Change, breaking};
 pub use problem::{DefinitionError, Problem};
+pub use structure::Structure;
+pub(crate) use values::allowed_values;
 
 use super::{Descriptions, Manifest, descriptions};
 use crate::{
@@ -154,9 +159,26 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
     }
     describe_whole(&mut crd);
     merging::complete(&mut crd, &schema);
+    complete_values(&mut crd, schema[structure::COMPLETED] == true);
     let mut version = Version { location: kind.location.clone(), crd, schema };
     root_marks(&mut version);
     Ok(version)
+}
+
+/// Bounds, formats and null of kinds that were not made by `#[resource]`, and variants in the form that people write. What an API
+/// server would not read stays as it is, for the check.
+fn complete_values(crd: &mut CustomResourceDefinition, is_completed: bool) {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        let mut value = json!(schema);
+        if !is_completed {
+            values::complete(&mut value, values::Formats::Unknown);
+        }
+        union::unwrap(&mut value);
+        if let Ok(completed) = serde_json::from_value(value) {
+            *schema = completed;
+        }
+    }
 }
 
 /// Replaces what the derive says of the object as a whole, that it was derived, and the name of its kind. The comment on the

@@ -3,7 +3,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Problem, owner::resolve};
+use super::{
+    Problem,
+    owner::resolve,
+    structure::COMPLETED,
+    union,
+    values::{self, Formats},
+};
 
 /// Types that deep are not checked further: they contain themselves, which has been told.
 const DEPTH_MAX: usize = 64;
@@ -59,7 +65,9 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
     for key in ["oneOf", "anyOf"] {
         let is_either = schema["x-kubernetes-int-or-string"] == true;
         let Some(variants) = schema[key].as_array().filter(|_| !is_either) else { continue };
-        alternatives(root, variants, key, name, place, problems);
+        if !types(root, variants, key, name, place, problems) {
+            fields(root, schema, name, place, problems);
+        }
         for variant in variants {
             walk(root, variant, name, place, problems, depth + 1);
         }
@@ -78,54 +86,74 @@ fn join(place: &str, field: &str) -> String {
     if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
 }
 
-/// Variants that are one value in Rust must be one type with one set of fields in Kubernetes.
-fn alternatives(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, problems: &mut Vec<Problem>) {
-    let variants: Vec<&Value> =
-        variants.iter().map(|one| resolve(root, one)).filter(|one| one["type"] != "null").collect();
-    if variants.len() < 2 {
-        return;
-    }
-    let untagged = key == "anyOf";
-    let types: Vec<&str> = variants.iter().filter_map(|variant| variant["type"].as_str()).collect();
-    if let Some(other) = types.iter().find(|other| **other != types[0]) {
-        let both = [types[0], other];
-        let help = if both.iter().all(|name| ["integer", "string"].contains(name)) {
-            "write `#[kctl(int_or_string)]` on the field, or use `IntOrString`"
-        } else if untagged {
-            "make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write \
-             `#[kctl(schemaless)]` on the field"
-        } else {
-            "give the variants without fields empty ones (`Off {}`), so that all of them are objects"
-        };
-        let what = format!("the variants are of types {} and {other}; an API server takes one", types[0]);
-        problems.push(problem(name, place, what, help));
-        return;
-    }
-    let mut fields: Map<String, Value> = Map::new();
-    for variant in &variants {
-        for (field, schema) in variant["properties"].as_object().into_iter().flatten() {
-            match fields.get(field) {
-                Some(known) if known != schema => {
-                    let is_tag = [known, schema]
-                        .iter()
-                        .all(|schema| schema.get("const").is_some() || schema.get("enum").is_some());
-                    let (what, help) = if is_tag {
-                        (
-                            format!("`{field}` tells the variants apart, which a definition cannot say"),
-                            "leave out `#[serde(tag = …)]`: each variant becomes a field of its own".to_owned(),
-                        )
-                    } else {
-                        (
-                            format!("`{field}` has another type in another variant"),
-                            format!("give `{field}` one type in all variants, or rename it in one"),
-                        )
-                    };
-                    problems.push(problem(name, place, what, help));
-                    return;
+/// Reports variants that are not of one type. Returns `true` if it did.
+fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, problems: &mut Vec<Problem>) -> bool {
+    let types: Vec<&str> = variants.iter().filter_map(|one| resolve(root, one)["type"].as_str()).collect();
+    let types: Vec<&str> = types.into_iter().filter(|name| *name != "null").collect();
+    let Some(other) = types.iter().find(|other| **other != types[0]) else { return false };
+    let both = [types[0], other];
+    let help = if both.iter().all(|name| ["integer", "string"].contains(name)) {
+        "write `#[kctl(int_or_string)]` on the field, or use `IntOrString`"
+    } else if key == "anyOf" {
+        "make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write \
+         `#[kctl(schemaless)]` on the field"
+    } else {
+        "give the variants without fields empty ones (`Off {}`), so that all of them are objects"
+    };
+    let what = format!("the variants are of types {} and {other}; an API server takes one", types[0]);
+    problems.push(problem(name, place, what, help));
+    true
+}
+
+/// Reports a field that two variants have, and that can't be one field of a structural schema.
+fn fields(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>) {
+    let mut whole = inlined(root, schema, &mut Vec::new());
+    values::complete(&mut whole, Formats::OfTypes);
+    let is_joined = root[COMPLETED] == true;
+    let found = if is_joined { union::clash(&mut whole) } else { union::difference(&whole) };
+    let Some(clash) = found else { return };
+    let help = if is_joined {
+        clash.help()
+    } else {
+        "declare the kind with `#[resource]`, which joins such variants, or rename the field in one of them".to_owned()
+    };
+    let what = if clash.field.is_empty() {
+        clash.what
+    } else {
+        format!("`{}` can't be one field: {}", clash.field, clash.what)
+    };
+    problems.push(problem(name, place, what, help));
+}
+
+/// A schema with what it refers to in its place. A type within itself, which is reported elsewhere, is left out.
+fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let target = schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+            let mut whole = match target {
+                Some(target) if !within.contains(&target) => {
+                    within.push(target);
+                    let referred = inlined(root, &root["$defs"][target], within);
+                    within.pop();
+                    match referred {
+                        Value::Object(fields) => fields,
+                        _ => Map::new(),
+                    }
                 }
-                _ => drop(fields.insert(field.clone(), schema.clone())),
+                _ => Map::new(),
+            };
+            for (key, value) in fields.iter().filter(|(key, _)| *key != "$ref" && *key != "$defs") {
+                let value = inlined(root, value, within);
+                match (whole.get_mut(key), value) {
+                    (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+                    (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+                    (_, value) => drop(whole.insert(key.clone(), value)),
+                }
             }
+            Value::Object(whole)
         }
+        Value::Array(all) => all.iter().map(|one| inlined(root, one, within)).collect(),
+        other => other.clone(),
     }
 }
 

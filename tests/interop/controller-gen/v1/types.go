@@ -159,7 +159,6 @@ type WordsSpec struct {
 	Strict *string `json:"strict,omitempty"`
 	// +required
 	Present *string `json:"present,omitempty"`
-	// +nullable
 	// +optional
 	Level *Level `json:"level,omitempty"`
 }

@@ -1,0 +1,310 @@
+//! The variants of an enum → one structural schema: its fields stand in `properties` once, and `oneOf` says what each variant
+//! restricts. Kube's derive panics where a field is not the same in two variants, as the tag of `#[serde(tag = "type")]`.
+//!
+//! ```yaml
+//! properties:
+//!   type: { type: string, enum: [S3, Disk] }
+//!   bucket: { type: string }
+//!   path: { type: string }
+//! required: [type]
+//! oneOf:
+//! - properties: { type: { enum: [S3] } }
+//!   required: [type, bucket]
+//! - properties: { type: { enum: [Disk] } }
+//!   required: [type, path]
+//! ```
+
+mod merge;
+
+use serde_json::{Map, Value, json};
+
+use self::merge::{Merged, merge};
+use super::values::is_null;
+
+const LISTS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+/// Holds what a variant restricts until all is joined, so that neither this module nor kube's derive reads it as fields.
+const SEALED: &str = "x-kctl-variant";
+
+/// A field that can't be one field of a structural schema.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Clash {
+    /// The path of the field within the enum, such as `name` or `spec.size`. Empty where the variants themselves differ.
+    pub(super) field: String,
+    /// What differs.
+    pub(super) what: String,
+    /// The field stands in the enum and in the struct around it.
+    pub(super) is_beside: bool,
+}
+
+impl Clash {
+    fn new(what: impl Into<String>) -> Self {
+        Self { field: String::new(), what: what.into(), is_beside: false }
+    }
+
+    fn below(mut self, field: &str) -> Self {
+        let is_item = self.field.starts_with("[]");
+        self.field = match self.field.as_str() {
+            "" => field.to_owned(),
+            below if is_item => format!("{field}{below}"),
+            below => format!("{field}.{below}"),
+        };
+        self
+    }
+
+    /// What to write instead.
+    pub(super) fn help(&self) -> String {
+        let name = self.field.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
+        if self.is_beside {
+            "rename one of the two".to_owned()
+        } else if name.is_empty() {
+            "give the variants fields, so that all of them are objects".to_owned()
+        } else {
+            format!("give `{name}` one type in all variants, or rename it in one")
+        }
+    }
+}
+
+/// Joins the variants of all enums in a schema without references. Those that kube's derive joins by itself are left to it.
+///
+/// # Errors
+/// A field of two variants can't be one field.
+pub(super) fn join_all(schema: &mut Value) -> Result<(), Clash> {
+    descend(schema)?;
+    open(schema);
+    Ok(())
+}
+
+/// What keeps the variants of one schema without references from being joined, apart from what is in their fields.
+pub(super) fn clash(schema: &mut Value) -> Option<Clash> {
+    let schema = schema.as_object_mut()?;
+    fields_below(schema).ok()?;
+    if needs_joining(schema) { join(schema).err() } else { None }
+}
+
+fn descend(schema: &mut Value) -> Result<(), Clash> {
+    let Some(schema) = schema.as_object_mut() else { return Ok(()) };
+    if option_of(schema).is_some() {
+        return schema["anyOf"].as_array_mut().into_iter().flatten().try_for_each(descend);
+    }
+    fields_below(schema)?;
+    if needs_joining(schema) { join(schema) } else { Ok(()) }
+}
+
+/// Joins what is in the fields of a schema and of its variants, and leaves the variants as they are.
+fn fields_below(schema: &mut Map<String, Value>) -> Result<(), Clash> {
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        for (name, field) in fields {
+            descend(field).map_err(|clash| clash.below(name))?;
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        schema.get_mut(key).map_or(Ok(()), descend)?;
+    }
+    for key in LISTS {
+        for variant in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            variant.as_object_mut().map_or(Ok(()), fields_below)?;
+        }
+    }
+    Ok(())
+}
+
+/// The first field that is not the same in all variants, of which kube's derive makes nothing.
+pub(super) fn difference(schema: &Value) -> Option<Clash> {
+    let field = differs(schema.as_object()?, &mut Map::new())?;
+    Some(Clash::new("it is not the same in all variants").below(&field))
+}
+
+/// The value of an `Option`, as schemars writes it.
+fn option_of(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    match schema.get("anyOf").and_then(Value::as_array)?.as_slice() {
+        [Value::Object(value), null] if is_null(null) => Some(value),
+        _ => None,
+    }
+}
+
+/// Returns `true` if kube's derive would panic, or leave fields where no API server takes them.
+fn needs_joining(schema: &Map<String, Value>) -> bool {
+    let has_fields = |one: &Value| one["properties"].is_object() || LISTS.iter().any(|key| one[*key].is_array());
+    let is_split = schema.get("allOf").and_then(Value::as_array).is_some_and(|all| all.iter().any(has_fields));
+    is_split || differs(schema, &mut Map::new()).is_some()
+}
+
+/// Returns a field for which two variants have different schemas.
+fn differs(schema: &Map<String, Value>, known: &mut Map<String, Value>) -> Option<String> {
+    for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if known.get(name).is_some_and(|known| known != field) {
+            return Some(name.clone());
+        }
+        known.insert(name.clone(), field.clone());
+    }
+    let mut variants = LISTS.iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
+    variants.find_map(|variant| differs(variant.as_object()?, known))
+}
+
+/// A field as one variant describes it, or the schema that has the variants.
+struct Source {
+    variant: Option<(&'static str, usize)>,
+    schema: Value,
+}
+
+/// Moves the fields of all variants to the schema that has the variants.
+fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
+    let mut fields: Vec<(String, Vec<Source>)> = Vec::new();
+    let mut add = |name: String, source: Source| match fields.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, all)) => all.push(source),
+        None => fields.push((name, vec![source])),
+    };
+    for (name, field) in fields_of(schema) {
+        add(name, Source { variant: None, schema: field });
+    }
+    let mut comments = Vec::new();
+    for key in LISTS {
+        let Some(Value::Array(variants)) = schema.get_mut(key) else { continue };
+        let n_before = variants.len();
+        variants.retain(|variant| !is_null(variant));
+        let is_nullable = variants.len() < n_before;
+        for (index, variant) in variants.iter_mut().enumerate() {
+            let Some(variant) = variant.as_object_mut() else { continue };
+            let (of_variant, comment) = take_fields(variant, key)?;
+            for (name, field) in of_variant {
+                add(name, Source { variant: Some((key, index)), schema: field });
+            }
+            comments.extend(comment.map(|text| ((key, index), text)));
+        }
+        if is_nullable {
+            schema.insert("nullable".into(), true.into());
+        }
+    }
+    if fields.is_empty() {
+        return Ok(());
+    }
+    let mut joined = Map::new();
+    for (name, sources) in fields {
+        let (mut field, rests) = merge_sources(&sources).map_err(|clash| clash.below(&name))?;
+        describe_tag(&mut field, &sources, &comments);
+        joined.insert(name.clone(), field);
+        for (source, rest) in sources.iter().zip(rests) {
+            let variant = source.variant.and_then(|(key, index)| schema.get_mut(key)?.get_mut(index)?.as_object_mut());
+            if let (Some(variant), Some(rest)) = (variant, rest) {
+                let restricted = variant.entry("properties").or_insert_with(|| json!({}));
+                restricted[&name] = rest;
+            }
+        }
+    }
+    for key in LISTS {
+        schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(seal);
+    }
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), joined.into());
+    Ok(())
+}
+
+fn fields_of(schema: &mut Map<String, Value>) -> Map<String, Value> {
+    match schema.remove("properties") {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Takes the fields out of a variant of a list, and its comment. What is left only restricts.
+fn take_fields(variant: &mut Map<String, Value>, key: &str) -> Result<(Map<String, Value>, Option<Value>), Clash> {
+    join(variant)?;
+    if let Some(name) = variant.remove("type").filter(|name| name != "object") {
+        return Err(Clash::new(format!("a variant is of type {}", text_of(&name))));
+    }
+    variant.remove("title");
+    if variant.get("additionalProperties").is_some_and(Value::is_boolean) {
+        variant.remove("additionalProperties");
+    }
+    let comment = variant.remove("description");
+    let mut fields = fields_of(variant);
+    // The comment on a variant is that on its field, as in kube's derive.
+    if let (Some(text), 1, "oneOf") = (&comment, fields.len(), key) {
+        fields.values_mut().filter_map(Value::as_object_mut).for_each(|field| {
+            field.insert("description".into(), text.clone());
+        });
+    }
+    Ok((fields, comment))
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+fn seal(variant: &mut Value) {
+    if variant["properties"].is_object() {
+        *variant = json!({ SEALED: variant.take() });
+    }
+}
+
+/// Writes what was sealed so that kube's derive leaves it as it is: below an `allOf` of its own.
+fn open(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(open);
+            if let Some(sealed) = fields.remove(SEALED) {
+                fields.insert("allOf".into(), json!([sealed]));
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(open),
+        _ => {}
+    }
+}
+
+/// Takes the `allOf` away again that kube's derive does not need any more.
+pub(super) fn unwrap(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(unwrap);
+            for key in ["oneOf", "anyOf"] {
+                for variant in fields.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+                    let inner =
+                        variant.as_object_mut().filter(|only| only.len() == 1).and_then(|only| only.get_mut("allOf"));
+                    if let Some(Value::Array(all)) = inner
+                        && let [inner] = all.as_mut_slice()
+                    {
+                        *variant = inner.take();
+                    }
+                }
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(unwrap),
+        _ => {}
+    }
+}
+
+/// Says of a tag which variant each value stands for, by the comments on the variants.
+fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static str, usize), Value)]) {
+    if field.get("description").is_some() {
+        return;
+    }
+    let mut lines = Vec::new();
+    for source in sources {
+        let Some(value) = only_value(&source.schema) else { return };
+        let comment =
+            comments.iter().find(|(place, _)| Some(*place) == source.variant).and_then(|(_, text)| text.as_str());
+        if let Some(comment) = comment {
+            lines.push(format!("`{}`: {comment}", text_of(value)));
+        }
+    }
+    if !lines.is_empty() {
+        field["description"] = lines.join("\n\n").into();
+    }
+}
+
+/// The one value that a tag has in a variant.
+fn only_value(schema: &Value) -> Option<&Value> {
+    match schema["enum"].as_array().map(Vec::as_slice) {
+        Some([value]) => Some(value),
+        _ => schema.get("const"),
+    }
+}
+
+fn merge_sources(sources: &[Source]) -> Result<Merged, Clash> {
+    let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
+    let is_beside = sources.iter().any(|source| source.variant.is_none());
+    if is_beside && schemas.iter().any(|schema| *schema != schemas[0]) {
+        return Err(Clash { is_beside: true, ..Clash::new("it is also a field beside the enum") });
+    }
+    merge(schemas)
+}
