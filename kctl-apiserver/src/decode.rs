@@ -31,7 +31,7 @@ const SHOWN_LEN_MAX: usize = 30;
 
 /// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
 /// looks at an object.
-const DEPTH_MAX: usize = 127;
+pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Reads a body by its content type.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {

@@ -49,7 +49,7 @@ topics! {
     expression_overloads, expression_signs, expressions, families, filled, garbage, generations, health, impersonation,
     kept_fields, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages, long_expressions,
     metadata_changes, mutated_objects, mutated_values, mutations, namespaces, nulls, odd_patches, odd_tokens, openapi, options,
-    options_of_lists, order_of_causes, owners_by_version, patch, patching_policies, paths_and_forms, pod_deletions, pod_security,
+    options_of_lists, order_of_causes, owners_by_version, patch, patch_copies, patching_policies, paths_and_forms, pod_deletions, pod_security,
     pod_statuses, policies, policy_costs, policy_limits, policy_types, printers, quotas, ratchets, redefinitions,
     requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, rules_by_kind, schemas,
     selectors, sent_metadata, service_ends, services_and_storage, shown_objects, signers, sizes_and_templates, statuses,

@@ -13,6 +13,9 @@ use crate::{
 /// What makes another object of an object.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
+/// Bytes of JSON that a manifest may have after a policy: no API server stores more.
+const MANIFEST_LEN_MAX: usize = 3 << 20;
+
 /// Says whether a policy can be used.
 #[controller(watches = MemberCluster(map = all::<OverridePolicy>), name = "overrides")]
 pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides>) -> Result<Action> {
@@ -35,8 +38,19 @@ pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &
         for rule in policy.spec.rules.iter().filter(concerns) {
             let said = || format!("the OverridePolicy {} on {cluster}", policy.name_any());
             // A policy that does not fit is the user's to mend: its change is seen.
-            json_patch::patch(manifest, &patch_of(rule).context(said()).terminal()?).context(said()).terminal()?;
+            for operation in patch_of(rule).context(said()).terminal()?.0 {
+                json_patch::patch(manifest, &[operation]).context(said()).terminal()?;
+                can_be_stored(manifest).context(said()).terminal()?;
+            }
         }
+    }
+    Ok(())
+}
+
+/// Fails before a next `copy` doubles what the one before it has doubled.
+fn can_be_stored(manifest: &Value) -> Result<()> {
+    if manifest.to_string().len() > MANIFEST_LEN_MAX {
+        return Err(format!("the manifest is longer than {MANIFEST_LEN_MAX} bytes: copy less").into());
     }
     Ok(())
 }

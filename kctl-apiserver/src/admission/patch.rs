@@ -5,7 +5,10 @@ use serde_json::Value;
 
 use crate::{
     decode, go,
-    patch::json::{addressed, lenient},
+    patch::{
+        PatchBounds,
+        json::{addressed, lenient},
+    },
 };
 
 /// Why an answer cannot be used.
@@ -32,6 +35,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     }
     let inapplicable = |why: String| Err(PatchError::Inapplicable(why));
     let mut patched = object.clone();
+    let mut bounds = PatchBounds::of(&patched);
     for operation in operations {
         let kind = operation["op"].as_str().unwrap_or("unknown").to_owned();
         if !OPERATIONS.contains(&kind.as_str()) {
@@ -61,6 +65,10 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         }
         let operation = lenient(&patched, operation);
         let why = why_not(&patched, &operation);
+        // A destination that is missing is reported first.
+        if why.is_none() {
+            bounds.charge(&patched, &operation).map_err(|error| PatchError::Inapplicable(error.to_string()))?;
+        }
         json_patch::patch(&mut patched, &Patch(vec![operation]))
             .map_err(|error| PatchError::Inapplicable(why.unwrap_or_else(|| error.to_string())))?;
     }

@@ -1,7 +1,10 @@
 //! JSON patches as the real server reads them: more lenient than RFC 6902 about what is not there.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
+use kctl_webhook::client::PATCH_OPERATIONS_MAX;
 use serde_json::{Map, Value};
+
+use super::bounds::PatchBounds;
 
 /// Why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +12,12 @@ pub enum JsonPatchError {
     /// It is no list of operations.
     #[error("error decoding patch: {0}")]
     Undecodable(String),
-    /// An operation is unknown, or does not fit the object.
+    /// It has more operations than a server applies.
+    #[error(
+        "Request entity too large: The allowed maximum operations in a JSON patch is {PATCH_OPERATIONS_MAX}, got {0}"
+    )]
+    TooManyOperations(usize),
+    /// An operation is unknown, does not fit the object, or copies too much.
     #[error("the server rejected our request due to an error in our request")]
     Rejected,
 }
@@ -39,6 +47,10 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
             return Err(JsonPatchError::Undecodable(why));
         }
     }
+    if operations.len() > PATCH_OPERATIONS_MAX {
+        return Err(JsonPatchError::TooManyOperations(operations.len()));
+    }
+    let mut bounds = PatchBounds::of(object);
     for operation in operations {
         let reads = operation["op"] == "move" || operation["op"] == "copy";
         if !is_path(&operation["path"]) || (reads && !is_path(&operation["from"])) {
@@ -52,6 +64,7 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
             continue;
         }
         let operation = lenient(object, operation);
+        bounds.charge(object, &operation).map_err(|_| JsonPatchError::Rejected)?;
         json_patch::patch(object, &Patch(vec![operation])).map_err(|_| JsonPatchError::Rejected)?;
     }
     Ok(())

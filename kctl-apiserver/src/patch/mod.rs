@@ -1,11 +1,13 @@
 //! Patches that need to know the shape of an object.
 
+mod bounds;
 pub mod json;
 mod left_over;
 mod merge;
 mod order;
 pub mod strategic;
 
+pub(crate) use bounds::PatchBounds;
 pub(crate) use json::json_patch;
 pub(crate) use left_over::left_over;
 pub(crate) use merge::merge;

@@ -139,6 +139,9 @@ fn unconvertible(value: &Value) -> Option<String> {
 pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
+        JsonPatchError::TooManyOperations(_) => {
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", error.to_string())
+        }
         JsonPatchError::Rejected => {
             let mut refusal = Refusal::invalid("", "", "", &[]);
             refusal.message = error.to_string();
@@ -265,5 +268,60 @@ pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
         }
         _ => Refusal::bad_request(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    async fn send(server: &ApiServer, method: &str, path: &str, form: &str, body: &Value) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path).header("content-type", format!("application/{form}"));
+        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&body).unwrap())
+    }
+
+    /// The bounds at which kube-apiserver 1.36 refuses, measured to the byte and to the operation.
+    #[tokio::test(start_paused = true)]
+    async fn json_patches_are_bounded_in_operations_and_copies() {
+        let server = ApiServer::new();
+        let map = json!({ "metadata": { "name": "a" }, "data": { "k": "v" } });
+        assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/configmaps", "json", &map).await.0, 201);
+        let patch = async |operations: Vec<Value>| {
+            let path = "/api/v1/namespaces/default/configmaps/a";
+            let (code, answer) = send(&server, "PATCH", path, "json-patch+json", &operations.into()).await;
+            (code, answer["reason"].as_str().unwrap_or_default().to_owned(), answer["message"].clone())
+        };
+        let test = json!({ "op": "test", "path": "/data/k", "value": "v" });
+        assert_eq!(patch(vec![test.clone(); 10_000]).await.0, 200);
+        let too_many = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
+        let refused = (413, "RequestEntityTooLarge".to_owned(), too_many.into());
+        assert_eq!(patch(vec![test; 10_001]).await, refused);
+
+        let (len, copy) = (1 << 20, json!({ "op": "copy", "from": "/data/a", "path": "/data/c" }));
+        let copied = |more: usize| {
+            vec![
+                json!({ "op": "add", "path": "/data/a", "value": "x".repeat(len - 2) }),
+                json!({ "op": "add", "path": "/data/b", "value": "x".repeat(len - 2 + more) }),
+                copy.clone(),
+                copy.clone(),
+                json!({ "op": "copy", "from": "/data/b", "path": "/data/c" }),
+                json!({ "op": "remove", "path": "/data/a" }),
+                json!({ "op": "remove", "path": "/data/b" }),
+                json!({ "op": "remove", "path": "/data/c" }),
+            ]
+        };
+        assert_eq!(patch(copied(0)).await.0, 200);
+        let rejected = "the server rejected our request due to an error in our request";
+        assert_eq!(patch(copied(1)).await, (422, "Invalid".to_owned(), rejected.into()));
     }
 }

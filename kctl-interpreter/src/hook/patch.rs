@@ -4,6 +4,7 @@ use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation, ReplaceOperation,
     TestOperation, jsonptr::Pointer,
 };
+use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX};
 use serde_json::Value;
 
 use super::verify::Answer;
@@ -12,7 +13,8 @@ use crate::operation::{self, Operation};
 /// Returns the answer as layers give it: a patch becomes the object that it makes.
 ///
 /// # Errors
-/// The patch is none, does not fit the object, or leaves it without a kind.
+/// The patch is none, does not fit the object, leaves it without a kind, copies more than [`CopyBudget`] allows, or has more
+/// operations than [`PATCH_OPERATIONS_MAX`]. Karmada has neither bound: there such an answer takes all memory.
 pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> Result<Value, String> {
     let patch = match answer {
         Answer::Whole(answer) => return Ok(answer),
@@ -22,7 +24,16 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> R
     if !patch.is_empty() {
         let operations: Vec<PatchOperation> =
             serde_json::from_slice(&patch).map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
+        if operations.len() > PATCH_OPERATIONS_MAX {
+            let n_operations = operations.len();
+            return Err(format!("response.patch has {n_operations} operations, more than {PATCH_OPERATIONS_MAX}"));
+        }
+        let mut copies = CopyBudget::default();
         for one in &operations {
+            if let PatchOperation::Copy(copy) = one {
+                let copied = patched.pointer(copy.from.as_str());
+                copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
+            }
             json_patch::patch(&mut patched, std::slice::from_ref(one))
                 .map_err(|error| problem(one, &error.kind, &patched))?;
         }
@@ -161,6 +172,28 @@ mod tests {
                 (Err(problem), Err(start)) => assert!(problem.starts_with(start), "{patch}: {problem}"),
                 (answer, expected) => panic!("{patch}: {answer:?}, not {expected:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn patches_are_bounded_in_copies_and_operations() {
+        let object = json!({ "kind": "A", "data": { "a": "x".repeat(100) } });
+        let doubling = (0..40).map(|n| json!({ "op": "copy", "from": "/data", "path": format!("/data/c{n}") }));
+        let doubling: Vec<Value> = doubling.collect();
+        let test = |n| vec![json!({ "op": "test", "path": "/kind", "value": "A" }); n];
+        for (patch, problem) in [
+            (doubling[..10].to_vec(), None),
+            (doubling, Some("response.patch copies too much: Unable to complete the copy, the accumulated size")),
+            (test(PATCH_OPERATIONS_MAX), None),
+            (test(PATCH_OPERATIONS_MAX + 1), Some("response.patch has 10001 operations, more than 10000")),
+        ] {
+            let answer = Answer::Patch(Value::from(patch).to_string().into_bytes());
+            let found = applied(Operation::Retain, &object, answer).err();
+            let fits = match problem {
+                Some(start) => found.as_ref().is_some_and(|found| found.starts_with(start)),
+                None => found.is_none(),
+            };
+            assert!(fits, "{found:?}, not {problem:?}");
         }
     }
 

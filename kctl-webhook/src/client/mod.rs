@@ -5,6 +5,7 @@
 
 mod accept;
 mod connect;
+mod patch_limits;
 mod redirect;
 mod trust;
 mod words;
@@ -31,6 +32,7 @@ use tokio_rustls::rustls::{
 pub use self::{
     accept::{Refused, accepted},
     connect::Resolve,
+    patch_limits::{CopiedTooMuch, CopyBudget, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use self::{connect::Connect, trust::Trust};
 

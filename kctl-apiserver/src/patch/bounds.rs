@@ -1,0 +1,100 @@
+//! What one JSON patch may make of an object: reads each operation before it is done.
+
+use json_patch::PatchOperation;
+use kctl_webhook::client::{CopiedTooMuch, CopyBudget};
+use serde_json::Value;
+
+use crate::decode::DEPTH_MAX;
+
+/// Why an operation is not done.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OutOfBounds {
+    /// Its copies are too large together.
+    #[error(transparent)]
+    Copied(#[from] CopiedTooMuch),
+    /// The object would be deeper than one that is read: operations move values below one another, so that a short patch could exceed the
+    /// stack of whatever walks over the object.
+    #[error("the patched object would be nested more than {DEPTH_MAX} deep")]
+    Depth,
+}
+
+/// Bounds of one patch: bytes that are copied, and levels of the object.
+pub(crate) struct PatchBounds {
+    copies: CopyBudget,
+    /// At most so deep is the object. It is measured again only when that is too deep.
+    depth: usize,
+}
+
+impl PatchBounds {
+    pub(crate) fn of(object: &Value) -> Self {
+        Self { copies: CopyBudget::default(), depth: depth(object) }
+    }
+
+    /// # Errors
+    /// The operation must not be done.
+    pub(crate) fn charge(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), OutOfBounds> {
+        let levels = |path: &str| path.matches('/').count();
+        let (path, below) = match operation {
+            PatchOperation::Add(add) => (add.path.as_str(), depth(&add.value)),
+            PatchOperation::Replace(replace) => (replace.path.as_str(), depth(&replace.value)),
+            PatchOperation::Move(moved) => {
+                (moved.path.as_str(), self.depth.saturating_sub(levels(moved.from.as_str())))
+            }
+            PatchOperation::Copy(copy) => {
+                let copied = object.pointer(copy.from.as_str());
+                self.copies.charge(copied)?;
+                (copy.path.as_str(), copied.map_or(0, depth))
+            }
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+        };
+        let mut reached = levels(path) + below;
+        if reached > DEPTH_MAX
+            && let PatchOperation::Move(moved) = operation
+        {
+            self.depth = depth(object);
+            reached = levels(path) + object.pointer(moved.from.as_str()).map_or(0, depth);
+        }
+        self.depth = self.depth.max(reached);
+        if reached > DEPTH_MAX { Err(OutOfBounds::Depth) } else { Ok(()) }
+    }
+}
+
+/// How many lists and maps are within one another at most.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::json_patch, *};
+
+    #[test]
+    fn operations_move_values_no_deeper_than_the_limit() {
+        let nested = |levels: usize| (0..levels).fold(json!({}), |value, _| json!({ "a": value }));
+        let path = |levels: usize| "/a".repeat(levels);
+        let mut object = json!({ "x": {} });
+        let mut n_done = 0;
+        for _ in 0..100 {
+            let patch = json!([
+                { "op": "add", "path": "/y", "value": nested(30) },
+                { "op": "move", "from": "/x", "path": format!("/y{}", path(31)) },
+                { "op": "move", "from": "/y", "path": "/x" },
+            ]);
+            if json_patch(&mut object, patch.to_string().as_bytes()).is_err() {
+                break;
+            }
+            n_done += 1;
+        }
+        assert_eq!(n_done, 4);
+        assert!(depth(&object) <= DEPTH_MAX, "{}", depth(&object));
+        // What is no deeper than before is still done.
+        json_patch(&mut object, br#"[{"op": "add", "path": "/z", "value": {}}, {"op": "remove", "path": "/x"}]"#)
+            .unwrap();
+    }
+}

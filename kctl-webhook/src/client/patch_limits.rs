@@ -1,0 +1,108 @@
+//! Bounds of JSON patches that others send: what `copy` may add, and the number of operations.
+//!
+//! A `copy` of a map into itself doubles it, so that 40 operations of 60 bytes each would fill any memory. API servers bound both
+//! (`JSONPatchMaxCopyBytes` of `k8s.io/apiserver/pkg/server/config.go`, `maxJSONPatchOperations` of its `endpoints/handlers`); whoever
+//! applies a patch here charges each copy before it is made.
+
+use std::io;
+
+use serde::Serialize;
+
+/// Most operations of one JSON patch, as API servers have it.
+pub const PATCH_OPERATIONS_MAX: usize = 10_000;
+/// Most bytes of JSON that all `copy` operations of one patch may add, as API servers have it: 3 MiB.
+pub const PATCH_COPIED_LEN_MAX: usize = 3 << 20;
+
+/// A `copy` that would make a patch add more than [`PATCH_COPIED_LEN_MAX`] bytes, with the text of `evanphx/json-patch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Unable to complete the copy, the accumulated size increase of copy is {len}, exceeding the limit {PATCH_COPIED_LEN_MAX}"
+)]
+pub struct CopiedTooMuch {
+    /// Bytes of all copies so far, this one included.
+    pub len: usize,
+}
+
+/// Counts the bytes that the `copy` operations of one patch have added.
+///
+/// ```
+/// use kctl_webhook::client::CopyBudget;
+///
+/// let mut budget = CopyBudget::default();
+/// assert!(budget.charge(Some(&"x".repeat(1 << 20))).is_ok());
+/// assert!(budget.charge(Some(&"x".repeat(2 << 20))).is_err());
+/// ```
+#[derive(Debug, Default)]
+pub struct CopyBudget {
+    copied: usize,
+}
+
+impl CopyBudget {
+    /// Charges the value that a `copy` is about to add; `None`, where nothing is at its `from`, is free.
+    ///
+    /// # Errors
+    /// The patch has copied more than [`PATCH_COPIED_LEN_MAX`] bytes; the copy must not be made.
+    pub fn charge(&mut self, value: Option<&impl Serialize>) -> Result<(), CopiedTooMuch> {
+        let mut counted = Counted(0);
+        // Values of JSON can always be written; where one could not, the bytes before it count.
+        let _written = value.map(|value| serde_json::to_writer(&mut counted, value));
+        self.copied = self.copied.saturating_add(counted.0);
+        if self.copied > PATCH_COPIED_LEN_MAX { Err(CopiedTooMuch { len: self.copied }) } else { Ok(()) }
+    }
+}
+
+/// Counts bytes as Go writes them: `<`, `>`, `&` and two separators as escapes of six.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let html = bytes.iter().filter(|byte| matches!(byte, b'<' | b'>' | b'&')).count();
+        let separators = bytes.windows(3).filter(|three| matches!(three, [0xe2, 0x80, 0xa8 | 0xa9])).count();
+        self.0 += bytes.len() + 5 * html + 3 * separators;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn copies_are_free_up_to_the_limit_and_fail_beyond_it() {
+        let text = |len: usize| Value::from("x".repeat(len - 2));
+        for (lens, result) in [
+            (vec![PATCH_COPIED_LEN_MAX], Ok(())),
+            (vec![1 << 20, 1 << 20, 1 << 20], Ok(())),
+            (vec![PATCH_COPIED_LEN_MAX + 1], Err(CopiedTooMuch { len: PATCH_COPIED_LEN_MAX + 1 })),
+            (vec![1 << 20, 1 << 20, (1 << 20) + 1], Err(CopiedTooMuch { len: PATCH_COPIED_LEN_MAX + 1 })),
+        ] {
+            let mut budget = CopyBudget::default();
+            let found = lens.iter().try_for_each(|len| budget.charge(Some(&text(*len))));
+            assert_eq!(found, result, "{lens:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_as_go_writes_them() {
+        for (value, len) in [
+            (json!({ "a": [1, null] }), 14),
+            (json!("<"), 8),
+            (json!("a&b>"), 16),
+            (json!("\u{2028}"), 8),
+            (json!("\u{2027}"), 5),
+        ] {
+            let mut budget = CopyBudget::default();
+            budget.charge(Some(&value)).unwrap();
+            assert_eq!(budget.copied, len, "{value}");
+        }
+        let mut budget = CopyBudget::default();
+        budget.charge(None::<&Value>).unwrap();
+        assert_eq!(budget.copied, 0);
+    }
+}
