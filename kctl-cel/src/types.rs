@@ -123,6 +123,16 @@ impl Type {
         }
     }
 
+    /// Returns how many types are within one another: 0 for `int`, 1 for `list(int)`.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Kind(inner) | Self::List(inner) | Self::Optional(inner) => 1 + inner.depth(),
+            Self::Map(key, value) => 1 + key.depth().max(value.depth()),
+            _ => 0,
+        }
+    }
+
     fn holds(&self, parameter: usize) -> bool {
         match self {
             Self::Param(index) => *index == parameter,

@@ -21,7 +21,7 @@ use crate::{
         shape::{Place, Shape},
         validate::{Duplicates, validate},
     },
-    evaluate::as_text,
+    evaluate::{as_text, weight},
     schema::ListType,
     status::Refusal,
     store::State,
@@ -195,7 +195,15 @@ fn atomic(place: Place<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// What an expression has made, as JSON.
+///
+/// # Errors
+/// It is larger than an expression may make it, or JSON has no such value.
 fn to_json(value: &Cel) -> Result<Value, String> {
+    weight::check([value])?;
+    written(value)
+}
+
+fn written(value: &Cel) -> Result<Value, String> {
     Ok(match value {
         Cel::Null => Value::Null,
         Cel::Bool(value) => (*value).into(),
@@ -205,10 +213,10 @@ fn to_json(value: &Cel) -> Result<Value, String> {
         Cel::String(text) => text.as_str().into(),
         Cel::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
         Cel::Duration(_) | Cel::Timestamp(_) => as_text(value).into(),
-        Cel::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
+        Cel::List(items) => Value::Array(items.iter().map(written).collect::<Result<_, _>>()?),
         Cel::Map(map) => {
             let fields = map.map.iter().map(|(key, value)| match key {
-                Key::String(name) => Ok((name.to_string(), to_json(value)?)),
+                Key::String(name) => Ok((name.to_string(), written(value)?)),
                 Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err(unwritable(key)),
             });
             Value::Object(fields.collect::<Result<Map<_, _>, String>>()?)

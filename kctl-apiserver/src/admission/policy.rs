@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     crd::cost::{Budget, Dear},
-    evaluate::CANCELLED,
+    evaluate::{CANCELLED, weight},
     request::Call,
     selector::selects,
     status::{GroupResource, Refusal},
@@ -279,7 +279,7 @@ impl PolicyScope {
                 }
                 Err(_) => Err(CANCELLED.to_owned()),
             };
-            match value {
+            match value.and_then(|value| weight::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
                     known.insert(name.to_owned(), value);
                     all.scope.set("variables", super::conditions::map(known.clone()));

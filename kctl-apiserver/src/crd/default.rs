@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::{schema::Schema, server::BODY_LEN_MAX};
 
 /// Fills in the defaults of the schema: missing fields, and nulls where null is not allowed, get theirs, also inside a
 /// default that was just filled in. Then nulls of fields that neither allow null nor have a default are removed; items
@@ -10,12 +10,39 @@ use crate::schema::Schema;
 ///
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
 pub fn default(schema: Schema, object: &mut Value) {
-    fill(schema, object, Nulls::Removed);
+    fill(schema, object, &mut Filling::new(Nulls::Removed));
 }
 
 /// The same, but nulls stay: what is applied is judged with them.
 pub fn default_with_nulls(schema: Schema, object: &mut Value) {
-    fill(schema, object, Nulls::Kept);
+    fill(schema, object, &mut Filling::new(Nulls::Kept));
+}
+
+/// Bytes of JSON that the defaults of one object may have together. Items of a list that each get a long default are more than any memory
+/// holds; an object with so many is too large to be stored, so what is beyond them is left out.
+const FILLED_LEN_MAX: usize = 2 * BODY_LEN_MAX;
+
+/// How one object is filled in, and what may still be.
+struct Filling {
+    nulls: Nulls,
+    left: usize,
+}
+
+impl Filling {
+    fn new(nulls: Nulls) -> Self {
+        Self { nulls, left: FILLED_LEN_MAX }
+    }
+
+    /// Returns the default that the schema has for a value, while there is room for it.
+    fn default_of(&mut self, schema: Schema<'_>) -> Option<Value> {
+        let default = default_of(schema)?;
+        if self.left == 0 {
+            return None;
+        }
+        // The first one without room is the last that is measured.
+        self.left = self.left.saturating_sub(default.to_string().len());
+        (self.left > 0).then(|| default.clone())
+    }
 }
 
 /// What becomes of nulls where null is not allowed and there is no default.
@@ -25,28 +52,32 @@ enum Nulls {
     Kept,
 }
 
-fn fill(schema: Schema, object: &mut Value, nulls: Nulls) {
+fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {
             for (name, field) in schema.properties() {
-                let Some(value) = default_of(field) else { continue };
+                if default_of(field).is_none() {
+                    continue;
+                }
                 match fields.get(name) {
                     None => {}
                     Some(Value::Null) if !field.flag("nullable") => {}
                     Some(_) => continue,
                 }
-                fields.insert(name.to_owned(), value.clone());
+                if let Some(value) = filling.default_of(field) {
+                    fields.insert(name.to_owned(), value);
+                }
             }
             fields.retain(|name, value| {
                 let Some(field) = schema.field(name) else { return true };
-                entry(field, value, nulls);
-                nulls == Nulls::Kept || !value.is_null() || field.flag("nullable")
+                entry(field, value, filling);
+                filling.nulls == Nulls::Kept || !value.is_null() || field.flag("nullable")
             });
         }
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
                 for item in items {
-                    entry(schema, item, nulls);
+                    entry(schema, item, filling);
                 }
             }
         }
@@ -55,14 +86,14 @@ fn fill(schema: Schema, object: &mut Value, nulls: Nulls) {
 }
 
 /// Fills in a value of a map or an item of a list: it is there, so only a null can get the default itself.
-fn entry(schema: Schema, value: &mut Value, nulls: Nulls) {
+fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     if value.is_null()
         && !schema.flag("nullable")
-        && let Some(replacement) = default_of(schema)
+        && let Some(replacement) = filling.default_of(schema)
     {
-        *value = replacement.clone();
+        *value = replacement;
     }
-    fill(schema, value, nulls);
+    fill(schema, value, filling);
 }
 
 fn default_of(schema: Schema<'_>) -> Option<&Value> {

@@ -9,10 +9,12 @@ use granit_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, first_line, scalar::resolved};
-use crate::go;
+use crate::{go, server::BODY_LEN_MAX};
 
 /// Values that aliases may stand for in one document: more is a document that is made to be large.
 const ALIASED_LEN_MAX: usize = 100_000;
+/// Bytes of text that anchors may keep and aliases repeat in one document: some bodies of the largest size.
+const ALIASED_BYTES_MAX: usize = 4 * BODY_LEN_MAX;
 const NAMESPACE: &str = "tag:yaml.org,2002:";
 
 /// A document.
@@ -23,6 +25,7 @@ pub(crate) struct Yaml {
     pub(crate) repeated: Vec<String>,
 }
 
+const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
 /// What Go says of an escape that is half of a character.
 const NO_CHARACTER: &str = "found invalid Unicode character escape code";
 
@@ -157,6 +160,8 @@ struct Reader {
     open: Vec<Open>,
     anchors: HashMap<usize, Value>,
     n_aliased: usize,
+    /// Bytes of text of all anchors and aliases.
+    n_bytes: usize,
     repeated: Vec<String>,
     document: Option<Value>,
 }
@@ -207,9 +212,11 @@ impl Reader {
 
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
-        self.n_aliased += len(value);
-        if self.n_aliased > ALIASED_LEN_MAX {
-            return Err("yaml: document contains excessive aliasing".into());
+        let (n_values, n_bytes) = extent(value);
+        self.n_aliased += n_values;
+        self.n_bytes += n_bytes;
+        if self.n_aliased > ALIASED_LEN_MAX || self.n_bytes > ALIASED_BYTES_MAX {
+            return Err(EXCESSIVE.into());
         }
         let value = value.clone();
         self.take(value, 0, line)
@@ -228,6 +235,10 @@ impl Reader {
     /// Puts a value where it belongs.
     fn take(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), String> {
         if anchor > 0 {
+            self.n_bytes += extent(&value).1;
+            if self.n_bytes > ALIASED_BYTES_MAX {
+                return Err(EXCESSIVE.into());
+            }
             self.anchors.insert(anchor, value.clone());
         }
         match self.open.last_mut().map(|open| &mut open.content) {
@@ -291,12 +302,17 @@ impl Fields {
     }
 }
 
-/// How many values there are in a value.
-fn len(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(len).sum(),
-        Value::Object(fields) => fields.values().map(len).sum(),
-        _ => 0,
+/// How many values there are in a value, and how many bytes of text.
+fn extent(value: &Value) -> (usize, usize) {
+    let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
+    match value {
+        Value::Array(items) => items.iter().map(extent).fold((1, 1), both),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| both(extent(value), (0, name.len()));
+            fields.iter().map(field).fold((1, 1), both)
+        }
+        Value::String(text) => (1, text.len()),
+        _ => (1, 1),
     }
 }
 
@@ -349,6 +365,11 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{items}]\n");
         }
         check(&bomb, Err("yaml: document contains excessive aliasing"));
+        // Few aliases of a long text, and anchors within one another around one.
+        let long = "x".repeat(1_000_000);
+        check(&format!("a: &a {long}\nb: [{}]", vec!["*a"; 20].join(", ")), Err(EXCESSIVE));
+        check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), Err(EXCESSIVE));
+        assert!(yaml(&format!("a: &a {long}\nb: [{}]", vec!["*a"; 5].join(", "))).is_ok());
         let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
         check(&deep, Err("yaml: exceeded max depth of 10000"));
     }

@@ -5,7 +5,7 @@
 
 use kube_cel::cel::Value as Cel;
 
-use super::Target;
+use super::{Target, weight};
 
 /// What one expression may cost (`PerCallLimit`).
 const COST_MAX: usize = 1_000_000;
@@ -13,19 +13,32 @@ const COST_MAX: usize = 1_000_000;
 const LETTERS_PER_STEP: usize = 10;
 const PATTERN_LETTERS_PER_STEP: usize = 4;
 
+/// Functions that walk over whole values, to compare them or to write them.
+const WALKS: [&str; 8] =
+    ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
+
 /// What is said of what costs too much.
 pub(crate) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
 
 /// # Errors
 /// It would cost too much.
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Result<(), String> {
+    if WALKS.contains(&name) {
+        let target = if let Target::Value(value) = target { Some(value) } else { None };
+        weight::check(target.into_iter().chain(arguments))?;
+    }
     within(cost(name, target, arguments).unwrap_or_default())
 }
 
 /// # Errors
 /// A text of so many bytes would cost too much.
 pub(super) fn check_text(len: usize) -> Result<(), String> {
-    within(len / LETTERS_PER_STEP)
+    within(text_steps(len))
+}
+
+/// Steps that a text of so many bytes costs.
+pub(super) fn text_steps(len: usize) -> usize {
+    len / LETTERS_PER_STEP
 }
 
 /// # Errors

@@ -20,6 +20,7 @@ mod strings;
 mod times;
 mod urls;
 mod versions;
+pub(crate) mod weight;
 
 use std::{collections::HashMap, sync::Arc};
 

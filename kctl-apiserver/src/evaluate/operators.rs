@@ -7,7 +7,7 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, bounds, optional, overloads, part, times, type_name};
+use super::{Evaluator, NO_OVERLOAD, Said, bounds, optional, overloads, part, times, type_name, weight};
 
 impl<'a> Evaluator<'a> {
     /// What an operator says; none if it is a function.
@@ -72,12 +72,16 @@ impl<'a> Evaluator<'a> {
         if is_equal && is_of_library && *other != Cel::Null && type_name(one) != type_name(other) {
             return Err(NO_OVERLOAD.into());
         }
+        weight::check([one, other])?;
         Ok(Cel::Bool(self.kinds.equal(one, other) == is_equal))
     }
 
     fn is_in(&self, one: &Cel, other: &Cel) -> Said {
         match other {
-            Cel::List(items) => Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(one, item)))),
+            Cel::List(items) => {
+                weight::check([one, other])?;
+                Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(one, item))))
+            }
             Cel::Map(_) => part(other, one).map(|found| Cel::Bool(found.is_some())),
             _ => Err(NO_OVERLOAD.into()),
         }

@@ -96,12 +96,29 @@ pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, includ
     let columns = custom::columns(if columns.is_empty() { &age } else { columns });
     let name = default_columns()[0].clone();
     let definitions = std::iter::once(name).chain(columns.iter().map(|column| column.definition.clone())).collect();
-    let cells = |object: &Value| {
-        let cells = columns.iter().map(|column| column.cell(object, now));
+    let mut left = CELLS_LEN_MAX;
+    let mut cells = |object: &Value| {
+        let cells = columns.iter().map(|column| within(&mut left, column.cell(object, now)));
         std::iter::once(json!(fields::name(object))).chain(cells).collect()
     };
     let rows = objects.iter().map(|object| row(cells(object), object, include)).collect();
     assemble(definitions, rows, list_meta)
+}
+
+/// Bytes of text in all cells of a table of custom objects: hundreds of columns may each show the whole of each object.
+const CELLS_LEN_MAX: usize = 64 << 20;
+/// A cell for which there is no room left.
+const TOO_LARGE: &str = "<too large>";
+
+/// Returns a cell while there is room for it.
+fn within(left: &mut usize, cell: Value) -> Value {
+    match left.checked_sub(cell.as_str().map_or(1, str::len)) {
+        Some(rest) => {
+            *left = rest;
+            cell
+        }
+        None => TOO_LARGE.into(),
+    }
 }
 
 fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {

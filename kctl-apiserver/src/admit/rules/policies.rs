@@ -15,6 +15,8 @@ use crate::{
 
 /// The type of `variables`, whose fields are those of the policy.
 const COMPOSED: &str = "kubernetes.variables";
+/// Variables with types that are deeper than this are `dyn`: each may name the one before, and types are compared part by part.
+const TYPE_DEPTH_MAX: usize = 64;
 /// Longest expression of an annotation of the audit log, and most annotations of a policy.
 const VALUE_LEN_MAX: usize = 5_120;
 const ANNOTATIONS_LEN_MAX: usize = 20;
@@ -78,6 +80,7 @@ fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> 
             compiles(expression, &format!("{at}.expression"), &environment, &[], errors);
         }
         let is = type_of(expression, &environment).ok().flatten();
+        let is = is.filter(|is| is.depth() <= TYPE_DEPTH_MAX);
         environment.add_field(COMPOSED, name, is.unwrap_or(Type::Dyn));
     }
     environment

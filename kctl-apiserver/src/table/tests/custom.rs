@@ -229,3 +229,14 @@ fn numbers_print_as_go_prints_them() {
         ],
     );
 }
+
+#[test]
+fn cells_have_a_bound_together() {
+    let object = json!({"metadata": {"name": "a"}, "spec": {"x": "y".repeat(1 << 20)}});
+    let columns = vec![json!({"name": "X", "jsonPath": ".spec", "type": "string"}); 100];
+    let table = custom_table(&columns, &[object.clone(), object], now(), Include::None, json!({}));
+    let rows = table["rows"].as_array().unwrap();
+    let cells = rows.iter().flat_map(|row| row["cells"].as_array().unwrap());
+    let n_large = cells.clone().filter(|cell| **cell == "<too large>").count();
+    assert_eq!((n_large, cells.count()), (137, 202));
+}

@@ -1,0 +1,86 @@
+//! The size of values that share parts: `[a, a]` holds `a` once, and whatever walks over it meets it twice.
+//!
+//! Thirty variables that each name the one before twice hold few values, and are a tree of a thousand million. Whatever walks over whole
+//! values (equality, `format`, JSON) is bounded by the size of the tree; variables are bounded in depth, too, because walks recurse.
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::Value as Cel;
+
+use super::bounds::{self, CANCELLED};
+use crate::decode::DEPTH_MAX;
+
+/// Steps of a walk over a tree, and the levels of the tree.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    steps: usize,
+    depth: usize,
+}
+
+/// # Errors
+/// A walk over one of the values would cost more than an expression may.
+pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(), String> {
+    values.into_iter().try_for_each(|value| bounds::check_items(extent(value, &mut HashMap::new()).steps))
+}
+
+/// # Errors
+/// The value is too large for a variable, or deeper than objects that are read other expressions put it into larger ones.
+pub(crate) fn check_variable(value: &Cel) -> Result<(), String> {
+    let Extent { steps, depth } = extent(value, &mut HashMap::new());
+    if depth > DEPTH_MAX { Err(CANCELLED.to_owned()) } else { bounds::check_items(steps) }
+}
+
+/// Measures a tree by visiting each shared part once.
+fn extent(value: &Cel, known: &mut HashMap<usize, Extent>) -> Extent {
+    let of_parts = |parts: &mut dyn Iterator<Item = &Cel>, known: &mut HashMap<usize, Extent>| {
+        let whole = Extent { steps: 1, depth: 1 };
+        parts.fold(whole, |whole, part| {
+            let part = extent(part, known);
+            Extent { steps: whole.steps.saturating_add(part.steps), depth: whole.depth.max(part.depth + 1) }
+        })
+    };
+    let place = match value {
+        Cel::List(items) => Arc::as_ptr(items).addr(),
+        Cel::Map(map) => Arc::as_ptr(&map.map).addr(),
+        Cel::String(text) => return Extent { steps: 1 + bounds::text_steps(text.len()), depth: 0 },
+        Cel::Bytes(bytes) => return Extent { steps: 1 + bounds::text_steps(bytes.len()), depth: 0 },
+        _ => return Extent { steps: 1, depth: 0 },
+    };
+    if let Some(extent) = known.get(&place) {
+        return *extent;
+    }
+    let extent = match value {
+        Cel::List(items) => of_parts(&mut items.iter(), known),
+        Cel::Map(map) => of_parts(&mut map.map.values(), known),
+        _ => Extent::default(),
+    };
+    known.insert(place, extent);
+    extent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubled(levels: usize) -> Cel {
+        (0..levels).fold(Cel::Int(1), |value, _| Cel::List(Arc::new(vec![value.clone(), value])))
+    }
+
+    #[test]
+    fn shared_parts_count_each_time_they_are_met() {
+        assert_eq!(check([&doubled(18)]), Ok(()));
+        assert_eq!(check([&doubled(20)]), Err(CANCELLED.to_owned()));
+        // Measured in as many steps as there are parts.
+        assert_eq!(check([&Cel::Null, &doubled(200)]), Err(CANCELLED.to_owned()));
+        assert_eq!(check([&Cel::String(Arc::new("x".repeat(9_000_000)))]), Ok(()));
+        assert_eq!(check([&Cel::String(Arc::new("x".repeat(11_000_000)))]), Err(CANCELLED.to_owned()));
+    }
+
+    #[test]
+    fn variables_are_as_deep_as_objects_may_be() {
+        let deep = |levels| (0..levels).fold(Cel::Int(1), |value, _| Cel::List(Arc::new(vec![value])));
+        assert_eq!(check_variable(&deep(DEPTH_MAX)), Ok(()));
+        assert_eq!(check_variable(&deep(DEPTH_MAX + 1)), Err(CANCELLED.to_owned()));
+        assert_eq!(check([&deep(DEPTH_MAX + 1)]), Ok(()));
+    }
+}
