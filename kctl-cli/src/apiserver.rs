@@ -19,6 +19,10 @@ pub(crate) struct Options {
     /// Another address than loopback: whoever reaches it can try to get in
     #[arg(long, visible_alias = "bind-address", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
+    /// Certify a further DNS name or address by which clients reach this server; repeat it for more. With --bind 0.0.0.0 the
+    /// certificate has all addresses of the machine already
+    #[arg(long, value_name = "NAME")]
+    tls_san: Vec<String>,
     /// Write a kubeconfig of the administrator
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
@@ -54,7 +58,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         say!("kctl: {} is not a loopback address: others can reach this server", options.bind);
     }
     let faults = options.faults.as_deref().map(|file| faults::read(file, options.faults_seed)).transpose()?;
-    let mut listening = server.listen(ServeOptions { address: options.bind, port: options.port }).await?;
+    let serve = ServeOptions { address: options.bind, port: options.port };
+    let mut listening = server.listen_as(serve, &options.tls_san).await?;
     if let Some(faults) = &faults {
         listening = listening.under(faults);
     }

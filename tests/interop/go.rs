@@ -48,7 +48,7 @@ async fn printed(program: &mut Command) -> String {
 }
 
 /// A folder of this test, for as long as it lasts.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     /// Where built programs are; each has its own name.
@@ -58,7 +58,7 @@ impl Folder {
         folder
     }
 
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("kctl-interop-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the folder is made");
         Self(folder)

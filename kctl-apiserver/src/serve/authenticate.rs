@@ -1,11 +1,11 @@
 //! Who sends a request on a socket: the administrator's certificate, a token of a service account, or nobody.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use super::identity::Identity;
+use super::{identity::Identity, names::Names};
 use crate::{ApiServer, Body, InProcess, User, request::Caller, status::Refusal};
 
 /// Paths that anybody may read.
@@ -24,13 +24,13 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 pub(super) struct Authenticator {
     server: ApiServer,
     identity: Arc<Identity>,
-    address: SocketAddr,
+    names: Arc<Names>,
     admin: bool,
 }
 
 impl Authenticator {
-    pub(super) fn new(server: ApiServer, identity: Arc<Identity>, address: SocketAddr) -> Self {
-        Self { server, identity, address, admin: false }
+    pub(super) fn new(server: ApiServer, identity: Arc<Identity>, names: Arc<Names>) -> Self {
+        Self { server, identity, names, admin: false }
     }
 
     /// The certificates that the client has shown; TLS has verified them.
@@ -44,7 +44,7 @@ impl Authenticator {
             let refusal = Refusal::new(
                 http::StatusCode::FORBIDDEN,
                 "Forbidden",
-                "Host is not a loopback name: this server answers to localhost and to its own address only",
+                "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san",
             );
             return Err(Box::new(self.server.refuse(request, &refusal)));
         }
@@ -77,9 +77,9 @@ impl Authenticator {
     fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };
-        let name = host.rsplit_once(':').map_or(host, |(name, _port)| name);
-        let own = self.address.ip().to_string();
-        ["localhost", "127.0.0.1", "[::1]"].contains(&name) || name.trim_matches(['[', ']']) == own
+        let has_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = host.rsplit_once(':').filter(|(_, port)| has_port(port)).map_or(host, |(name, _port)| name);
+        ["localhost", "127.0.0.1", "[::1]"].contains(&name) || self.names.has(name.trim_matches(['[', ']']))
     }
 }
 
@@ -92,9 +92,9 @@ mod tests {
     #[tokio::test]
     async fn who_shows_a_bad_token_is_nobody_anywhere() {
         let server = ApiServer::on_system_time();
-        let address: SocketAddr = "127.0.0.1:443".parse().unwrap();
-        let identity = Arc::new(Identity::new(address.ip(), None).unwrap());
-        let authenticator = Authenticator::new(server, identity, address);
+        let names = Arc::new(Names::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
+        let identity = Arc::new(Identity::new(&names, None).unwrap());
+        let authenticator = Authenticator::new(server, identity, names);
         for (path, shown, is_let_in) in [
             ("/livez", None, true),
             ("/readyz/ping", None, true),

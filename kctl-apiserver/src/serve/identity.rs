@@ -1,6 +1,6 @@
 //! The certificates of a server: an authority and its administrator, which a folder keeps, and the server's own.
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -15,6 +15,7 @@ use tokio_rustls::rustls::{
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
+use super::{names::Names, sec1};
 use crate::store::private::{read_kept, write_private};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -55,27 +56,60 @@ fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     params
 }
 
-fn authority_params() -> CertificateParams {
-    let mut params = named("kctl-apiserver", None);
+/// The subject of an authority. That of what it signs must be another one: to OpenSSL a certificate whose issuer and subject are
+/// equal has signed itself.
+const AUTHORITY: &str = "kctl-apiserver-ca";
+/// The subject of authorities that earlier versions have kept.
+const AUTHORITY_BEFORE: &str = "kctl-apiserver";
+const SERVER: &str = "kctl-apiserver-serving";
+
+/// An authority as RFC 5280 wants it, and as OpenSSL insists with `-x509_strict`: rcgen adds the identifier of its key.
+fn authority_params(name: &str) -> CertificateParams {
+    let mut params = named(name, None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
+}
+
+/// What an authority signs: it names the key that has signed it, on which Python insists since 3.13.
+fn signed_params(name: &str, organization: Option<&str>, purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
+    let mut params = named(name, organization);
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    params
+}
+
+/// The day on which certificates run out that are made now.
+fn end(now: Timestamp) -> Result<Timestamp, Failure> {
+    Ok(now.checked_add(VALID)?)
+}
+
+/// Sets the days from the one before `now`, since clocks differ, to the last one.
+fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), Failure> {
+    let day = |time: Timestamp| {
+        let date = time.to_zoned(TimeZone::UTC).date();
+        date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    params.not_before = day(now.checked_sub(SignedDuration::from_hours(24))?);
+    params.not_after = day(until);
+    Ok(())
 }
 
 impl Kept {
     fn new(now: Timestamp) -> Result<Self, Failure> {
-        let until = now.checked_add(VALID)?.to_zoned(TimeZone::UTC).date();
-        let until = date_time_ymd(until.year().into(), until.month().unsigned_abs(), until.day().unsigned_abs());
+        let until = end(now)?;
         let authority_key = KeyPair::generate()?;
-        let mut params = authority_params();
-        params.not_after = until;
+        let mut params = authority_params(AUTHORITY);
+        valid(&mut params, now, until)?;
         let authority = params.self_signed(&authority_key)?;
 
-        let mut params = named("kubernetes-admin", Some("system:masters"));
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        params.not_after = until;
+        let admin = "kubernetes-admin";
+        let mut params = signed_params(admin, Some("system:masters"), ExtendedKeyUsagePurpose::ClientAuth);
+        valid(&mut params, now, until)?;
         let admin_key = KeyPair::generate()?;
-        let admin = params.signed_by(&admin_key, &Issuer::from_params(&authority_params(), &authority_key))?;
+        let admin = params.signed_by(&admin_key, &Issuer::from_params(&authority_params(AUTHORITY), &authority_key))?;
         Ok(Self { authority: authority.into(), authority_key, admin: admin.into(), admin_key })
     }
 
@@ -130,6 +164,12 @@ impl Kept {
         Ok(Self { authority, authority_key, admin, admin_key })
     }
 
+    /// The name of the authority, which is the issuer of what it signs.
+    fn authority_name(&self) -> &'static str {
+        let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
+        if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
+    }
+
     /// Whether both certificates are valid then.
     ///
     /// # Errors
@@ -147,17 +187,22 @@ impl Kept {
     }
 }
 
-/// A certificate in PEM, whose lines have 64 characters.
+/// A certificate in PEM.
 fn pem(certificate: &CertificateDer<'_>) -> String {
-    let text = BASE64_STANDARD.encode(certificate);
-    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    block("CERTIFICATE", certificate)
+}
+
+/// A block of PEM, whose lines have 64 characters.
+pub(super) fn block(label: &str, der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    let mut pem = format!("-----BEGIN {label}-----\n");
     let mut rest = text.as_str();
     while !rest.is_empty() {
         let (line, after) = rest.split_at(rest.len().min(64));
         pem.extend([line, "\n"]);
         rest = after;
     }
-    pem + "-----END CERTIFICATE-----\n"
+    pem + &format!("-----END {label}-----\n")
 }
 
 /// Clients whose certificate is one of the authority's, and those without.
@@ -170,20 +215,32 @@ fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVeri
 
 impl Identity {
     /// The identity that a folder keeps, or one for this start only. The server's own certificate is new at each start.
-    pub(super) fn new(address: IpAddr, folder: Option<&Path>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// The files of the folder can't be used, or one of the names can't be in a certificate.
+    pub(super) fn new(names: &Names, folder: Option<&Path>) -> Result<Self, Failure> {
         let now = Timestamp::now();
         let kept = folder.map_or_else(|| Kept::new(now), |folder| Kept::in_folder(folder, now))?;
-        let mut params = named("kctl-apiserver", None);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.subject_alt_names = vec![SanType::DnsName("localhost".try_into()?), SanType::IpAddress(address)];
+        let mut params = signed_params(SERVER, None, ExtendedKeyUsagePurpose::ServerAuth);
+        valid(&mut params, now, end(now)?)?;
+        for name in &names.dns {
+            let named = || format!("{name:?} can't be a name in a certificate: write a DNS name or an address");
+            let dns = name.as_str().try_into().map_err(|_| named())?;
+            if name.is_empty() || name.contains([':', '/', ' ', '*']) && !name.starts_with("*.") {
+                return Err(named().into());
+            }
+            params.subject_alt_names.push(SanType::DnsName(dns));
+        }
+        params.subject_alt_names.extend(names.addresses.iter().map(|address| SanType::IpAddress(*address)));
         let server_key = KeyPair::generate()?;
-        let server = params.signed_by(&server_key, &Issuer::new(authority_params(), &kept.authority_key))?;
+        let issuer = Issuer::new(authority_params(kept.authority_name()), &kept.authority_key);
+        let server = params.signed_by(&server_key, &issuer)?;
         Ok(Self {
             authority_pem: pem(&kept.authority),
             authority: kept.authority,
             server: (server.der().clone(), server_key.serialize_der()),
             admin_pem: pem(&kept.admin),
-            admin_key_pem: kept.admin_key.serialize_pem(),
+            admin_key_pem: sec1::pem(&kept.admin_key.serialize_der()).unwrap_or_else(|| kept.admin_key.serialize_pem()),
             admin: kept.admin,
         })
     }
@@ -215,6 +272,11 @@ impl Identity {
 mod tests {
     use std::{fs, path::PathBuf};
 
+    use tokio_rustls::rustls::{
+        client::{WebPkiServerVerifier, danger::ServerCertVerifier},
+        pki_types::ServerName,
+    };
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -222,6 +284,42 @@ mod tests {
         let _absent = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         folder
+    }
+
+    /// A folder of an earlier version, whose authority had the name of the server.
+    #[test]
+    fn authority_of_an_earlier_version_signs_under_its_own_name() {
+        let folder = folder("before");
+        let mut kept = Kept::new(Timestamp::now()).unwrap();
+        assert_eq!(kept.authority_name(), AUTHORITY);
+        let mut params = authority_params(AUTHORITY_BEFORE);
+        valid(&mut params, Timestamp::now(), end(Timestamp::now()).unwrap()).unwrap();
+        kept.authority = params.self_signed(&kept.authority_key).unwrap().into();
+        let mut params = named("kubernetes-admin", Some("system:masters"));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let issuer = Issuer::new(authority_params(AUTHORITY_BEFORE), &kept.authority_key);
+        kept.admin = params.signed_by(&kept.admin_key, &issuer).unwrap().into();
+        fs::write(folder.join(FILE), kept.text()).unwrap();
+
+        let names = Names::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
+        let identity = Identity::new(&names, Some(&folder)).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(kept.authority.clone()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        let now = UnixTime::now();
+        let verify = |name: &str| {
+            verifier.verify_server_cert(
+                &identity.server.0,
+                &[],
+                &ServerName::try_from(name).unwrap().to_owned(),
+                &[],
+                now,
+            )
+        };
+        assert!(verify("localhost").is_ok() && verify("127.0.0.1").is_ok());
+        assert!(verify("example.com").is_err());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

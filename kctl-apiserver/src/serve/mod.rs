@@ -3,7 +3,9 @@
 mod authenticate;
 mod identity;
 mod kubeconfig;
+mod names;
 mod port;
+mod sec1;
 mod speech;
 mod websocket;
 
@@ -29,6 +31,7 @@ use crate::{
 };
 use authenticate::Authenticator;
 use identity::Identity;
+use names::Names;
 use speech::{Version, speak};
 
 /// A client has this long for its half of the TLS handshake.
@@ -57,6 +60,7 @@ pub struct Listening {
     listener: TcpListener,
     identity: Arc<Identity>,
     address: SocketAddr,
+    names: Arc<Names>,
     faults: Option<Faults>,
 }
 
@@ -67,11 +71,32 @@ impl ApiServer {
     /// # Errors
     /// When the address is taken, which the error says with what to do, or the certificates cannot be made or read.
     pub async fn listen(&self, options: ServeOptions) -> io::Result<Listening> {
+        self.listen_as(options, &[]).await
+    }
+
+    /// Listens as [`ApiServer::listen`] does, with further DNS names and addresses in the server's certificate: those by which
+    /// clients call it through a proxy, a container's network or a name of their own. The certificate always has `localhost` and the
+    /// address; for `0.0.0.0` and `::` also the machine's name and all of its addresses.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use kctl_apiserver::{ApiServer, ServeOptions};
+    ///
+    /// let names = ["api.example.com".to_owned(), "192.0.2.7".to_owned()];
+    /// let listening = ApiServer::on_system_time().listen_as(ServeOptions::default(), &names).await?;
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ApiServer::listen`], and where one of the names can't be in a certificate.
+    pub async fn listen_as(&self, options: ServeOptions, names: &[String]) -> io::Result<Listening> {
         let folder = self.folder();
         let listener = port::bind(options, folder.as_deref()).await?;
         let address = listener.local_addr()?;
-        let identity = Identity::new(address.ip(), folder.as_deref()).map_err(io::Error::other)?;
-        Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, faults: None })
+        let names = Arc::new(Names::of(address.ip(), names));
+        let identity = Identity::new(&names, folder.as_deref()).map_err(io::Error::other)?;
+        Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, names, faults: None })
     }
 }
 
@@ -96,9 +121,9 @@ impl Listening {
         self
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// `https://127.0.0.1:PORT`: where clients on this machine reach the server, also one that listens on every address.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        format!("https://{}", names::local(self.address))
     }
 
     /// A kubeconfig with the administrator's certificate, as YAML.
@@ -145,7 +170,7 @@ impl Listening {
                     continue;
                 }
             };
-            let authenticator = Authenticator::new(self.server.clone(), self.identity.clone(), self.address);
+            let authenticator = Authenticator::new(self.server.clone(), self.identity.clone(), self.names.clone());
             tokio::spawn(connection(acceptor.clone(), socket, authenticator, self.faults.clone()));
         }
     }

@@ -36,6 +36,8 @@ pub(super) fn certificate(
     let issuer = Issuer::new(authority_params(id, now, until)?, KeyPair::from_pem(authority_key)?);
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     validity(&mut params, now, until)?;

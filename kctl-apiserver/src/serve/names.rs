@@ -1,0 +1,130 @@
+//! The names and addresses that the server is certified for, and that a client may call it by.
+//!
+//! A server that listens on every address (`0.0.0.0`, `::`) is called by those of the machine. They are read once, at the start.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+};
+
+/// Most addresses of the machine that a certificate names: more are those of a node with thousands of pods or bridges.
+const ADDRESSES_LEN_MAX: usize = 64;
+
+/// DNS names and addresses of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) dns: BTreeSet<String>,
+    pub(super) addresses: BTreeSet<IpAddr>,
+}
+
+impl Names {
+    /// Those of a server that listens on an address, and further ones that the user has named.
+    pub(super) fn of(address: IpAddr, more: &[String]) -> Self {
+        let mut names = Self::default();
+        names.dns.insert("localhost".into());
+        names.addresses.insert(address);
+        if address.is_unspecified() {
+            names.addresses.extend([IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]);
+            names.addresses.extend(of_machine());
+            names.dns.extend(host_name());
+        }
+        for name in more {
+            match name.trim_matches(['[', ']']).parse() {
+                Ok(address) => drop(names.addresses.insert(address)),
+                Err(_) => drop(names.dns.insert(name.to_ascii_lowercase())),
+            }
+        }
+        names
+    }
+
+    /// Returns `true` for a host by which a client may call the server; brackets of IPv6 are left out.
+    pub(super) fn has(&self, host: &str) -> bool {
+        match host.parse::<IpAddr>() {
+            Ok(address) => self.addresses.contains(&address),
+            Err(_) => self.dns.contains(&host.to_ascii_lowercase()),
+        }
+    }
+}
+
+/// Returns the address by which clients on this machine reach a server: loopback for one that listens on every address.
+pub(super) fn local(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// The addresses of the machine, as far as they can be read.
+fn of_machine() -> BTreeSet<IpAddr> {
+    let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let known = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
+    let mut addresses: BTreeSet<IpAddr> = known.take(ADDRESSES_LEN_MAX).collect();
+    addresses.extend(outbound());
+    addresses
+}
+
+/// The local addresses in `/proc/net/fib_trie` of Linux: the line after an address says what it is.
+fn v4(table: &str) -> Vec<IpAddr> {
+    let lines: Vec<&str> = table.lines().map(str::trim).collect();
+    let is_local = |two: &&[&str]| two[1].contains("/32 host LOCAL");
+    let address = |two: &[&str]| two[0].rsplit(' ').next()?.parse().ok();
+    lines.windows(2).filter(is_local).filter_map(address).collect()
+}
+
+/// The addresses in `/proc/net/if_inet6` of Linux, but for those of one link: a URL can't name them.
+fn v6(table: &str) -> Vec<IpAddr> {
+    let address = |line: &str| u128::from_str_radix(line.split(' ').next()?, 16).ok().map(Ipv6Addr::from);
+    let is_link_local = |address: &Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
+    table.lines().filter_map(address).filter(|address| !is_link_local(address)).map(IpAddr::V6).collect()
+}
+
+/// The addresses from which this machine calls others, where there is no table of addresses. No packet is sent: `192.0.2.0/24` and
+/// `2001:db8::/32` are for documentation.
+fn outbound() -> impl Iterator<Item = IpAddr> {
+    let from = |own: IpAddr, other: IpAddr| {
+        let socket = UdpSocket::bind((own, 0)).ok()?;
+        socket.connect((other, 9)).ok()?;
+        socket.local_addr().ok().map(|address| address.ip())
+    };
+    let v4 = from(Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into());
+    let v6 = from(Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into());
+    [v4, v6].into_iter().flatten()
+}
+
+fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    is_name.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_linux_name_the_addresses_of_the_machine() {
+        let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     |-- 10.1.2.0\n        \
+                     /24 link UNICAST\n     |-- 10.1.2.3\n        /32 host LOCAL\n     |-- 10.1.2.255\n        \
+                     /32 link BROADCAST\n     |-- 127.0.0.1\n        /32 host LOCAL\n";
+        assert_eq!(v4(table), ["10.1.2.3", "127.0.0.1"].map(|address| address.parse::<IpAddr>().unwrap()));
+        let table =
+            "fe800000000000000042acfffe110002 02 40 20 80 eth0\n20010db8000000000000000000000007 02 40 00 80 eth0\n";
+        assert_eq!(v6(table), ["2001:db8::7".parse::<IpAddr>().unwrap()]);
+    }
+
+    #[test]
+    fn server_on_every_address_has_loopback_and_named_ones() {
+        let more = ["api.example.com".to_owned(), "192.0.2.7".to_owned(), "[2001:db8::1]".to_owned()];
+        let names = Names::of(Ipv4Addr::UNSPECIFIED.into(), &more);
+        for host in ["localhost", "127.0.0.1", "0.0.0.0", "API.example.com", "192.0.2.7", "2001:db8::1", "::1"] {
+            assert!(names.has(host), "{host}");
+        }
+        assert!(!names.has("evil.example.com"));
+        let names = Names::of(Ipv4Addr::LOCALHOST.into(), &[]);
+        assert_eq!((names.dns.len(), names.addresses.len()), (1, 1));
+        assert!(names.has("localhost") && !names.has("192.0.2.7"));
+    }
+}
