@@ -14,7 +14,7 @@ use kube::{Config, client::ConfigExt};
 use tokio::{net::TcpStream, time::timeout};
 use tower::{BoxError, Service};
 
-use super::dial::Dial;
+use super::{dial::Dial, trust};
 
 /// What goes to and fro; by TLS to the proxy, and through it to the server.
 pub(super) type Stream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
@@ -41,7 +41,8 @@ impl Connector {
     /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
     pub(super) fn of(config: &Config, speaks: Speaks) -> kube::Result<Self> {
         let dial = Dial::of(config)?;
-        let builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+        let tls = trust::with_serving_certificates(config, config.rustls_client_config()?);
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         let builder = match &config.tls_server_name {
             Some(name) => {
                 let wrong = |_error| {

@@ -17,6 +17,7 @@ mod plugin;
 mod renewed;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod ways;
 
 use http_body_util::BodyExt;

@@ -17,8 +17,9 @@ use tokio_rustls::rustls::{
 /// What `webpki` says of a certificate that could sign others, and is right in all else that it looks at before, time included.
 pub(super) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Verifies by authorities. A certificate that is one of them is its own proof: what `openssl req -x509` makes serves by itself,
-/// and Go takes it.
+/// Verifies by authorities. A certificate that is one of them is its own proof, as in Go (`Certificate.Verify` of `crypto/x509`):
+/// what `openssl req -x509` makes serves by itself, and so does a serving certificate that stands in `caBundle` without its
+/// authority, as controller-runtime's envtest writes it.
 #[derive(Debug)]
 pub(super) struct Trust {
     authorities: Vec<CertificateDer<'static>>,
@@ -40,9 +41,15 @@ impl Trust {
         Ok(Self { authorities, chains: chains.map_err(|error| format!("caBundle: {error}"))? })
     }
 
+    /// Returns `true` for a certificate that is in the bundle, where an error says no more than that no other authority has signed
+    /// it. `webpki` finds that last: time and purpose are right then, the name has not been looked at.
     fn is_authority(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
-        let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
-        other.0.to_string() == IS_AUTHORITY && self.authorities.iter().any(|known| known == certificate)
+        let is_unsigned = match error {
+            Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,
+            Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == IS_AUTHORITY,
+            _ => false,
+        };
+        is_unsigned && self.authorities.iter().any(|known| known == certificate)
     }
 }
 
@@ -89,7 +96,9 @@ impl ServerCertVerifier for Trust {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+    use rcgen::{
+        BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
+    };
     use tokio_rustls::rustls::crypto::ring;
 
     use super::*;
@@ -101,6 +110,36 @@ mod tests {
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(year, 12, 31);
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
+    }
+
+    /// What an authority has signed for `hook.example.com`, until the end of a year; the authority itself is in no bundle.
+    fn signed(year: i32, purpose: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let mut params = CertificateParams::new(["hook.example.com".to_owned()]).unwrap();
+        params.extended_key_usages = vec![purpose];
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(year, 12, 31);
+        params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap().der().clone()
+    }
+
+    #[test]
+    fn serving_certificate_in_the_bundle_is_trusted_by_name_time_and_purpose() {
+        let leaf = |year| signed(year, ExtendedKeyUsagePurpose::ServerAuth);
+        let (certificate, other, old) = (leaf(2030), leaf(2030), leaf(2025));
+        let client = signed(2030, ExtendedKeyUsagePurpose::ClientAuth);
+        assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
+        for (authority, shown, name, problem) in [
+            (&certificate, &certificate, "other.example.com", "not valid for name"),
+            (&other, &certificate, "hook.example.com", "UnknownIssuer"),
+            (&old, &old, "hook.example.com", "expired"),
+            (&client, &client, "hook.example.com", "does not allow extended key usage"),
+        ] {
+            let error = verified(authority.clone(), shown, name).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     fn verified(authority: CertificateDer<'static>, shown: &CertificateDer<'_>, name: &str) -> Result<(), String> {

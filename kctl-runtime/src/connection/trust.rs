@@ -1,0 +1,146 @@
+//! Verifies a server by the authorities of a kubeconfig, as Go does: a serving certificate that stands among them is trusted as it is.
+//!
+//! `webpki` wants an authority above each certificate. Go takes one that is in the pool itself (`Certificate.Verify` of
+//! `crypto/x509`), and still checks name, time and purpose; test servers write their own certificate as `certificate-authority-data`.
+
+use std::sync::Arc;
+
+use kube::Config;
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+};
+
+/// What `webpki` reports for a certificate that could sign others, and is right in everything that it looks at before.
+const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+
+/// Has a client trust serving certificates that are among the authorities of its configuration. Without authorities, and where no
+/// certificate is verified, nothing changes.
+pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) -> ClientConfig {
+    let known = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs);
+    let trust = known.and_then(|known| Trust::new(known.iter().map(|der| CertificateDer::from(der.clone()))));
+    if let Some(trust) = trust {
+        tls.dangerous().set_certificate_verifier(Arc::new(trust));
+    }
+    tls
+}
+
+#[derive(Debug)]
+struct Trust {
+    known: Vec<CertificateDer<'static>>,
+    chains: Arc<WebPkiServerVerifier>,
+}
+
+impl Trust {
+    /// `None` where one is not a certificate: the client reports that by itself.
+    fn new(known: impl Iterator<Item = CertificateDer<'static>>) -> Option<Self> {
+        let known: Vec<_> = known.collect();
+        let mut roots = RootCertStore::empty();
+        for certificate in &known {
+            roots.add(certificate.clone()).ok()?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
+        Some(Self { known, chains })
+    }
+
+    /// Returns `true` for a known certificate where an error says no more than that no other authority has signed it, which is
+    /// found after time and purpose.
+    fn is_known(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+        let is_unsigned = match error {
+            Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,
+            Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == IS_AUTHORITY,
+            _ => false,
+        };
+        is_unsigned && self.known.iter().any(|known| known == certificate)
+    }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(error) if self.is_known(end_entity, &error) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    /// A certificate for `api.example.com` until the end of a year, signed by an authority that the client does not know.
+    fn serving(year: i32) -> CertificateDer<'static> {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let mut params = CertificateParams::new(["api.example.com".to_owned()]).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "api");
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(year, 12, 31);
+        params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap().der().clone()
+    }
+
+    #[test]
+    fn serving_certificate_among_authorities_is_trusted_by_name_and_time() {
+        let (own, other, old) = (serving(2030), serving(2030), serving(2025));
+        // In 2026.
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_hours(24 * 20_600));
+        for (known, shown, name, problem) in [
+            (&own, &own, "api.example.com", None),
+            (&own, &own, "other.example.com", Some("not valid for name")),
+            (&other, &own, "api.example.com", Some("UnknownIssuer")),
+            (&old, &old, "api.example.com", Some("expired")),
+        ] {
+            let trust = Trust::new(std::iter::once(known.clone())).unwrap();
+            let name = ServerName::try_from(name).unwrap();
+            let found = trust.verify_server_cert(shown, &[], &name, &[], now).err().map(|error| error.to_string());
+            let fits = match problem {
+                Some(problem) => found.as_ref().is_some_and(|found| found.contains(problem)),
+                None => found.is_none(),
+            };
+            assert!(fits, "{found:?}, not {problem:?}");
+        }
+    }
+}
