@@ -1,7 +1,8 @@
 //! The server's certificate: from files that may change while it runs, or made at the start.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -12,8 +13,8 @@ use std::{
 
 use parking_lot::RwLock;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PublicKeyData,
 };
 use tokio_rustls::rustls::{
     ServerConfig,
@@ -32,6 +33,13 @@ const RELOAD_EVERY: Duration = Duration::from_secs(10);
 pub enum Certificate {
     /// Made at the start, with an authority that is valid for this start only; for these DNS names and addresses.
     SelfMade(Vec<String>),
+    /// Made at the start, with an authority that a folder keeps: configurations that trust it are good for later starts.
+    Kept {
+        /// The DNS names and addresses of the certificate.
+        names: Vec<String>,
+        /// The folder, which must exist. The authority and its key are in `webhook-authority.pem`, for the owner alone.
+        folder: PathBuf,
+    },
     /// PEM files, read again when they change.
     Files {
         /// The certificate and the chain behind it.
@@ -154,13 +162,8 @@ impl ResolvesServerCert for Served {
 impl Identity {
     pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         match certificate {
-            Certificate::SelfMade(names) => {
-                let not_made = |source| CertificateError::NotMade { names: names.clone(), source };
-                let (authority, pair) = self_made(names).map_err(not_made)?;
-                let current = Arc::new(Served::default());
-                current.put(pair).map_err(not_made)?;
-                Ok(Self { authority: Some(authority), current, files: None })
-            }
+            Certificate::SelfMade(names) => Self::signed(names, Authority::new),
+            Certificate::Kept { names, folder } => Self::signed(names, || Authority::in_folder(folder)),
             Certificate::Files { certificate, key, authority } => {
                 let files = Files { certificate: certificate.clone(), key: key.clone() };
                 let current = Arc::new(Served::default());
@@ -170,6 +173,18 @@ impl Identity {
             }
             Certificate::Handed(served) => Ok(Self { authority: None, current: served.clone(), files: None }),
         }
+    }
+
+    /// An identity whose certificate is made now.
+    fn signed(
+        names: &[String],
+        authority: impl FnOnce() -> Result<Authority, Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<Self, CertificateError> {
+        let not_made = |source| CertificateError::NotMade { names: names.to_vec(), source };
+        let authority = authority().map_err(not_made)?;
+        let current = Arc::new(Served::default());
+        current.put(authority.sign(names).map_err(not_made)?).map_err(not_made)?;
+        Ok(Self { authority: Some(authority.certificate), current, files: None })
     }
 
     pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, tokio_rustls::rustls::Error> {
@@ -237,25 +252,119 @@ fn text(path: &Path) -> Result<String, CertificateError> {
     fs::read_to_string(path).map_err(|source| CertificateError::FileUnreadable { path: path.to_owned(), source })
 }
 
-/// The authority as PEM, and a certificate that it has signed.
-fn self_made(names: &[String]) -> Result<(String, Pair), Box<dyn std::error::Error + Send + Sync>> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "kctl-webhook-authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+/// The file of a folder with an authority and its key.
+const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate()?;
-    let certificate = params.signed_by(&key, &authority)?;
-    Ok((authority.pem(), Pair { certificate: certificate.pem(), key: key.serialize_pem() }))
+/// An authority that signs the certificate of a start.
+struct Authority {
+    /// What clients are told to trust, as PEM.
+    certificate: String,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn params() -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "kctl-webhook-authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        params
+    }
+
+    fn new() -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let key = KeyPair::generate()?;
+        let certificate = Self::params().self_signed(&key)?.pem();
+        Ok(Self { certificate, key })
+    }
+
+    /// The authority that a folder keeps; a new one where there is none.
+    fn in_folder(folder: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let path = folder.join(AUTHORITY_FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).map_err(|error| {
+                let file = path.display();
+                let help =
+                    "put back a copy, or remove the file for a new authority, which configurations have to trust anew";
+                format!("{file}: this is not the authority that kctl has written: {error}; {help}").into()
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let made = Self::new()?;
+                let text = format!("{}{}", made.certificate, made.key.serialize_pem());
+                write_private(&path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(made)
+            }
+            Err(error) => Err(format!("{}: {error}", path.display()).into()),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let (certificate, _key) = text.split_once("-----BEGIN PRIVATE KEY-----").ok_or("there is no key in it")?;
+        let key = KeyPair::from_pem(&text[certificate.len()..])?;
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        // A certificate has its public key as it is.
+        let public = key.subject_public_key_info();
+        if !der.windows(public.len()).any(|part| part == public) {
+            return Err("the key is not that of the certificate".into());
+        }
+        Ok(Self { certificate: certificate.to_owned(), key })
+    }
+
+    /// A certificate for these names, with its key.
+    fn sign(&self, names: &[String]) -> Result<Pair, Box<dyn std::error::Error + Send + Sync>> {
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
+        Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+/// Writes a new file that only its owner can read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kept_authority_signs_every_start_and_a_broken_one_is_refused() {
+        let folder = std::env::temp_dir().join(format!("kctl-webhook-kept-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let names = vec!["localhost".to_owned()];
+        let start =
+            |names: &[String]| Identity::new(&Certificate::Kept { names: names.to_vec(), folder: folder.clone() });
+        let first = start(&names).unwrap();
+        let second = start(&["127.0.0.1".to_owned()]).unwrap();
+        assert!(first.authority.is_some() && first.authority == second.authority);
+        let file = folder.join(AUTHORITY_FILE);
+        let other = KeyPair::generate().unwrap().serialize_pem();
+        for text in ["", "nonsense", &format!("{}{other}", first.authority.unwrap())] {
+            fs::write(&file, text).unwrap();
+            let error = start(&names).err().unwrap();
+            let error = std::error::Error::source(&error).unwrap().to_string();
+            assert!(error.contains(AUTHORITY_FILE) && error.contains("remove the file"), "{error}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     fn write(folder: &Path) -> Vec<u8> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

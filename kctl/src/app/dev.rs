@@ -63,7 +63,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         serve(&app, &server, &others, &options, &mut tasks).await?;
     }
     #[cfg(feature = "webhook")]
-    let webhooks = Webhooks::start(&mut app, &options.webhook).await?;
+    let webhooks = Webhooks::start(&mut app, &options).await?;
     print_writes(&app, &server, "");
     let started = async {
         // A run that ends by itself is watched by nobody, unless it is said where.
@@ -119,8 +119,10 @@ struct Webhooks {
 
 #[cfg(feature = "webhook")]
 impl Webhooks {
-    async fn start(app: &mut App, options: &super::webhook::ServeOptions) -> Result<Self> {
-        let webhook = app.webhook(options).await?;
+    async fn start(app: &mut App, options: &DevOptions) -> Result<Self> {
+        let mut serve = options.webhook.clone();
+        serve.keep_in.clone_from(&options.data);
+        let webhook = app.webhook(&serve).await?;
         app.hooks.reached = webhook.as_ref().map(super::webhook::Serving::reached);
         let functions = webhook.as_ref().map(|webhook| webhook.functions.clone()).unwrap_or_default();
         let (stop, stopped) = tokio::sync::oneshot::channel();

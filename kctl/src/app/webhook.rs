@@ -3,7 +3,7 @@
 mod manifests;
 
 use std::{
-    io::ErrorKind,
+    io::{ErrorKind, Read},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -61,6 +61,9 @@ pub(super) struct ServeOptions {
     /// Write the webhook configurations for the running server; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
+    /// Where the authority of a certificate that is made at the start is kept: `--data` of `dev`.
+    #[arg(skip)]
+    pub(super) keep_in: Option<PathBuf>,
 }
 
 /// Functions whose requests were given up end within this: at their next wait.
@@ -186,8 +189,15 @@ impl App {
         server.certificate = match (&options.webhook_cert_dir, &options.webhook_secret) {
             (Some(folder), _) => Certificate::in_folder(folder),
             (None, Some(_)) => Certificate::Handed(served.clone()),
-            (None, None) => Certificate::SelfMade(self.names(options, server.address)),
+            (None, None) => {
+                let names = self.names(options, server.address);
+                match &options.keep_in {
+                    Some(folder) => Certificate::Kept { names, folder: folder.clone() },
+                    None => Certificate::SelfMade(names),
+                }
+            }
         };
+        let is_new_each_start = matches!(server.certificate, Certificate::SelfMade(_));
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await?;
@@ -196,6 +206,14 @@ impl App {
         let objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
         if let Some(file) = &options.write_webhook_config {
             write(file, &manifest::yaml(&objects)?)?;
+            if is_new_each_start {
+                say!(
+                    "{}: the webhooks' certificate is new at each start, and so is {}: apply it again after a start, or keep the \
+                     certificate with `dev --data DIR`, or with --webhook-cert-dir DIR",
+                    self.name,
+                    file.display()
+                );
+            }
         }
         let certificates = options.webhook_secret.as_ref().map(|secret| self.certificates(options, secret, served));
         say!("{}: webhooks at {url}", self.name);
@@ -323,17 +341,29 @@ impl App {
     }
 }
 
-/// Writes a file, unless it is somebody else's.
+/// Writes a file, unless it is somebody else's. No more of what is there is read than kctl's first line.
 fn write(file: &Path, yaml: &str) -> Result<()> {
-    match std::fs::read_to_string(file) {
-        Ok(text) if !text.starts_with(WRITTEN_BY) => {
+    let known = match std::fs::metadata(file) {
+        Ok(known) if !known.is_file() => {
             return Err(Error::from(format!(
-                "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
+                "{}: it is a folder, a device or a pipe\nhelp: name a file, which is replaced at each start",
                 file.display()
             )));
         }
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context(file.display()),
-        _ => {}
+        Ok(_) => {
+            let mut start = Vec::new();
+            let opened = std::fs::File::open(file).context(file.display())?;
+            opened.take(WRITTEN_BY.len() as u64).read_to_end(&mut start).context(file.display())?;
+            Some(start)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error).context(file.display()),
+    };
+    if known.is_some_and(|start| start != WRITTEN_BY.as_bytes()) {
+        return Err(Error::from(format!(
+            "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
+            file.display()
+        )));
     }
     std::fs::write(file, format!("{WRITTEN_BY}{yaml}")).context(file.display())
 }
