@@ -1,12 +1,14 @@
 //! `--faults FILE`: which requests and events fail, as a list in YAML.
 
-use std::{path::Path, time::Duration};
+use std::{io::Read, path::Path, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Faults, Moment, Past, RequestFault, Rule};
 use serde::Deserialize;
 
 use crate::Failure;
 
+/// Bytes of a list of rules. A device may have no end.
+const FILE_LEN_MAX: u64 = 16 << 20;
 /// How long something is late unless the rule says it.
 const SECONDS: f64 = 10.0;
 /// The status of a refusal unless the rule says it.
@@ -92,7 +94,12 @@ impl Name {
 /// Reads a plan of faults.
 pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
     let broken = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| broken(&error))?;
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).map_err(|error| broken(&error))?;
+    let len = opened.take(FILE_LEN_MAX + 1).read_to_string(&mut text).map_err(|error| broken(&error))?;
+    if len as u64 > FILE_LEN_MAX {
+        return Err(broken(&format!("longer than {FILE_LEN_MAX} bytes")).into());
+    }
     Ok(parse(&text, seed).map_err(|error| broken(&error))?)
 }
 

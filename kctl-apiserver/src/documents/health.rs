@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz` and `/healthz`: the server is well when it answers.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io};
 
 use http::{Response, StatusCode, request::Parts};
 
@@ -74,23 +74,40 @@ pub(super) fn metrics() -> String {
     std::iter::once(about.to_owned()).chain(all).collect()
 }
 
-/// Answers a request about such a path.
-pub(super) fn answer(path: &[&str], parts: &Parts) -> Response<Body> {
+/// The check that fails while changes can't be kept on disk.
+const STORAGE: &str = "etcd";
+
+/// Answers a request about such a path. `storage` checks the disk, and is asked for readiness alone: a new start would not help.
+pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
     // Several checks can be excluded, so this is no map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
     let excluded: BTreeSet<&str> = options.iter().filter_map(|option| option.strip_prefix("exclude=")).collect();
-    match path {
-        [_] if !tells_all => text(StatusCode::OK, "ok"),
-        [root] => text(StatusCode::OK, &told(root, &excluded)),
-        [root, check @ ..] if checks(root).any(|known| known == check.join("/")) => plain(StatusCode::OK, "ok"),
+    let is_asked = match path {
+        ["readyz"] => !excluded.contains(STORAGE),
+        ["readyz", check] => *check == STORAGE,
+        _ => false,
+    };
+    let failure = if is_asked { storage().err() } else { None };
+    match (path, failure) {
+        ([root], Some(error)) => {
+            tracing::warn!(%error, "not ready: changes cannot be kept");
+            text(StatusCode::INTERNAL_SERVER_ERROR, &told(root, &excluded, &[STORAGE]))
+        }
+        (_, Some(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("internal server error: {error}\n")),
+        ([_], None) if !tells_all => text(StatusCode::OK, "ok"),
+        ([root], None) => text(StatusCode::OK, &told(root, &excluded, &[])),
+        ([root, check @ ..], None) if checks(root).any(|known| known == check.join("/")) => plain(StatusCode::OK, "ok"),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
 /// A line for each check, and one about those that are excluded and that there are not.
-fn told(root: &str, excluded: &BTreeSet<&str>) -> String {
+fn told(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
     let line = |check: &str| {
+        if failed.contains(&check) {
+            return format!("[-]{check} failed: reason withheld\n");
+        }
         let excluded = if excluded.contains(check) { "excluded: " } else { "" };
         format!("[+]{check} {excluded}ok\n")
     };
@@ -100,7 +117,7 @@ fn told(root: &str, excluded: &BTreeSet<&str>) -> String {
     if !unknown.is_empty() {
         told += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
     }
-    told + &format!("{root} check passed\n")
+    told + &format!("{root} check {}\n", if failed.is_empty() { "passed" } else { "failed" })
 }
 
 #[cfg(test)]
@@ -115,7 +132,7 @@ mod tests {
             (&["log"], "[+]ping ok\n[+]log excluded: ok\n", ""),
             (&["b", "a"], "[+]ping ok\n", warning),
         ] {
-            let told = told("livez", &excluded.iter().copied().collect());
+            let told = told("livez", &excluded.iter().copied().collect(), &[]);
             assert!(told.starts_with(start) && told.ends_with(&format!("{end}livez check passed\n")), "{told}");
         }
     }

@@ -80,7 +80,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
             refused(parts, &Refusal::no_such_path())
         }
-        ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts),
+        ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
         // Nobody looks at the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] => {

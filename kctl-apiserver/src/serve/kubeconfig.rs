@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::Path,
 };
 
@@ -46,13 +46,9 @@ fn user(server: &str) -> String {
 }
 
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
-    match fs::read_to_string(file) {
-        Ok(known) if !known.starts_with(MARK) => {
-            let why = "it was not written by kctl and is not replaced; name another file";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    if !may_write(file)? {
+        let why = "it was not written by kctl and is not replaced; name another file";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     // Written beside it and moved over it: a reader sees one file or the other, never half of one.
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -64,6 +60,26 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(&beside)?.write_all(text.as_bytes())?;
     fs::rename(&beside, file)
+}
+
+/// Returns `true` where there is no file, and for one that kctl has written. No more of it is read than the first line.
+///
+/// # Errors
+/// It can't be read, or is a device, a pipe or a folder: those are never replaced, and reading them may have no end.
+fn may_write(file: &Path) -> io::Result<bool> {
+    let kind = match fs::metadata(file) {
+        Ok(known) => known.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    if !kind.is_file() {
+        let what = if kind.is_dir() { "folder" } else { "device or pipe" };
+        let why = format!("it is a {what}; name a file, which is written and replaced at each start");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let mut start = Vec::new();
+    fs::File::open(file)?.take(MARK.len() as u64).read_to_end(&mut start)?;
+    Ok(start == MARK.as_bytes())
 }
 
 #[cfg(test)]
@@ -82,6 +98,29 @@ mod tests {
         write(&file, MARK).unwrap();
         write(&file, &format!("{MARK}\nagain")).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MARK}\nagain"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_pipes_and_folders_are_refused_at_once() {
+        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-kinds-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success());
+        for (file, what) in [
+            (Path::new("/dev/zero"), "device or pipe"),
+            (Path::new("/dev/null"), "device or pipe"),
+            (folder.as_path(), "folder"),
+            (pipe.as_path(), "device or pipe"),
+        ] {
+            if file == pipe && !made {
+                eprintln!("skipped: mkfifo is not on this machine");
+                continue;
+            }
+            let error = write(file, MARK).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("name a file"), "{}: {error}", file.display());
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -41,7 +41,21 @@ async fn changes_are_refused_until_they_can_be_kept_and_none_that_was_answered_i
     );
     assert_eq!(ask(&server, "GET", &format!("{configs}/before"), Value::Null).await.0, StatusCode::OK);
 
+    let ready = async |path: &str| {
+        let request = Request::builder().uri(path).body(Full::from(String::new())).unwrap();
+        let (head, body) = server.service().oneshot(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
+    };
+    let (code, told) = ready("/readyz").await;
+    assert_eq!(code, 500);
+    assert!(told.contains("[-]etcd failed: ") && told.ends_with("readyz check failed\n"), "{told}");
+    assert_eq!(ready("/readyz/etcd").await.0, 500);
+    assert_eq!(ready("/readyz?exclude=etcd").await.0, 200);
+    assert_eq!(ready("/livez").await.0, 200, "a new start would not help");
+
     server.state.lock().journal().mend_disk();
+    assert_eq!(ready("/readyz").await.0, 200, "without another write");
     assert_eq!(create("second").await.0, StatusCode::CREATED);
     drop(server);
     let again = ApiServer::new();
@@ -49,5 +63,56 @@ async fn changes_are_refused_until_they_can_be_kept_and_none_that_was_answered_i
     for name in ["before", "first", "second"] {
         assert!(again.object("", "configmaps", "default", name).is_some(), "{name}");
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn journal_without_objects_beside_certificates_is_refused() {
+    let folder = std::env::temp_dir().join(format!("kctl-emptied-{}", std::process::id()));
+    let _absent = std::fs::remove_dir_all(&folder);
+    let file = folder.join("objects.jsonl");
+    // A first start that was killed before it had certificates.
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&file, "").unwrap();
+    drop(ApiServer::new().keep_in(&folder));
+    let kept = std::fs::read(&file).unwrap();
+    assert!(!kept.is_empty());
+
+    std::fs::write(folder.join("identity.pem"), "certificates").unwrap();
+    for text in ["", r#"{"revision":"#] {
+        std::fs::write(&file, text).unwrap();
+        let error = ApiServer::new().keep_in(&folder).err().unwrap().to_string();
+        assert!(error.contains("objects.jsonl: ") && error.contains("put back a copy"), "{error}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the file is left as it is");
+    }
+    std::fs::write(&file, &kept).unwrap();
+    ApiServer::new().keep_in(&folder).unwrap();
+    // To remove it is to start anew, with the certificates.
+    std::fs::remove_file(&file).unwrap();
+    ApiServer::new().keep_in(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn objects_as_deep_as_bodies_may_be_are_read_again() {
+    let folder = std::env::temp_dir().join(format!("kctl-deep-{}", std::process::id()));
+    let _absent = std::fs::remove_dir_all(&folder);
+    let server = ApiServer::new();
+    server.keep_in(&folder).unwrap();
+    let definition = json!({ "metadata": { "name": "foos.example.com" },
+        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(ask(&server, "POST", definitions, definition).await.0, StatusCode::CREATED);
+    let deep = (0..125).fold(json!(1), |value, _| json!([value]));
+    let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
+    let foos = "/apis/example.com/v1/namespaces/default/foos";
+    let (code, answer) = ask(&server, "POST", foos, foo).await;
+    assert_eq!(code, StatusCode::CREATED, "{answer}");
+    drop(server);
+    let again = ApiServer::new();
+    again.keep_in(&folder).unwrap();
+    assert!(again.object("example.com", "foos", "default", "a").is_some());
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -14,12 +14,17 @@ use std::{
 
 use ring::digest;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::Key;
 use crate::status::GroupResource;
 
 const FILE: &str = "objects.jsonl";
+/// The file that the first start has written when its objects were kept: the certificates.
+const USED: &str = "identity.pem";
+/// The file by which it is tried whether the disk takes more, and what is written to it: a page.
+const PROBE: &str = "probe";
+const PROBE_LEN: usize = 4096;
 /// The file is rewritten when it has so many lines more than there are objects.
 const DEAD_LINES_MAX: usize = 10_000;
 
@@ -34,8 +39,8 @@ struct Line {
     group: String,
     resource: String,
     key: Key,
-    /// Nothing for a removed object.
-    object: Option<Value>,
+    /// Nothing for a removed object. It is read by itself: an object may be as deep as the parser goes, and the line is one level more.
+    object: Option<Box<RawValue>>,
 }
 
 /// The objects of a folder by resource and key.
@@ -139,7 +144,16 @@ impl Journal {
         fs::create_dir_all(folder)?;
         let lock = File::create(folder.join("lock"))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
-        let (kept, revision) = read(&folder.join(FILE))?;
+        let file = folder.join(FILE);
+        let (is_there, is_used) = (file.exists(), folder.join(USED).exists());
+        let (kept, revision) = read(&file)?;
+        // A server that was used has written its first objects, and never removes all of them.
+        if kept.is_empty() && is_there && is_used {
+            return Err(emptied(&file));
+        }
+        if !is_there && is_used {
+            tracing::warn!(file = %file.display(), "file is missing: the server starts without the objects of earlier starts");
+        }
         let lines = rewrite_kept(folder, &kept, revision)?;
         let (folder, missed, dead_max) = (folder.into(), BTreeSet::new(), DEAD_LINES_MAX);
         Ok((Self { folder, lines, missed, dead_max, _lock: lock }, kept, revision))
@@ -173,6 +187,20 @@ impl Journal {
         } else if !self.missed.is_empty() {
             self.missed.insert((of.clone(), key.clone()));
         }
+    }
+
+    /// Tries the disk by a file of a page, which is removed again.
+    ///
+    /// # Errors
+    /// The disk takes nothing, or something that was changed is not in the file yet.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if !self.missed.is_empty() {
+            return Err(io::Error::other(format!("{}: changes are not kept yet", self.folder.join(FILE).display())));
+        }
+        let probe = self.folder.join(PROBE);
+        let written = fs::write(&probe, [0; PROBE_LEN]);
+        let _absent = fs::remove_file(&probe);
+        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", probe.display())))
     }
 
     /// Something that has changed and is not in the file.
@@ -262,11 +290,23 @@ fn read(file: &Path) -> io::Result<(Kept, u64)> {
         revision = revision.max(line.revision);
         let place = (GroupResource { group: line.group, resource: line.resource }, line.key);
         match line.object {
-            Some(object) => kept.insert(place, object),
+            Some(object) => {
+                let object = serde_json::from_str(object.get()).map_err(|error| unreadable(file, number, &error))?;
+                kept.insert(place, object)
+            }
             None => kept.remove(&place),
         };
     }
     Ok((kept, revision))
+}
+
+fn emptied(file: &Path) -> io::Error {
+    let why = format!(
+        "{}: the file has no objects, but {USED} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+         remove the file to start without objects",
+        file.display()
+    );
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// Nothing is left out in silence: what is in a whole line was kept for somebody.

@@ -64,6 +64,14 @@ impl State {
         self.journal.as_mut().unwrap()
     }
 
+    /// Checks that changes can be kept; without a folder they need not be.
+    ///
+    /// # Errors
+    /// The disk takes nothing, or has not taken what was changed before.
+    pub(crate) fn check_storage(&self) -> io::Result<()> {
+        self.journal.as_ref().map_or(Ok(()), Journal::check)
+    }
+
     /// Writes to the journal what a disk that failed has not taken.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
         let before = objects.len();
         if path.as_os_str() == "-" {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("standard input")?;
+            bounded(std::io::stdin(), "standard input", &mut text)?;
             parse(&text, "standard input", &mut objects)?;
         } else if path.is_dir() {
             for file in files_of(path)? {
@@ -90,8 +90,26 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Bytes of one file or of standard input: more than the objects of a large cluster. Devices and pipes may have no end.
+const FILE_LEN_MAX: u64 = 256 << 20;
+
+/// Reads the text of a file that the user has named.
+fn text_of(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    bounded(std::fs::File::open(path).context(path.display())?, &path.display().to_string(), &mut text)?;
+    Ok(text)
+}
+
+fn bounded(source: impl Read, origin: &str, text: &mut String) -> Result<()> {
+    let len = source.take(FILE_LEN_MAX + 1).read_to_string(text).context(origin)?;
+    if len as u64 > FILE_LEN_MAX {
+        return Err(Error::from(format!("{origin}: longer than {FILE_LEN_MAX} bytes; is it a device?")));
+    }
+    Ok(())
+}
+
 fn read_file(path: &Path, objects: &mut Vec<FromFile>) -> Result<()> {
-    let text = std::fs::read_to_string(path).context(path.display())?;
+    let text = text_of(path)?;
     parse(&text, &path.display().to_string(), objects)
 }
 

@@ -1,7 +1,7 @@
 //! The options of `run` from three places: flags, then the environment, then a file. One name each: `--leader-elect` is
 //! `KCTL_LEADER_ELECT` and `leader-elect:`.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, io::Read, path::Path};
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
@@ -149,7 +149,14 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     if length > FILE_LEN_MAX {
         return Err(Error::from(format!("--config {}: longer than {FILE_LEN_MAX} bytes", file.display())));
     }
-    let text = std::fs::read_to_string(file).context(format!("--config {}", file.display()))?;
+    // A device says that it has no length.
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).context(format!("--config {}", file.display()))?;
+    let len =
+        opened.take(FILE_LEN_MAX + 1).read_to_string(&mut text).context(format!("--config {}", file.display()))?;
+    if len as u64 > FILE_LEN_MAX {
+        return Err(Error::from(format!("--config {}: longer than {FILE_LEN_MAX} bytes", file.display())));
+    }
     if text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Map::new());
     }

@@ -1,7 +1,10 @@
 //! The manifests of the app's webhooks: what registers them, the Service, and how the Deployment serves them; a certificate by
 //! cert-manager, or a Secret in which the program makes its own.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions},
@@ -31,9 +34,17 @@ pub(in crate::app) struct RegisterOptions {
     webhook_ca_file: Option<PathBuf>,
 }
 
+/// Bytes of a file of certificates: those of a system have a tenth of it. A device may have no end.
+const AUTHORITY_LEN_MAX: u64 = 4 << 20;
+
 /// Reads the certificates of an authority: with none of them nobody would be trusted.
 fn authority(file: &Path) -> Result<String> {
-    let pem = std::fs::read_to_string(file).context(file.display())?;
+    let mut pem = String::new();
+    let opened = std::fs::File::open(file).context(file.display())?;
+    let len = opened.take(AUTHORITY_LEN_MAX + 1).read_to_string(&mut pem).context(file.display())?;
+    if len as u64 > AUTHORITY_LEN_MAX {
+        return Err(Error::from(format!("{}: longer than {AUTHORITY_LEN_MAX} bytes", file.display())));
+    }
     if pem.contains("-----BEGIN CERTIFICATE-----") {
         return Ok(pem);
     }
