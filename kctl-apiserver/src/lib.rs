@@ -49,6 +49,7 @@ mod ways;
 mod workloads;
 
 pub use cause::Cause;
+pub use controllers::{Controller, ControllerOptions, UnknownController};
 pub use kubelet::Kubelet;
 pub use request::User;
 #[cfg(feature = "serve")]

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use kctl_apiserver::{ApiServer, ServeOptions};
+use kctl_apiserver::{ApiServer, ControllerOptions, ServeOptions};
 
 use crate::{Failure, faults, stopped};
 
@@ -29,6 +29,10 @@ pub(crate) struct Options {
     /// Keep objects, keys, certificates and port in this folder, and start with what is in it: kubeconfigs and tokens stay good
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// The controllers of kube-controller-manager to run, as in its own flag: `*` for all, `-NAME` for all but one, '-*' for none.
+    /// Without serviceaccount-controller the admission plugin ServiceAccount is off, too
+    #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
+    controllers: ControllerOptions,
     /// Schedule pods and let them "run"
     #[arg(long)]
     simulate_kubelet: bool,
@@ -66,7 +70,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if let Some(file) = &options.write_kubeconfig {
         listening.write_kubeconfig(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    tokio::spawn(server.controllers());
+    tokio::spawn(server.controllers_with(&options.controllers));
     if options.simulate_kubelet || options.simulate_workloads {
         tokio::spawn(server.kubelet().run());
     }

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Request, header::AUTHORIZATION};
 use http_body_util::BodyExt;
-use kctl_apiserver::{ApiServer, InProcess};
+use kctl_apiserver::{ApiServer, ControllerOptions, InProcess};
 use kube::client::Body;
 use tower::ServiceExt;
 
@@ -35,7 +35,8 @@ impl Server {
     /// A new embedded server with its controllers running.
     pub(crate) fn embedded() -> Self {
         let server = ApiServer::new();
-        tokio::spawn(server.controllers());
+        // As those that are recorded: without the controllers of accounts, and the plugin `ServiceAccount` disabled.
+        tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
         let hook = Hook::default();
         let answering = hook.clone();
         server.serve_webhook(hook::IN_PROCESS, move |request| {

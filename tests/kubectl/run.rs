@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use kctl_apiserver::{ApiServer, ServeOptions};
+use kctl_apiserver::{ApiServer, ControllerOptions, ServeOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -132,7 +132,7 @@ async fn serve(kubeconfig: &Path) {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await.unwrap();
     listening.write_kubeconfig(kubeconfig).unwrap();
-    tokio::spawn(server.controllers());
+    tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
     tokio::spawn(listening.serve());
 }
 

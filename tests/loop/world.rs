@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use kctl::{
-    apiserver::ApiServer,
+    apiserver::{ApiServer, ControllerOptions},
     kube::{
         Api, Client,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -197,9 +197,10 @@ impl World {
         self.tasks.shutdown().await;
     }
 
-    /// Starts the garbage collector and a kubelet.
+    /// Starts the garbage collector and a kubelet. Namespaces get no `ConfigMap`s of their own, which tests would count with theirs.
     pub(crate) fn run_cluster(&mut self) {
-        self.tasks.spawn(self.server.controllers());
+        let controllers = ControllerOptions::default().without_service_accounts();
+        self.tasks.spawn(self.server.controllers_with(&controllers));
         self.tasks.spawn(self.server.kubelet().run());
     }
 

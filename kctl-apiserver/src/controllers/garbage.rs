@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Shared, definitions, namespaces, quotas, roles, write::Writer};
+use super::{
+    Controller, Shared, accounts, api_services, definitions, namespaces, quotas, roles, tokens, write::Writer,
+};
 use crate::{
     kinds::Resource,
     status::GroupResource,
@@ -32,7 +34,13 @@ impl Garbage {
     pub(super) fn step(&self) -> bool {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.roles_changed) {
-            roles::aggregate(&mut state);
+            if state.enabled.runs(Controller::ClusterRoleAggregation) {
+                roles::aggregate(&mut state);
+            }
+            return true;
+        }
+        if state.api_services_touched {
+            api_services::settle(&mut state);
             return true;
         }
         if let Some(group) = state.names_freed.pop_first() {
@@ -40,23 +48,37 @@ impl Garbage {
             return true;
         }
         if let Some(namespace) = state.quotas_touched.pop_first() {
-            quotas::recount(&mut state, &namespace);
+            if state.enabled.runs(Controller::ResourceQuota) {
+                quotas::recount(&mut state, &namespace);
+            }
+            return true;
+        }
+        if let Some(namespace) = state.namespaces_touched.pop_first() {
+            accounts::complete(&mut state, &namespace);
+            return true;
+        }
+        if let Some(work) = state.tokens_touched.pop_first() {
+            tokens::sync(&mut state, work);
             return true;
         }
         let Some((of, key)) = state.owners().next_suspect() else { return false };
         let Some(object) = state.get(&of, &key) else { return true };
         let Some(resource) = state.registry.any_version(&of) else { return true };
-        if object["metadata"]["deletionTimestamp"].is_null() {
-            collect(&mut state, &resource, &key, &object);
+        let is_going = object["metadata"]["deletionTimestamp"].is_string();
+        if state.enabled.runs(Controller::GarbageCollector) {
+            if !is_going {
+                collect(&mut state, &resource, &key, &object);
+            } else if has_finalizer(&object, ORPHAN) {
+                orphan(&mut state, &of, &key, &object);
+            } else if has_finalizer(&object, FOREGROUND) {
+                await_dependents(&mut state, &of, &key, &object);
+            }
+        }
+        if !is_going {
             return true;
         }
-        if has_finalizer(&object, ORPHAN) {
-            orphan(&mut state, &of, &key, &object);
-        } else if has_finalizer(&object, FOREGROUND) {
-            await_dependents(&mut state, &of, &key, &object);
-        }
         match (of.group.as_str(), of.resource.as_str()) {
-            ("", "namespaces") => namespaces::end(&mut state, &of, &key),
+            ("", "namespaces") if state.enabled.runs(Controller::Namespace) => namespaces::end(&mut state, &of, &key),
             ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::end(&mut state, &key),
             _ => {}
         }

@@ -1,11 +1,15 @@
-//! What a cluster's controller manager does for every kind: garbage collection by owner references, the end of
-//! namespaces and of definitions, and roles that are put together from others.
+//! The controllers of kube-controller-manager that do not simulate workloads: garbage collection by owner references, namespaces and their
+//! objects, quotas, tokens of accounts, aggregated roles; and the end of `CustomResourceDefinitions`, which is the API server's own.
 
+pub(crate) mod accounts;
+pub(crate) mod api_services;
 pub(crate) mod definitions;
 mod garbage;
 mod namespaces;
+mod options;
 pub(crate) mod quotas;
 mod roles;
+pub(crate) mod tokens;
 mod write;
 
 use std::{sync::Arc, time::Duration};
@@ -13,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 pub(crate) use garbage::Garbage;
+pub use options::{Controller, ControllerOptions, UnknownController};
 pub(crate) use roles::aggregated;
 
 use crate::store::State;
@@ -24,6 +29,41 @@ pub(crate) fn pending(state: &Mutex<State>) -> usize {
         + usize::from(state.roles_changed)
         + state.names_freed.len()
         + state.quotas_touched.len()
+        + state.namespaces_touched.len()
+        + state.tokens_touched.len()
+        + usize::from(state.api_services_touched)
+}
+
+impl State {
+    /// Selects the controllers of this server, and has those that are new look at what is there already.
+    pub(crate) fn enable(&mut self, options: &ControllerOptions) {
+        self.enabled = options.clone();
+        self.look_at_accounts();
+    }
+
+    /// Has the controllers of accounts look at all namespaces and tokens: they start, or the certificate authority is another one.
+    fn look_at_accounts(&mut self) {
+        if self.fills_namespaces() {
+            self.namespaces_touched.extend(accounts::all(self));
+        }
+        if self.enabled.runs(Controller::ServiceAccountToken) {
+            self.tokens_touched.extend(tokens::all(self));
+        }
+    }
+
+    /// Sets the certificate authority that clients of this server trust, as PEM.
+    #[cfg(feature = "serve")]
+    pub(crate) fn trust(&mut self, authority: &str) {
+        if self.root_ca.as_deref() != Some(authority) {
+            self.root_ca = Some(authority.into());
+            self.look_at_accounts();
+            self.wake();
+        }
+    }
+
+    pub(crate) fn fills_namespaces(&self) -> bool {
+        self.enabled.runs(Controller::ServiceAccount) || self.enabled.runs(Controller::RootCaCertificatePublisher)
+    }
 }
 
 impl Garbage {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     apply,
+    kinds::Resource,
     status::GroupResource,
     store::{Key, State},
     verbs::settle,
@@ -24,6 +25,29 @@ impl Writer {
         Self { manager: "kube-controller-manager", subresource }
     }
 
+    /// Returns a new object with its managedFields: all that it has is the writer's.
+    pub(super) fn created(self, state: &State, of: &GroupResource, mut new: Value) -> Value {
+        let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
+        let Some(resource) = state.registry.any_version(of) else { return new };
+        let now = state.clock.seconds();
+        apply::update(&self.request(&resource, &api_version, &now), None, &mut new);
+        new
+    }
+
+    fn request<'a>(self, resource: &'a Resource, api_version: &'a str, now: &'a str) -> apply::Request<'a> {
+        apply::Request {
+            schema: resource.schema(),
+            manager: self.manager,
+            subresource: self.subresource,
+            api_version,
+            versions: &apply::BuiltInKinds,
+            now,
+            has_status: resource.has_status(),
+            resets: apply::Resets::NOTHING,
+            force: false,
+        }
+    }
+
     /// Writes a changed object: what has been changed is the writer's, and what has been taken away is nobody's any more.
     pub(super) fn write(self, state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -34,17 +58,7 @@ impl Writer {
             return;
         };
         let now = state.clock.seconds();
-        let request = apply::Request {
-            schema: resource.schema(),
-            manager: self.manager,
-            subresource: self.subresource,
-            api_version: &api_version,
-            versions: &apply::BuiltInKinds,
-            now: &now,
-            has_status: resource.has_status(),
-            resets: apply::Resets::NOTHING,
-            force: false,
-        };
+        let request = self.request(&resource, &api_version, &now);
         apply::update(&request, Some(old), &mut new);
         settle(state, of, key, old, new);
     }

@@ -42,6 +42,10 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         return refused(parts, &refusal);
     }
     let registry = &state.registry;
+    if registry.is_remote(path) {
+        // As kube-aggregator answers for a server that is not available.
+        return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
+    }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
     if let Some(answer) = beside_kinds(state, &path, parts) {
         return answer;

@@ -1,6 +1,6 @@
 //! Discovery: which groups, versions and resources there are, in the words of `/api` and `/apis`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -31,19 +31,21 @@ const ORDER: [&str; 20] = [
 ];
 
 /// All groups but the core.
-fn in_order(registry: &Registry) -> Vec<&String> {
-    let mut all: Vec<&String> = registry.groups.keys().filter(|name| !name.is_empty()).collect();
+fn in_order(registry: &Registry) -> Vec<&str> {
+    let own = registry.groups.keys().map(String::as_str);
+    let remote = registry.remote.iter().map(|(group, _)| group.as_str());
+    let names: BTreeSet<&str> = own.chain(remote).filter(|name| !name.is_empty()).collect();
+    let mut all: Vec<&str> = names.into_iter().collect();
     all.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
     all
 }
 
 /// All groups with their resources in one answer (`apidiscovery.k8s.io/v2`): of `/api` the core, of `/apis` the others.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
-    let own = String::new();
-    let names = if core { vec![&own] } else { in_order(registry) };
+    let names = if core { vec![""] } else { in_order(registry) };
     let groups = names.into_iter().map(|name| {
         let meta = if core { json!({}) } else { json!({ "name": name }) };
-        let versions = registry.groups.get(name).into_iter().flatten();
+        let versions = registry.listed_versions(name).into_iter();
         let versions: Vec<Value> = versions.map(|version| version_of(registry, name, version)).collect();
         json!({ "metadata": meta, "versions": versions })
     });
@@ -56,6 +58,10 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
+    if registry.remote.contains(&(group.to_owned(), version.to_owned())) {
+        // Nothing is known of it while its server does not answer.
+        return json!({ "version": version, "freshness": "Stale" });
+    }
     let mut here: Vec<_> =
         registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
     here.sort_by_key(|resource| resource.listed.name.as_str());
@@ -115,8 +121,8 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 fn group_of(registry: &Registry, name: &str) -> Option<Value> {
-    let versions = registry.groups.get(name)?;
-    let version = |version: &String| json!({ "groupVersion": format!("{name}/{version}"), "version": version });
+    let versions = registry.listed_versions(name);
+    let version = |version: &&str| json!({ "groupVersion": format!("{name}/{version}"), "version": version });
     Some(json!({
         "name": name,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),

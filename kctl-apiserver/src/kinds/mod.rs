@@ -4,7 +4,7 @@ mod discovery;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, LazyLock, OnceLock},
 };
 
@@ -180,6 +180,8 @@ pub(crate) struct Registry {
     resources: HashMap<(String, String, String), Arc<Resource>>,
     /// Groups with their versions, the preferred one first.
     groups: BTreeMap<String, Vec<String>>,
+    /// Groups and versions that an `APIService` leaves to another server.
+    remote: BTreeSet<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -192,7 +194,7 @@ struct Group {
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| {
     let groups: Vec<Group> =
         serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
-    let mut registry = Registry { resources: HashMap::new(), groups: BTreeMap::new() };
+    let mut registry = Registry { resources: HashMap::new(), groups: BTreeMap::new(), remote: BTreeSet::new() };
     for Group { group_version, resources } in groups {
         let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
         let (subresources, whole): (Vec<_>, Vec<_>) =
@@ -281,6 +283,43 @@ impl Registry {
             versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         }
         registry
+    }
+
+    /// Leaves the groups and versions of these `APIServices` to other servers.
+    #[must_use]
+    pub(crate) fn with_services<'a>(mut self, services: impl Iterator<Item = &'a Value>) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let remote = services.map(|service| &service["spec"]).filter(|spec| spec["service"].is_object());
+        self.remote = remote.map(|spec| (text(&spec["group"]), text(&spec["version"]))).collect();
+        self
+    }
+
+    /// Returns `true` if the path is below a group and version that another server answers for.
+    pub(crate) fn is_remote(&self, path: &str) -> bool {
+        let mut parts = path.trim_start_matches('/').splitn(4, '/');
+        let Some(("apis", group, version)) =
+            parts.next().zip(parts.next()).zip(parts.next()).map(|((a, b), c)| (a, b, c))
+        else {
+            return false;
+        };
+        !self.remote.is_empty() && self.remote.contains(&(group.to_owned(), version.to_owned()))
+    }
+
+    /// Returns `true` if any group is left to another server.
+    pub(crate) fn has_remote(&self) -> bool {
+        !self.remote.is_empty()
+    }
+
+    /// The versions of a group as discovery lists them: those of this server, then those of others.
+    fn listed_versions(&self, group: &str) -> Vec<&str> {
+        let own = self.groups.get(group).into_iter().flatten().map(String::as_str);
+        let mut remote: Vec<&str> =
+            self.remote.iter().filter(|(of, _)| of == group).map(|(_, version)| version.as_str()).collect();
+        remote.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        let mut versions: Vec<&str> = own.collect();
+        remote.retain(|version| !versions.contains(version));
+        versions.extend(remote);
+        versions
     }
 
     fn add_definition(&mut self, definition: &Value) {

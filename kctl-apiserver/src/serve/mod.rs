@@ -96,6 +96,7 @@ impl ApiServer {
         let address = listener.local_addr()?;
         let names = Arc::new(Names::of(address.ip(), names));
         let identity = Identity::new(&names, folder.as_deref()).map_err(io::Error::other)?;
+        self.state.lock().trust(&identity.authority_pem);
         Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, names, faults: None })
     }
 }

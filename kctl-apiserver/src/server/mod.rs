@@ -9,7 +9,7 @@ mod record;
 pub(crate) mod respond;
 mod service;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -26,7 +26,7 @@ pub use self::{
 use crate::{
     bootstrap,
     clock::Clock,
-    controllers::{self, Garbage},
+    controllers::{self, ControllerOptions, Garbage},
     kubelet::Kubelet,
     request::{Caller, User},
     status::GroupResource,
@@ -123,15 +123,27 @@ impl ApiServer {
         InProcess::new(self.state.clone(), caller)
     }
 
-    /// Runs the garbage collector and the end of namespaces, for ever.
+    /// Runs all controllers of kube-controller-manager that this server has (see [`Controller`](crate::Controller)), for ever. From this
+    /// call on new namespaces get their `ServiceAccount` `default` and, once the server listens, the `ConfigMap` `kube-root-ca.crt`; pods
+    /// get an account and a volume with its token.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.controllers_after(Duration::ZERO)
+        self.controllers_with(&ControllerOptions::default())
     }
 
-    /// The same so long after each change, as in a cluster, where the collector hears of it by a watch and looks for the
-    /// owners itself: until then an object is there whose owner is not.
-    pub fn controllers_after(&self, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
-        Garbage::new(self.state.clone()).run(delay)
+    /// Runs the selected controllers, for ever.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+    /// use kctl_apiserver::{ApiServer, Controller, ControllerOptions};
+    ///
+    /// // Objects whose owners are gone stay, as on an API server without kube-controller-manager.
+    /// let server = ApiServer::new();
+    /// tokio::spawn(server.controllers_with(&ControllerOptions::default().without(Controller::GarbageCollector)));
+    /// # })
+    /// ```
+    pub fn controllers_with(&self, options: &ControllerOptions) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.state.lock().enable(options);
+        Garbage::new(self.state.clone()).run(options.delay)
     }
 
     /// A simulated kubelet on this server: `run` it.
@@ -212,7 +224,12 @@ impl ApiServer {
 
     /// The same with what the token says besides.
     pub(crate) fn caller_of_token(&self, token: &str) -> Option<Caller> {
-        tokens::bearer(&self.state.lock(), token, &[]).ok().map(|(caller, _audiences)| caller)
+        let mut state = self.state.lock();
+        let bearer = tokens::bearer(&state, token, &[]).ok()?;
+        if let Some(secret) = &bearer.secret {
+            controllers::tokens::label_used(&mut state, secret);
+        }
+        Some(bearer.caller)
     }
 
     /// Keeps all objects in a folder from now on, and the key of tokens; what is in it already is served. A server that listens

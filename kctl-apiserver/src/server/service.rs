@@ -23,11 +23,12 @@ use super::{
     respond::{Body, full, refuse, rendered, respond, warn, yaml},
 };
 use crate::{
+    controllers::{accounts, api_services},
     documents,
     faults::Connection,
     request::{Call, Caller, refusals_are_yaml},
     session::{Question, Session},
-    status::Refusal,
+    status::{GroupResource, Refusal},
     store::{Acting, State},
     transport::Transport,
     verbs::{self, Answer, Payload, impersonation},
@@ -162,7 +163,10 @@ fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, refusal: &R
 fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
     let mut locked = state.lock();
     let registry = locked.registry.clone();
-    let Some(call) = Call::parse(&registry, caller.clone(), parts, body.clone(), session) else {
+    // Paths of other servers are no calls of this one.
+    let is_own = !registry.is_remote(parts.uri.path());
+    let parsed = is_own.then(|| Call::parse(&registry, caller.clone(), parts, body.clone(), session));
+    let Some(call) = parsed.flatten() else {
         // What was missed on disk is written before it is said whether the disk works; readiness says what fails.
         if parts.uri.path().starts_with("/readyz") {
             let _told = locked.make_up();
@@ -181,6 +185,10 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
             return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal));
         }
     };
+    // The real server waits for the account `default` of a namespace that was created a moment ago.
+    if call.resource.of == GroupResource::new("", "pods") && locked.namespaces_touched.remove(&call.namespace) {
+        accounts::complete(&mut locked, &call.namespace);
+    }
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();
     let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
@@ -189,6 +197,7 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     locked.acting = Acting::default();
     let open = session.take_open();
     if open.is_empty() {
+        api_services::settle(&mut locked);
         return Run::Done(finish(state, locked, parts, &call, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");

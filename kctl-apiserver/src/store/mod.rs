@@ -23,7 +23,12 @@ use tokio::sync::watch;
 
 use crate::{
     clock::{Chance, Clock},
-    controllers::quotas,
+    controllers::{
+        Controller, ControllerOptions, accounts,
+        api_services::{self, API_SERVICES},
+        quotas,
+        tokens::{self, TokenWork},
+    },
     kinds::{Registry, Resource},
     server::{Change, RequestRecord, counts::Counts},
     session::Session,
@@ -100,6 +105,16 @@ pub(crate) struct State {
     pub(crate) names_freed: BTreeSet<String>,
     /// Namespaces with quotas that may have more left than they say.
     pub(crate) quotas_touched: BTreeSet<String>,
+    /// The controllers that run on this server.
+    pub(crate) enabled: ControllerOptions,
+    /// `APIServices` whose availability may be another one now.
+    pub(crate) api_services_touched: bool,
+    /// Namespaces that may lack their `ServiceAccount` or their certificate authority. Empty while no controller fills them.
+    pub(crate) namespaces_touched: BTreeSet<String>,
+    /// Secrets and accounts for the controller of tokens. Empty while it does not run.
+    pub(crate) tokens_touched: BTreeSet<TokenWork>,
+    /// The certificate authority that clients trust, as PEM; `None` before the server listens.
+    pub(crate) root_ca: Option<Arc<str>>,
     pub(crate) grants: Grants,
     pub(crate) ways: Ways,
 }
@@ -129,6 +144,11 @@ impl State {
             roles_changed: false,
             names_freed: BTreeSet::new(),
             quotas_touched: BTreeSet::new(),
+            enabled: ControllerOptions::none(),
+            api_services_touched: false,
+            namespaces_touched: BTreeSet::new(),
+            tokens_touched: BTreeSet::new(),
+            root_ca: None,
             grants: Grants::default(),
             ways: Ways::default(),
         }
@@ -161,7 +181,9 @@ impl State {
 
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
-        self.registry = Arc::new(Registry::with_definitions(definitions.iter().map(AsRef::as_ref)));
+        let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
+        let registry = Registry::with_definitions(definitions.iter().map(AsRef::as_ref));
+        self.registry = Arc::new(registry.with_services(services.iter().map(AsRef::as_ref)));
         self.owners.kinds_changed();
     }
 
@@ -270,12 +292,28 @@ impl State {
 
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
+        let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
         if self.has_quotas() {
             let now = self.clock.now();
             self.quotas_touched.extend(quotas::touched(of, &event, now));
+        }
+        if self.fills_namespaces() {
+            self.namespaces_touched.extend(accounts::touched(of, &event));
+        }
+        if self.enabled.runs(Controller::ServiceAccountToken) {
+            self.tokens_touched.extend(tokens::touched(of, &event));
+        }
+        if *of == *API_SERVICES {
+            self.api_services_touched = true;
+            let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
+            if is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before)) {
+                rebuilds = true;
+            }
+        } else if self.registry.has_remote() {
+            self.api_services_touched |= api_services::depend_on(of);
         }
         let defines = if *of == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
         let table = self.table(of);
@@ -287,7 +325,7 @@ impl State {
         table.changed.notify_waiters();
         self.roles_changed |= of.resource == "clusterroles";
         self.names_freed.extend(defines.frees_names_in);
-        if defines.is_served {
+        if defines.is_served || rebuilds {
             self.rebuild_registry();
         }
         if let Some(defined) = defines.anew {
@@ -313,6 +351,12 @@ impl State {
     fn has_quotas(&self) -> bool {
         let of = GroupResource::new("", "resourcequotas");
         self.known_table(&of).is_some_and(|table| !table.objects.is_empty())
+    }
+
+    /// Has the controllers look at what is left to do, though no object has changed.
+    #[cfg(feature = "serve")]
+    pub(crate) fn wake(&mut self) {
+        self.changed.send_modify(|_| {});
     }
 
     /// Forgets the history: watches and continued lists from before get 410.

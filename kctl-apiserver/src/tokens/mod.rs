@@ -2,6 +2,7 @@
 //!
 //! Behaviour: `pkg/serviceaccount/claims.go`, `pkg/serviceaccount/jwt.go`. Nothing is kept of a token that was handed out.
 
+mod legacy;
 mod signer;
 
 use base64::{
@@ -12,11 +13,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::signer::{Signer, SignerError};
+pub(crate) use self::{
+    legacy::{ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE, of_secret},
+    signer::{Signer, SignerError},
+};
 use crate::{
     request::{Caller, User},
     status::GroupResource,
-    store::State,
+    store::{Key, State},
 };
 
 /// Who issues tokens, and the audience of those that name none.
@@ -97,11 +101,21 @@ fn quoted(audiences: &[String]) -> String {
     format!("[{}]", audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "))
 }
 
-/// Who bears a token that is meant for one of the audiences, and for which of them; without any it is for this server.
+/// The bearer of a token that holds.
+#[derive(Debug)]
+pub(crate) struct Bearer {
+    pub(crate) caller: Caller,
+    /// The audiences that the token is meant for, of those that were asked for.
+    pub(crate) audiences: Vec<String>,
+    /// The Secret that the token is kept in, if it is one of those that last as long as their Secret.
+    pub(crate) secret: Option<Key>,
+}
+
+/// Returns the bearer of a token that is meant for one of the audiences; without any it is for this server.
 ///
 /// # Errors
 /// It is not signed by this server, is over, or one of its objects is another one now.
-pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result<(Caller, Vec<String>), TokenError> {
+pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result<Bearer, TokenError> {
     let own = [ISSUER.to_owned()];
     let audiences = if audiences.is_empty() { &own } else { audiences };
     let mut parts = token.split('.');
@@ -116,7 +130,8 @@ pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result
     let engine = GeneralPurpose::new(&alphabet::URL_SAFE, lenient);
     let decoded = |part: &str| engine.decode(part).map_err(|_| TokenError::Foreign);
     let said: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
-    if said["iss"] != ISSUER {
+    let is_of_secret = said["iss"] == legacy::ISSUER;
+    if said["iss"] != ISSUER && !is_of_secret {
         return Err(TokenError::Foreign);
     }
     let named: Value = serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Foreign)?;
@@ -134,13 +149,23 @@ pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result
     if !signer.has_signed(signed.as_bytes(), &signature) {
         return Err(TokenError::Forged);
     }
-    let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
-    let fitting: Vec<String> = audiences.iter().filter(|one| claims.aud.contains(one)).cloned().collect();
-    if fitting.is_empty() {
-        return Err(TokenError::OtherAudience { token: quoted(&claims.aud), target: quoted(audiences) });
+    let fitting = |meant: &[String]| {
+        let fitting: Vec<String> = audiences.iter().filter(|one| meant.contains(one)).cloned().collect();
+        if fitting.is_empty() {
+            return Err(TokenError::OtherAudience { token: quoted(meant), target: quoted(audiences) });
+        }
+        Ok(fitting)
+    };
+    if is_of_secret {
+        let claims: legacy::Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
+        let audiences = fitting(&own)?;
+        claims.still_hold(state, token)?;
+        return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
     }
+    let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
+    let audiences = fitting(&claims.aud)?;
     still_holds(state, &claims)?;
-    Ok((caller(&claims), fitting))
+    Ok(Bearer { caller: caller(&claims), audiences, secret: None })
 }
 
 fn still_holds(state: &State, claims: &Claims) -> Result<(), TokenError> {
@@ -192,15 +217,20 @@ fn is_long_gone(object: &Value, now: i64) -> bool {
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
 }
 
-fn caller(claims: &Claims) -> Caller {
-    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
+/// Returns an account as a user.
+fn user(namespace: &str, account: &Named) -> Caller {
     let groups = vec![
         "system:serviceaccounts".into(),
         format!("system:serviceaccounts:{namespace}"),
         "system:authenticated".into(),
     ];
     let user = User { name: format!("system:serviceaccount:{namespace}:{}", account.name), groups };
-    let mut caller = Caller { uid: account.uid.clone(), ..Caller::from(user) };
+    Caller { uid: account.uid.clone(), ..Caller::from(user) }
+}
+
+fn caller(claims: &Claims) -> Caller {
+    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
+    let mut caller = user(namespace, account);
     let mut add = |key: &str, value: &str| {
         if !value.is_empty() {
             caller.extra.insert(format!("{EXTRA}{key}"), vec![value.to_owned()]);

@@ -113,3 +113,107 @@ async fn a_token_counts_after_a_start_with_the_same_folder() {
     assert_eq!(again.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A server with its controllers, an account `a`, and a Secret `s` for its token.
+async fn with_secret() -> ApiServer {
+    let server = with_account().await;
+    tokio::spawn(server.controllers());
+    create_secret(&server, "s").await;
+    server
+}
+
+async fn create_secret(server: &ApiServer, name: &str) {
+    let secret = json!({
+        "metadata": { "name": name, "annotations": { "kubernetes.io/service-account.name": "a" } },
+        "type": "kubernetes.io/service-account-token",
+    });
+    send(server, "POST", "/api/v1/namespaces/default/secrets", &secret).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+fn data_of(secret: &Value, field: &str) -> String {
+    let decoded = base64::prelude::BASE64_STANDARD.decode(secret["data"][field].as_str().unwrap_or_default()).unwrap();
+    String::from_utf8(decoded).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn secret_of_an_account_gets_a_token_that_authenticates() {
+    let server = with_secret().await;
+    let secret = server.object("", "secrets", "default", "s").expect("the Secret stays");
+    let account = server.object("", "serviceaccounts", "default", "a").unwrap();
+    assert_eq!(data_of(&secret, "namespace"), "default");
+    assert_eq!(secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"], account["metadata"]["uid"]);
+    let token = data_of(&secret, "token");
+    let caller = server.caller_of_token(&token).expect("the token is good");
+    assert_eq!(caller.user.name, "system:serviceaccount:default:a");
+    assert_eq!((&caller.uid, caller.extra.len()), (&account["metadata"]["uid"].as_str().unwrap().to_owned(), 0));
+    let secret = server.object("", "secrets", "default", "s").unwrap();
+    assert_eq!(secret["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"], "2026-01-01");
+    let managers: Vec<&Value> =
+        secret["metadata"]["managedFields"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
+    assert!(managers.contains(&&json!("kube-controller-manager")) && managers.contains(&&json!("kube-apiserver")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_of_a_secret_is_written_again_when_it_is_removed() {
+    let server = with_secret().await;
+    let path = "/api/v1/namespaces/default/secrets/s";
+    let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
+    let token = data_of(&secret, "token");
+    secret["data"] = json!({});
+    send(&server, "PUT", path, &secret).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    // Signatures have random parts, so it is another one.
+    let secret = server.object("", "secrets", "default", "s").unwrap();
+    assert_ne!(data_of(&secret, "token"), token);
+    let refused = bearer(&server.state.lock(), &token, &[]).unwrap_err().to_string();
+    assert_eq!(refused, "[invalid bearer token, Token does not match server's copy]");
+    assert!(server.user_of_token(&data_of(&secret, "token")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn secret_of_an_account_goes_with_it_and_its_token_ends() {
+    let server = with_secret().await;
+    let token = data_of(&server.object("", "secrets", "default", "s").unwrap(), "token");
+    send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(server.object("", "secrets", "default", "s"), None);
+    let refused = bearer(&server.state.lock(), &token, &[]).unwrap_err().to_string();
+    assert_eq!(refused, "[invalid bearer token, Token has been invalidated]");
+    create_secret(&server, "t").await;
+    assert_eq!(server.object("", "secrets", "default", "t"), None, "there is no such account");
+}
+
+#[tokio::test(start_paused = true)]
+async fn secret_for_an_account_of_another_uid_is_deleted() {
+    let server = with_secret().await;
+    let annotation = json!({ "metadata": { "annotations": { "kubernetes.io/service-account.uid": "other" } } });
+    let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
+    secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] =
+        annotation["metadata"]["annotations"]["kubernetes.io/service-account.uid"].clone();
+    send(&server, "PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(server.object("", "secrets", "default", "s"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn account_forgets_a_secret_that_is_deleted() {
+    let server = with_secret().await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/a";
+    let mut account = Value::clone(&server.object("", "serviceaccounts", "default", "a").unwrap());
+    account["secrets"] = json!([{ "name": "s" }, { "name": "other" }]);
+    send(&server, "PUT", path, &account).await;
+    send(&server, "DELETE", "/api/v1/namespaces/default/secrets/s", &json!({})).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let account = server.object("", "serviceaccounts", "default", "a").unwrap();
+    assert_eq!(account["secrets"], json!([{ "name": "other" }]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_that_is_marked_invalid_authenticates_nobody() {
+    let server = with_secret().await;
+    let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
+    secret["metadata"]["labels"] = json!({ "kubernetes.io/legacy-token-invalid-since": "2026-01-01" });
+    send(&server, "PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
+    assert_eq!(server.user_of_token(&data_of(&secret, "token")), None);
+}

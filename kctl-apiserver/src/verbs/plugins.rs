@@ -1,6 +1,7 @@
 //! What depends on other objects when one is written: the admission plugins of the real server that are on by default, and
 //! the ports of nodes.
 
+mod accounts;
 mod classes;
 mod limits;
 mod pods;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     admission::{Attributes, Operation},
     admit::{class_of_claim, quantity, rules},
+    controllers::Controller,
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
@@ -85,10 +87,13 @@ fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal>
 }
 
 /// What mutating plugins make of a new object, which webhooks are shown.
-pub(super) fn fill(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "pods") => {
             limits::fill(state, &call.namespace, object);
+            if state.enabled.runs(Controller::ServiceAccount) {
+                accounts::fill(state, call, object)?;
+            }
             pods::fill(state, call, object)
         }
         ("", "persistentvolumeclaims") => {
@@ -153,7 +158,7 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
 }
 
 /// Completes a new object, or refuses it.
-pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+pub(super) fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     fill(state, call, object)?;
     if call.resource.of == GroupResource::new("", "pods") {
         pods::take_profiles(call, object);

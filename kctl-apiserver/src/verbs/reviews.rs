@@ -7,7 +7,7 @@ use super::{
     create::{self, Writing},
 };
 use crate::{
-    admission, admit, apply,
+    admission, admit, apply, controllers,
     request::{Call, Caller, User},
     selector,
     status::Refusal,
@@ -24,7 +24,7 @@ pub(super) fn is_of(call: &Call) -> bool {
 }
 
 /// The answer to a review.
-pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
+pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
     create::default(call, &mut asked, None);
     apply::update(&Writing::of(call, state).request(), None, &mut asked);
     let mut attributes = admission::Attributes::new(call, admission::Operation::Create, "", asked);
@@ -105,14 +105,18 @@ fn show_answer(call: &Call, asked: Option<&mut Value>) {
 
 /// Who bears a token. It is read as if it stood in a header, by words: without any it is nobody's, which is allowed
 /// (`AuthenticateRequest` of `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
-fn bearer(state: &State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
+fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
     let header = format!("Bearer {given}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
     if token.is_empty() {
         let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
         return Ok((User::anonymous().into(), audiences));
     }
-    tokens::bearer(state, token, &audiences).map_err(|why| why.to_string())
+    let bearer = tokens::bearer(state, token, &audiences).map_err(|why| why.to_string())?;
+    if let Some(secret) = &bearer.secret {
+        controllers::tokens::label_used(state, secret);
+    }
+    Ok((bearer.caller, bearer.audiences))
 }
 
 /// Fills in what became of a token, beside what the client has written there.

@@ -67,7 +67,7 @@ fn called(object: &Value) -> &str {
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
 }
 
-fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
+pub(super) fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
     Refusal::forbidden(&call.resource.of, called(pod), why)
 }
 

@@ -1,0 +1,286 @@
+//! Gives each namespace its `default` `ServiceAccount` and the `ConfigMap` `kube-root-ca.crt`, and keeps them
+//! (`serviceaccounts_controller.go` of `pkg/controller/serviceaccount`, `publisher.go` of `pkg/controller/certificates/rootcacertpublisher`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Controller, write::Writer};
+use crate::{
+    status::GroupResource,
+    store::{Event, Key, State},
+};
+
+/// The account of pods that name none.
+pub(crate) const DEFAULT_ACCOUNT: &str = "default";
+/// The `ConfigMap` with the certificate authority of the server.
+pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
+const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as \
+                           the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
+                           Kubernetes clusters.";
+const WRITER: Writer = Writer::of_manager("");
+
+/// Returns the namespace that may lack one of its objects after a change.
+pub(crate) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
+    if !of.group.is_empty() {
+        return None;
+    }
+    let (namespace, name) = &event.key;
+    match of.resource.as_str() {
+        "namespaces" if !event.deleted => Some(name.clone()),
+        "serviceaccounts" if event.deleted && name == DEFAULT_ACCOUNT => Some(namespace.clone()),
+        "configmaps" if name == ROOT_CA => Some(namespace.clone()),
+        _ => None,
+    }
+}
+
+/// Returns all namespaces, for a start on objects that are there already.
+pub(super) fn all(state: &State) -> Vec<String> {
+    let of = GroupResource::new("", "namespaces");
+    state.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Creates or repairs what a namespace lacks. One that is being deleted gets nothing.
+pub(crate) fn complete(state: &mut State, name: &str) {
+    let namespaces = GroupResource::new("", "namespaces");
+    let Some(namespace) = state.get(&namespaces, &(String::new(), name.to_owned())) else { return };
+    if namespace["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    if state.enabled.runs(Controller::ServiceAccount) {
+        create_account(state, name);
+    }
+    if state.enabled.runs(Controller::RootCaCertificatePublisher) {
+        publish(state, name);
+    }
+}
+
+fn metadata(state: &mut State, namespace: &str, name: &str) -> Value {
+    json!({
+        "name": name, "namespace": namespace, "uid": state.chance.uid(), "creationTimestamp": state.clock.seconds(),
+    })
+}
+
+fn create_account(state: &mut State, namespace: &str) {
+    let of = GroupResource::new("", "serviceaccounts");
+    let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
+    if state.get(&of, &key).is_some() {
+        return;
+    }
+    let metadata = metadata(state, namespace, DEFAULT_ACCOUNT);
+    state.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
+}
+
+/// Writes the certificate authority of the server. A server that listens nowhere has none, and publishes nothing, as
+/// kube-controller-manager without `--root-ca-file`: tests in one process have no `ConfigMap`s but their own.
+fn publish(state: &mut State, namespace: &str) {
+    let of = GroupResource::new("", "configmaps");
+    let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
+    let Some(authority) = state.root_ca.as_deref() else { return };
+    let data = json!({ "ca.crt": authority });
+    match state.get(&of, &key) {
+        None => {
+            let mut metadata = metadata(state, namespace, ROOT_CA);
+            metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
+            let new = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data });
+            let new = WRITER.created(state, &of, new);
+            state.put(&of, key, new);
+        }
+        Some(known) if known["data"] == data => {}
+        Some(known) => {
+            let mut new = Value::clone(&known);
+            new["data"] = data;
+            new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
+            write(state, &of, &key, &known, new);
+        }
+    }
+}
+
+fn write(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
+    if new != **old {
+        WRITER.write(state, of, key, old, new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::{ApiServer, ControllerOptions};
+
+    async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let body = Full::new(bytes::Bytes::from(body.to_string()));
+        let request = Request::builder().method(method).uri(path).body(body).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    }
+
+    async fn moment() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+
+    fn pod(spec: &Value) -> Value {
+        let mut pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            pod["spec"][field] = value.clone();
+        }
+        pod
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_get_their_account_and_their_certificate_authority() {
+        let server = ApiServer::new();
+        server.state.lock().root_ca = Some("authority".into());
+        tokio::spawn(server.controllers());
+        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        moment().await;
+        for namespace in ["default", "kube-node-lease", "kube-public", "kube-system", "n"] {
+            assert!(server.object("", "serviceaccounts", namespace, "default").is_some(), "{namespace}");
+            let authority = server.object("", "configmaps", namespace, ROOT_CA).expect(namespace);
+            assert_eq!(authority["metadata"]["managedFields"][0]["manager"], "kube-controller-manager", "{namespace}");
+        }
+        for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+            send(&server, "DELETE", &format!("/api/v1/namespaces/n/{path}"), &json!({})).await;
+            moment().await;
+            let (code, _) = send(&server, "GET", &format!("/api/v1/namespaces/n/{path}"), &Value::Null).await;
+            assert_eq!(code, 200, "{path} is there again");
+        }
+        let mut changed = Value::clone(&server.object("", "configmaps", "n", ROOT_CA).unwrap());
+        changed["data"] = json!({ "ca.crt": "x", "more": "y" });
+        send(&server, "PUT", "/api/v1/namespaces/n/configmaps/kube-root-ca.crt", &changed).await;
+        moment().await;
+        assert_eq!(server.object("", "configmaps", "n", ROOT_CA).unwrap()["data"], json!({ "ca.crt": "authority" }));
+        send(&server, "DELETE", "/api/v1/namespaces/n", &json!({})).await;
+        moment().await;
+        assert_eq!(server.object("", "namespaces", "", "n"), None, "what is filled in does not hold a namespace");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_that_listens_nowhere_publishes_no_authority() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        moment().await;
+        assert!(server.objects("", "configmaps").is_empty());
+        assert!(server.object("", "serviceaccounts", "kube-system", "default").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_without_controllers_fills_in_nothing() {
+        let server = ApiServer::new();
+        moment().await;
+        let revision = server.revision();
+        let (code, created) = send(&server, "POST", "/api/v1/namespaces/default/pods", &pod(&Value::Null)).await;
+        assert_eq!((code, created["spec"].get("serviceAccountName")), (201, None));
+        assert_eq!(server.revision(), revision + 1);
+        assert!(server.objects("", "serviceaccounts").is_empty());
+    }
+
+    /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
+    #[tokio::test(start_paused = true)]
+    async fn pods_get_the_default_account_and_a_volume_with_its_token() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        // No moment passes: the account is there for a pod that is created at once.
+        let volume = json!({ "name": "v", "mountPath": "/x" });
+        let spec = json!({
+            "initContainers": [{ "name": "d", "image": "i", "volumeMounts": [volume] }],
+            "volumes": [{ "name": "v", "emptyDir": {} }],
+        });
+        let (code, created) = send(&server, "POST", "/api/v1/namespaces/n/pods", &pod(&spec)).await;
+        assert_eq!(code, 201, "{created}");
+        let spec = &created["spec"];
+        assert_eq!((&spec["serviceAccountName"], &spec["serviceAccount"]), (&json!("default"), &json!("default")));
+        let name = spec["volumes"][1]["name"].as_str().unwrap();
+        assert!(name.starts_with("kube-api-access-") && name.len() == 21, "{name}");
+        let mount =
+            json!({ "name": name, "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount" });
+        assert_eq!(spec["containers"][0]["volumeMounts"], json!([mount]));
+        assert_eq!(spec["initContainers"][0]["volumeMounts"], json!([volume, mount]));
+        let projected = json!({
+            "defaultMode": 420,
+            "sources": [
+                { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+                { "configMap": { "items": [{ "key": "ca.crt", "path": "ca.crt" }], "name": "kube-root-ca.crt" } },
+                { "downwardAPI": { "items": [
+                    { "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" }, "path": "namespace" },
+                ] } },
+            ],
+        });
+        assert_eq!(spec["volumes"][1]["projected"], projected);
+        let owned = created["metadata"]["managedFields"].to_string();
+        assert!(!owned.contains("kube-api-access") && !owned.contains("serviceAccount"), "{owned}");
+    }
+
+    /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
+    #[tokio::test(start_paused = true)]
+    async fn account_of_a_pod_decides_what_the_pod_may_use() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        let account = json!({
+            "metadata": { "name": "s", "annotations": { "kubernetes.io/enforce-mountable-secrets": "true" } },
+            "automountServiceAccountToken": false,
+            "imagePullSecrets": [{ "name": "p" }],
+            "secrets": [{ "name": "q" }],
+        });
+        send(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
+        let secret =
+            |name: &str| json!([{ "name": "c", "image": "i", "envFrom": [{ "secretRef": { "name": name } }] }]);
+        for (spec, refused) in [
+            (json!({ "serviceAccountName": "s" }), None),
+            (json!({ "serviceAccountName": "s", "containers": secret("q") }), None),
+            (
+                json!({ "serviceAccountName": "nope" }),
+                Some("error looking up service account default/nope: serviceaccount \"nope\" not found"),
+            ),
+            (
+                json!({ "serviceAccountName": "s", "containers": secret("z") }),
+                Some(
+                    "container c with envFrom referencing secret.secretName=\"z\" is not allowed because service account s \
+                     does not reference that secret",
+                ),
+            ),
+            (
+                json!({ "serviceAccountName": "s", "imagePullSecrets": [{ "name": "z" }] }),
+                Some(
+                    "imagePullSecrets[0].name=\"z\" is not allowed because service account s does not reference that \
+                     imagePullSecret",
+                ),
+            ),
+        ] {
+            let path = "/api/v1/namespaces/default/pods?dryRun=All";
+            let (code, answer) = send(&server, "POST", path, &pod(&spec)).await;
+            let Some(why) = refused else {
+                assert_eq!((code, &answer["spec"]["imagePullSecrets"]), (201, &json!([{ "name": "p" }])), "{answer}");
+                assert_eq!(answer["spec"].get("volumes"), None, "no token is mounted");
+                continue;
+            };
+            assert_eq!((code, &answer["message"]), (403, &json!(format!("pods \"p\" is forbidden: {why}"))));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn controllers_that_are_left_out_do_nothing() {
+        let server = ApiServer::new();
+        let options = ControllerOptions::default().without(Controller::GarbageCollector).without(Controller::Namespace);
+        tokio::spawn(server.controllers_with(&options));
+        let configs = "/api/v1/namespaces/default/configmaps";
+        let (_, owner) = send(&server, "POST", configs, &json!({ "metadata": { "name": "a" } })).await;
+        let reference =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner["metadata"]["uid"] });
+        let owned = json!({ "metadata": { "name": "b", "ownerReferences": [reference] } });
+        send(&server, "POST", configs, &owned).await;
+        send(&server, "DELETE", &format!("{configs}/a"), &json!({})).await;
+        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        send(&server, "DELETE", "/api/v1/namespaces/n", &json!({})).await;
+        moment().await;
+        assert!(server.object("", "configmaps", "default", "b").is_some());
+        let namespace = server.object("", "namespaces", "", "n").expect("nobody empties it");
+        assert_eq!(namespace["status"]["phase"], "Terminating");
+        assert_eq!(server.pending(), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! The availability of `APIServices` (`kube-aggregator/pkg/controllers/status`), and the answer for those of other servers.
+//!
+//! Requests are not passed on to other servers: one that could be reached on a cluster is `Available=False` here, and its paths are
+//! answered 503, as those of a server that does not respond.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value;
+
+use super::write::Writer;
+use crate::{
+    crd::set_condition,
+    status::GroupResource,
+    store::{Key, State},
+};
+
+pub(crate) static API_SERVICES: LazyLock<GroupResource> =
+    LazyLock::new(|| GroupResource::new("apiregistration.k8s.io", "apiservices"));
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
+/// The label by which an `EndpointSlice` names its service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The port of a service that the `APIService` does not name (`SetDefaults_ServiceReference`).
+const DEFAULT_PORT: i64 = 443;
+
+/// The status, reason and message of the condition `Available`.
+type Availability = (&'static str, &'static str, String);
+
+/// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
+pub(crate) fn depend_on(of: &GroupResource) -> bool {
+    matches!((of.group.as_str(), of.resource.as_str()), ("", "services") | ("discovery.k8s.io", "endpointslices"))
+}
+
+/// Brings the conditions of all `APIServices` up to date, if something changed that they depend on.
+pub(crate) fn settle(state: &mut State) {
+    if !std::mem::take(&mut state.api_services_touched) {
+        return;
+    }
+    let all: Vec<Arc<Value>> = state.objects(&API_SERVICES, None).collect();
+    for service in all {
+        let (status, reason, message) = availability(state, &service);
+        let mut new = Value::clone(&service);
+        set_condition(&mut new, &state.clock.seconds(), ["Available", status, reason, &message]);
+        if new != *service {
+            let key: Key = (String::new(), text(&service["metadata"]["name"]).to_owned());
+            WRITER.write(state, &API_SERVICES, &key, &service, new);
+        }
+    }
+    // What was written here needs no other look.
+    state.api_services_touched = false;
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn availability(state: &State, api_service: &Value) -> Availability {
+    let spec = &api_service["spec"];
+    if !spec["service"].is_object() {
+        return ("True", "Local", "Local APIServices are always available".into());
+    }
+    let (name, namespace) = (text(&spec["service"]["name"]), text(&spec["service"]["namespace"]));
+    let port = spec["service"]["port"].as_i64().unwrap_or(DEFAULT_PORT);
+    let missing = |reason: &'static str, message: String| ("False", reason, message);
+    let place: Key = (namespace.to_owned(), name.to_owned());
+    let Some(service) = state.get(&GroupResource::new("", "services"), &place) else {
+        return missing("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
+    };
+    if service["spec"]["type"] == "ClusterIP" {
+        let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+        let Some(found) = ports.into_iter().find(|one| one["port"] == port) else {
+            let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
+            return missing("ServicePortError", message);
+        };
+        let of = GroupResource::new("discovery.k8s.io", "endpointslices");
+        let slices: Vec<Arc<Value>> = state
+            .objects(&of, Some(namespace))
+            .filter(|slice| slice["metadata"]["labels"][SERVICE_NAME] == name)
+            .collect();
+        if slices.is_empty() {
+            let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
+            return missing("EndpointsNotFound", message);
+        }
+        let port_name = text(&found["name"]);
+        if !slices.iter().any(|slice| is_reachable(slice, port_name)) {
+            let message = format!(
+                "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
+            );
+            return missing("MissingEndpoints", message);
+        }
+    }
+    let host = match text(&service["spec"]["type"]) {
+        "ExternalName" => text(&service["spec"]["externalName"]),
+        _ => text(&service["spec"]["clusterIP"]),
+    };
+    let url = format!("https://{host}:{port}/apis/{}/{}", text(&spec["group"]), text(&spec["version"]));
+    missing(
+        "FailedDiscoveryCheck",
+        format!(
+            "failing or missing response from {url}: the embedded API server passes no requests on to other servers"
+        ),
+    )
+}
+
+/// Returns `true` if a slice has a ready endpoint and a port of this name (`hasAvailableEndpoint`).
+fn is_reachable(slice: &Value, port_name: &str) -> bool {
+    let mut endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    let mut ports = slice["ports"].as_array().into_iter().flatten();
+    endpoints.any(|endpoint| endpoint["conditions"]["ready"] != false)
+        && ports.any(|port| port["name"].as_str() == Some(port_name) && port["port"].is_i64())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::json;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::{ApiServer, User};
+
+    async fn ask(server: &ApiServer, user: User, method: &str, path: &str, body: &Value) -> (u16, String) {
+        let body = Full::new(bytes::Bytes::from(body.to_string()));
+        let request = Request::builder().method(method).uri(path).body(body).unwrap();
+        let response = server.service_as(user).oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn post(server: &ApiServer, path: &str, body: Value) {
+        let (code, answer) = ask(server, User::admin(), "POST", path, &body).await;
+        assert_eq!(code, 201, "{answer}");
+    }
+
+    async fn register(server: &ApiServer) {
+        let spec = json!({
+            "group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 2000, "versionPriority": 10,
+            "insecureSkipTLSVerify": true, "service": { "name": "s", "namespace": "default" },
+        });
+        let service = json!({ "metadata": { "name": "v1alpha1.cluster.karmada.io" }, "spec": spec });
+        post(server, "/apis/apiregistration.k8s.io/v1/apiservices", service).await;
+    }
+
+    fn condition(server: &ApiServer) -> (String, String, String) {
+        let name = "v1alpha1.cluster.karmada.io";
+        let service = server.object("apiregistration.k8s.io", "apiservices", "", name).unwrap();
+        let condition = &service["status"]["conditions"][0];
+        let field = |field: &str| text(&condition[field]).to_owned();
+        assert_eq!(service["status"]["conditions"].as_array().map(Vec::len), Some(1));
+        (field("status"), field("reason"), field("message"))
+    }
+
+    /// As kube-apiserver 1.36 says it, step by step.
+    #[tokio::test(start_paused = true)]
+    async fn service_of_another_server_is_unavailable_and_says_why() {
+        let server = ApiServer::new();
+        register(&server).await;
+        let check = |reason: &str, message: &str| {
+            assert_eq!(condition(&server), ("False".to_owned(), reason.to_owned(), message.to_owned()));
+        };
+        check("ServiceNotFound", "service/s in \"default\" is not present");
+        let services = "/api/v1/namespaces/default/services";
+        let service = json!({ "metadata": { "name": "s" }, "spec": { "ports": [{ "port": 80, "name": "x" }] } });
+        post(&server, services, service).await;
+        check("ServicePortError", "service/s in \"default\" is not listening on port 443");
+        let mut service = Value::clone(&server.object("", "services", "default", "s").unwrap());
+        service["spec"]["ports"] = json!([{ "port": 443, "name": "https" }]);
+        ask(&server, User::admin(), "PUT", &format!("{services}/s"), &service).await;
+        check("EndpointsNotFound", "cannot find endpointslices for service/s in \"default\"");
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+        let slice = |name: &str, port: &str| {
+            json!({
+                "metadata": { "name": name, "labels": { SERVICE_NAME: "s" } }, "addressType": "IPv4",
+                "endpoints": [{ "addresses": ["192.0.2.1"] }], "ports": [{ "name": port, "port": 1 }],
+            })
+        };
+        post(&server, slices, slice("a", "other")).await;
+        let message = "endpointslices for service/s in \"default\" have no addresses with port name \"https\"";
+        check("MissingEndpoints", message);
+        post(&server, slices, slice("b", "https")).await;
+        assert_eq!(condition(&server).1, "FailedDiscoveryCheck");
+        ask(&server, User::admin(), "DELETE", &format!("{services}/s"), &json!({})).await;
+        check("ServiceNotFound", "service/s in \"default\" is not present");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn paths_of_another_server_are_answered_503() {
+        let server = ApiServer::new();
+        register(&server).await;
+        let nobody = || User { name: "nobody".into(), groups: Vec::new() };
+        let root = "/apis/cluster.karmada.io/v1alpha1";
+        for path in ["", "/clusters", "/clusters/a", "/clusters/a/proxy/api/v1/pods", "/namespaces/n/x?watch=true"] {
+            let path = format!("{root}{path}");
+            let answer = ask(&server, User::admin(), "GET", &path, &Value::Null).await;
+            assert_eq!(answer, (503, "service unavailable\n".to_owned()), "{path}");
+        }
+        let (code, answer) = ask(&server, nobody(), "GET", &format!("{root}/clusters"), &Value::Null).await;
+        assert_eq!(code, 403, "{answer}");
+        let (code, group) = ask(&server, User::admin(), "GET", "/apis/cluster.karmada.io", &Value::Null).await;
+        let version = json!({ "groupVersion": "cluster.karmada.io/v1alpha1", "version": "v1alpha1" });
+        let group: Value = serde_json::from_str(&group).unwrap();
+        assert_eq!((code, &group["versions"], &group["preferredVersion"]), (200, &json!([version]), &version));
+        let name = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.cluster.karmada.io";
+        ask(&server, User::admin(), "DELETE", name, &json!({})).await;
+        for path in ["/apis/cluster.karmada.io", root] {
+            assert_eq!(ask(&server, User::admin(), "GET", path, &Value::Null).await.0, 404, "{path}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn built_in_version_can_be_left_to_another_server() {
+        let server = ApiServer::new();
+        let name = "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps";
+        let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());
+        service["spec"]["service"] = json!({ "name": "a", "namespace": "b" });
+        service["spec"]["insecureSkipTLSVerify"] = true.into();
+        let (code, answer) = ask(&server, User::admin(), "PUT", name, &service).await;
+        assert_eq!(code, 200, "{answer}");
+        let deployments = "/apis/apps/v1/namespaces/default/deployments";
+        assert_eq!(ask(&server, User::admin(), "GET", deployments, &Value::Null).await.0, 503);
+        let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());
+        assert_eq!(service["status"]["conditions"][0]["reason"], "ServiceNotFound");
+        for field in ["service", "insecureSkipTLSVerify"] {
+            service["spec"].as_object_mut().unwrap().remove(field);
+        }
+        ask(&server, User::admin(), "PUT", name, &service).await;
+        assert_eq!(ask(&server, User::admin(), "GET", deployments, &Value::Null).await.0, 200);
+        let service = server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap();
+        assert_eq!(service["status"]["conditions"][0]["status"], "True");
+    }
+}

@@ -1,0 +1,180 @@
+//! The controllers of kube-controller-manager that a server runs, by the names of its `--controllers` flag.
+
+use std::{collections::BTreeSet, str::FromStr, time::Duration};
+
+/// A controller of kube-controller-manager that the embedded API server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Controller {
+    /// `clusterrole-aggregation-controller`: fills in the rules of `ClusterRoles` with an `aggregationRule`.
+    ClusterRoleAggregation,
+    /// `garbage-collector-controller`: deletes objects whose owners are gone, and carries out propagation policies.
+    GarbageCollector,
+    /// `namespace-controller`: deletes what is in a namespace that is being deleted, and then the namespace.
+    Namespace,
+    /// `resourcequota-controller`: counts what quotas have used.
+    ResourceQuota,
+    /// `root-ca-certificate-publisher-controller`: gives each namespace the `ConfigMap` `kube-root-ca.crt`.
+    RootCaCertificatePublisher,
+    /// `serviceaccount-controller`: gives each namespace the `ServiceAccount` `default`. With it, the admission plugin
+    /// `ServiceAccount` is on.
+    ServiceAccount,
+    /// `serviceaccount-token-controller`: fills in Secrets of type `kubernetes.io/service-account-token`.
+    ServiceAccountToken,
+}
+
+impl Controller {
+    /// All controllers, in the order of their names.
+    pub const ALL: [Self; 7] = [
+        Self::ClusterRoleAggregation,
+        Self::GarbageCollector,
+        Self::Namespace,
+        Self::ResourceQuota,
+        Self::RootCaCertificatePublisher,
+        Self::ServiceAccount,
+        Self::ServiceAccountToken,
+    ];
+
+    /// Returns the name that kube-controller-manager gives the controller.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClusterRoleAggregation => "clusterrole-aggregation-controller",
+            Self::GarbageCollector => "garbage-collector-controller",
+            Self::Namespace => "namespace-controller",
+            Self::ResourceQuota => "resourcequota-controller",
+            Self::RootCaCertificatePublisher => "root-ca-certificate-publisher-controller",
+            Self::ServiceAccount => "serviceaccount-controller",
+            Self::ServiceAccountToken => "serviceaccount-token-controller",
+        }
+    }
+}
+
+/// Selects the controllers that [`ApiServer::controllers_with`](crate::ApiServer::controllers_with) runs. The default is all of
+/// them, without a delay.
+///
+/// ```
+/// use kctl_apiserver::{Controller, ControllerOptions};
+///
+/// // As envtest's API server: no garbage collector, and namespaces that stay `Terminating`.
+/// let bare = ControllerOptions::none();
+/// assert!(!bare.runs(Controller::GarbageCollector));
+///
+/// // The values of kube-controller-manager's flag `--controllers`.
+/// let some: ControllerOptions = "*,-namespace-controller".parse()?;
+/// assert!(some.runs(Controller::GarbageCollector) && !some.runs(Controller::Namespace));
+/// # Ok::<(), kctl_apiserver::UnknownController>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerOptions {
+    enabled: BTreeSet<Controller>,
+    pub(crate) delay: Duration,
+}
+
+impl Default for ControllerOptions {
+    fn default() -> Self {
+        Self { enabled: Controller::ALL.into(), delay: Duration::ZERO }
+    }
+}
+
+impl ControllerOptions {
+    /// Selects no controller. `CustomResourceDefinitions` still get their names and their end: those are controllers of the API server.
+    pub fn none() -> Self {
+        Self { enabled: BTreeSet::new(), delay: Duration::ZERO }
+    }
+
+    /// Adds a controller.
+    #[must_use]
+    pub fn with(mut self, controller: Controller) -> Self {
+        self.enabled.insert(controller);
+        self
+    }
+
+    /// Leaves out a controller.
+    #[must_use]
+    pub fn without(mut self, controller: Controller) -> Self {
+        self.enabled.remove(&controller);
+        self
+    }
+
+    /// Leaves out the controllers that give each namespace objects (`default`, `kube-root-ca.crt`), and those of token Secrets. With
+    /// them goes the admission plugin `ServiceAccount`.
+    #[must_use]
+    pub fn without_service_accounts(self) -> Self {
+        self.without(Controller::ServiceAccount)
+            .without(Controller::ServiceAccountToken)
+            .without(Controller::RootCaCertificatePublisher)
+    }
+
+    /// Has the controllers act this long after each change, as in a cluster, where they hear of it by a watch.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Returns `true` if the controller is selected.
+    pub fn runs(&self, controller: Controller) -> bool {
+        self.enabled.contains(&controller)
+    }
+}
+
+/// A name that no controller of the embedded API server has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown controller {name:?}; known are {}", Controller::ALL.map(Controller::name).join(", "))]
+pub struct UnknownController {
+    name: String,
+}
+
+/// Reads the list of kube-controller-manager's `--controllers` (`IsControllerEnabled` of `k8s.io/controller-manager`): `*` stands for
+/// all, `foo` adds and `-foo` removes one, and the first entry that names a controller decides. Without `*` only those run that are named.
+impl FromStr for ControllerOptions {
+    type Err = UnknownController;
+
+    fn from_str(list: &str) -> Result<Self, Self::Err> {
+        let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        let is_known = |name: &str| Controller::ALL.iter().any(|known| known.name() == name);
+        for name in &names {
+            let bare = name.strip_prefix('-').unwrap_or(name);
+            if bare != "*" && !is_known(bare) {
+                return Err(UnknownController { name: (*name).to_owned() });
+            }
+        }
+        let is_enabled = |controller: &Controller| {
+            let decided = names.iter().find(|name| name.trim_start_matches('-') == controller.name());
+            decided.map_or_else(|| names.contains(&"*"), |name| !name.starts_with('-'))
+        };
+        Ok(Self { enabled: Controller::ALL.into_iter().filter(is_enabled).collect(), delay: Duration::ZERO })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_select_controllers_as_kube_controller_manager_reads_them() {
+        use Controller::{GarbageCollector, Namespace};
+        for (list, garbage_collector, namespace) in [
+            ("*", true, true),
+            ("*,-namespace-controller", true, false),
+            ("-namespace-controller,*", true, false),
+            ("namespace-controller", false, true),
+            ("-namespace-controller", false, false),
+            ("namespace-controller,-namespace-controller,*", true, true),
+            ("-*", false, false),
+            ("", false, false),
+        ] {
+            let options: ControllerOptions = list.parse().unwrap();
+            assert_eq!(
+                (options.runs(GarbageCollector), options.runs(Namespace)),
+                (garbage_collector, namespace),
+                "{list}"
+            );
+        }
+        let unknown = "*,-gc".parse::<ControllerOptions>().unwrap_err().to_string();
+        assert!(
+            unknown.starts_with("unknown controller \"-gc\"; known are clusterrole-aggregation-controller, "),
+            "{unknown}"
+        );
+    }
+}

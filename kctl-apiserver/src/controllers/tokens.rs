@@ -1,0 +1,169 @@
+//! Fills in Secrets of type `kubernetes.io/service-account-token`, and deletes those whose account is gone (`tokens_controller.go` of
+//! `pkg/controller/serviceaccount`).
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+use super::write::Writer;
+use crate::{
+    status::GroupResource,
+    store::{Event, Key, State},
+    tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE},
+    verbs::{Grace, Propagation, remove_object},
+};
+
+const WRITER: Writer = Writer::of_manager("");
+/// Labels are the API server's own.
+const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
+
+/// Work that a change leaves for this controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TokenWork {
+    /// A Secret of the type is new or changed.
+    Secret(Key),
+    /// A Secret of the type is gone, which the account of this name may refer to.
+    Removed { account: Key, secret: String },
+    /// An account is gone.
+    Account(Key),
+}
+
+/// Returns what a change leaves to do.
+pub(crate) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
+    if !of.group.is_empty() {
+        return None;
+    }
+    match of.resource.as_str() {
+        "secrets" => {
+            let secret = event.object.value();
+            if secret["type"] != TOKEN_TYPE {
+                return None;
+            }
+            if !event.deleted {
+                return Some(TokenWork::Secret(event.key.clone()));
+            }
+            let account = secret["metadata"]["annotations"][ACCOUNT_NAME].as_str()?.to_owned();
+            Some(TokenWork::Removed { account: (event.key.0.clone(), account), secret: event.key.1.clone() })
+        }
+        "serviceaccounts" if event.deleted => Some(TokenWork::Account(event.key.clone())),
+        _ => None,
+    }
+}
+
+fn secrets() -> GroupResource {
+    GroupResource::new("", "secrets")
+}
+
+/// Returns the work for all Secrets of the type, for a start on objects that are there already.
+pub(super) fn all(state: &State) -> Vec<TokenWork> {
+    let of = secrets();
+    let secrets = state.objects(&of, None).filter(|secret| secret["type"] == TOKEN_TYPE);
+    secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
+}
+
+fn key_of(object: &Value) -> Key {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
+pub(super) fn sync(state: &mut State, work: TokenWork) {
+    match work {
+        TokenWork::Secret(key) => sync_secret(state, &key),
+        TokenWork::Removed { account, secret } => forget_reference(state, &account, &secret),
+        TokenWork::Account(account) => {
+            let of_account: Vec<Key> = state
+                .objects(&secrets(), Some(&account.0))
+                .filter(|secret| secret["type"] == TOKEN_TYPE)
+                .filter(|secret| secret["metadata"]["annotations"][ACCOUNT_NAME] == account.1.as_str())
+                .map(|secret| key_of(&secret))
+                .collect();
+            for key in of_account {
+                sync_secret(state, &key);
+            }
+        }
+    }
+}
+
+/// Completes one Secret, or deletes it when its account is not there or is another one than the Secret was made for.
+fn sync_secret(state: &mut State, key: &Key) {
+    let of = secrets();
+    let Some(secret) = state.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
+    let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
+    let account_key = (key.0.clone(), annotation(ACCOUNT_NAME).to_owned());
+    let account = state.get(&GroupResource::new("", "serviceaccounts"), &account_key);
+    let uid = annotation(ACCOUNT_UID);
+    let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
+        if secret["metadata"]["deletionTimestamp"].is_null()
+            && let Some(resource) = state.registry.any_version(&of)
+        {
+            remove_object(state, &resource, key, &secret, Propagation::Background, Grace::Default);
+        }
+        return;
+    };
+    if let Some(new) = completed(state, key, &account, &secret) {
+        WRITER.write(state, &of, key, &secret, new);
+    }
+}
+
+/// Returns the Secret with the data that it lacks; `None` if it lacks nothing.
+fn completed(state: &State, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
+    let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
+    let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();
+    let mut new = Value::clone(secret);
+    if let Some(authority) = &state.root_ca {
+        new["data"]["ca.crt"] = encoded(authority);
+    }
+    if is_empty("namespace") {
+        new["data"]["namespace"] = encoded(&key.0);
+    }
+    if is_empty("token") {
+        match tokens::of_secret(state, account, &key.1) {
+            Ok(token) => new["data"]["token"] = encoded(&token),
+            Err(error) => {
+                tracing::error!(%error, secret = %format!("{}/{}", key.0, key.1), "failed to sign a token for a Secret");
+                return None;
+            }
+        }
+    }
+    if new == **secret {
+        return None;
+    }
+    new["metadata"]["annotations"][ACCOUNT_NAME] = account["metadata"]["name"].clone();
+    new["metadata"]["annotations"][ACCOUNT_UID] = account["metadata"]["uid"].clone();
+    Some(new)
+}
+
+/// Takes a Secret that is gone out of the list of its account.
+fn forget_reference(state: &mut State, account: &Key, secret: &str) {
+    let of = GroupResource::new("", "serviceaccounts");
+    let Some(known) = state.get(&of, account) else { return };
+    if state.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
+        return;
+    }
+    let mut new = Value::clone(&known);
+    let Some(references) = new["secrets"].as_array_mut() else { return };
+    references.retain(|reference| reference["name"] != secret);
+    if references.is_empty() {
+        new.as_object_mut().map(|account| account.remove("secrets"));
+    }
+    if new != *known {
+        WRITER.write(state, &of, account, &known, new);
+    }
+}
+
+/// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of `pkg/serviceaccount/legacy.go`).
+pub(crate) fn label_used(state: &mut State, key: &Key) {
+    let of = secrets();
+    let Some(secret) = state.get(&of, key) else { return };
+    let today = state.clock.now().strftime("%Y-%m-%d").to_string();
+    if secret["metadata"]["labels"][LAST_USED] == today.as_str() {
+        return;
+    }
+    let mut new = Value::clone(&secret);
+    if !new["metadata"]["labels"].is_object() {
+        new["metadata"]["labels"] = json!({});
+    }
+    new["metadata"]["labels"][LAST_USED] = today.into();
+    SERVER.write(state, &of, key, &secret, new);
+}

@@ -1,0 +1,108 @@
+//! Tokens that are kept in Secrets of type `kubernetes.io/service-account-token`, and last as long as those
+//! (`pkg/serviceaccount/legacy.go`).
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Named, SignerError, TokenError, user};
+use crate::{
+    request::Caller,
+    status::GroupResource,
+    store::{Key, State},
+};
+
+/// The issuer of such tokens.
+pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
+/// The type of the Secrets.
+pub(crate) const TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
+/// Annotations of the Secrets: the account that the token is for.
+pub(crate) const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+/// The label with the day on which the token was last used.
+pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+/// The label that makes a token invalid, written by a cluster's cleaner of tokens or by hand.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+
+/// The claims of such a token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Claims {
+    iss: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/namespace")]
+    namespace: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/secret.name")]
+    secret: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.name")]
+    account: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.uid")]
+    uid: String,
+    sub: String,
+}
+
+/// Returns a token for an account that is good for as long as the Secret of this name holds it.
+///
+/// # Errors
+/// Without random numbers there is no signature.
+pub(crate) fn of_secret(state: &State, account: &Value, secret: &str) -> Result<String, SignerError> {
+    let Named { name, uid } = Named::of(account);
+    let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let claims = Claims {
+        iss: ISSUER.into(),
+        sub: format!("system:serviceaccount:{namespace}:{name}"),
+        namespace,
+        secret: secret.into(),
+        account: name,
+        uid,
+    };
+    state.signer()?.sign(&claims)
+}
+
+impl Claims {
+    /// Checks that the Secret still holds the token, and that the account is still the one that the token was made for.
+    ///
+    /// # Errors
+    /// The first check that fails, in the order of the real server.
+    pub(super) fn still_hold(&self, state: &State, token: &str) -> Result<(), TokenError> {
+        let Self { namespace, secret: secret_name, account: name, .. } = self;
+        if self.sub != format!("system:serviceaccount:{namespace}:{name}") {
+            return Err(TokenError::over("sub claim is invalid"));
+        }
+        let found = |resource: &str, name: &str| {
+            state.get(&GroupResource::new("", resource), &(namespace.clone(), name.to_owned()))
+        };
+        let is_there = |secret: &std::sync::Arc<Value>| secret["metadata"]["deletionTimestamp"].is_null();
+        let Some(secret) = found("secrets", secret_name).filter(is_there) else {
+            return Err(TokenError::over("Token has been invalidated"));
+        };
+        let kept = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default()).unwrap_or_default();
+        if kept != token.as_bytes() {
+            return Err(TokenError::over("Token does not match server's copy"));
+        }
+        let Some(account) = found("serviceaccounts", name) else {
+            return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
+        };
+        if account["metadata"]["deletionTimestamp"].is_string() {
+            return Err(TokenError::over(format!("ServiceAccount {namespace}/{name} has been deleted")));
+        }
+        let uid = Named::of(&account).uid;
+        if uid != self.uid {
+            return Err(TokenError::over(format!("ServiceAccount UID ({uid}) does not match claim ({})", self.uid)));
+        }
+        if !secret["metadata"]["labels"][INVALID_SINCE].as_str().unwrap_or_default().is_empty() {
+            return Err(TokenError::over(format!(
+                "the token in secret {namespace}/{secret_name} for service account {namespace}/{name} has been marked invalid. Use \
+                 tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from \
+                 the secret to temporarily allow use of this token"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        user(&self.namespace, &Named { name: self.account.clone(), uid: self.uid.clone() })
+    }
+
+    pub(super) fn secret(&self) -> Key {
+        (self.namespace.clone(), self.secret.clone())
+    }
+}

@@ -1,0 +1,191 @@
+//! The admission plugin `ServiceAccount`: a new pod has an account that is there, and a volume with its token
+//! (`plugin/pkg/admission/serviceaccount/admission.go`).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{pods::forbidden, text};
+use crate::{
+    controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
+    request::Call,
+    status::{GroupResource, Refusal},
+    store::State,
+};
+
+/// Start of the names of volumes with tokens.
+const VOLUME: &str = "kube-api-access-";
+/// The place of the token in containers.
+const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// The life of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`).
+const SECONDS_OF_MOUNTED: i64 = 3_607;
+const MIRROR: &str = "kubernetes.io/config.mirror";
+/// The annotation of accounts whose pods may use their own Secrets only.
+const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
+/// Values that Go's `strconv.ParseBool` reads as true.
+const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+
+fn is_mirror(pod: &Value) -> bool {
+    pod["metadata"]["annotations"][MIRROR].is_string()
+}
+
+fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
+    of[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the account of a pod.
+///
+/// # Errors
+/// It is not there.
+fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, Refusal> {
+    let (namespace, name) = (&call.namespace, text(&pod["spec"]["serviceAccountName"]));
+    let found = state.get(&GroupResource::new("", "serviceaccounts"), &(namespace.clone(), name.to_owned()));
+    found.ok_or_else(|| {
+        let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
+        forbidden(call, pod, &why)
+    })
+}
+
+/// Completes a new pod, or refuses it.
+///
+/// # Errors
+/// Its account is not there, or it uses Secrets that the account does not allow.
+pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+    if is_mirror(pod) {
+        return check_mirror(call, pod);
+    }
+    if text(&pod["spec"]["serviceAccountName"]).is_empty() {
+        pod["spec"]["serviceAccountName"] = DEFAULT_ACCOUNT.into();
+    }
+    // Clients of old read this one (`Convert_core_PodSpec_To_v1_PodSpec`).
+    pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
+    let account = account(state, call, pod)?;
+    let asked = |of: &Value| of["automountServiceAccountToken"].as_bool();
+    if asked(&pod["spec"]).or_else(|| asked(&account)).unwrap_or(true) {
+        mount(state, &mut pod["spec"]);
+    }
+    if list(&pod["spec"], "imagePullSecrets").is_empty() {
+        let secrets: Vec<Value> =
+            list(&account, "imagePullSecrets").iter().map(|secret| json!({ "name": text(&secret["name"]) })).collect();
+        if !secrets.is_empty() {
+            pod["spec"]["imagePullSecrets"] = secrets.into();
+        }
+    }
+    let enforced = account["metadata"]["annotations"][ENFORCE].as_str().is_some_and(|value| TRUE.contains(&value));
+    if enforced { check_secrets(call, pod, &account) } else { Ok(()) }
+}
+
+/// A pod that a kubelet mirrors uses nothing of the API server.
+fn check_mirror(call: &Call, pod: &Value) -> Result<(), Refusal> {
+    let refuse = |why: &str| Err(forbidden(call, pod, why));
+    if !text(&pod["spec"]["serviceAccountName"]).is_empty() {
+        return refuse("a mirror pod may not reference service accounts");
+    }
+    let containers = CONTAINERS.iter().flat_map(|(kind, _)| list(&pod["spec"], kind));
+    let uses_secrets = containers.flat_map(secrets_of).next().is_some()
+        || !list(&pod["spec"], "imagePullSecrets").is_empty()
+        || list(&pod["spec"], "volumes").iter().any(|volume| {
+            volume["secret"].is_object()
+                || list(&volume["projected"], "sources").iter().any(|source| source["secret"].is_object())
+        });
+    if uses_secrets {
+        return refuse("a mirror pod may not reference secrets");
+    }
+    let has_token = list(&pod["spec"], "volumes").iter().any(|volume| {
+        list(&volume["projected"], "sources").iter().any(|source| source["serviceAccountToken"].is_object())
+    });
+    if has_token {
+        return refuse("a mirror pod may not use ServiceAccountToken volume projections");
+    }
+    Ok(())
+}
+
+/// Lists of containers, and how messages call one.
+const CONTAINERS: [(&str, &str); 2] = [("initContainers", "init container"), ("containers", "container")];
+
+/// The Secrets that a container takes variables from, with the variable, or none where it takes all.
+fn secrets_of(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let one = list(container, "env").iter().filter_map(|variable| {
+        let name = variable["valueFrom"]["secretKeyRef"]["name"].as_str()?;
+        Some((Some(text(&variable["name"])), name))
+    });
+    let all = list(container, "envFrom").iter().filter_map(|from| Some((None, from["secretRef"]["name"].as_str()?)));
+    one.chain(all)
+}
+
+/// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
+fn check_secrets(call: &Call, pod: &Value, account: &Value) -> Result<(), Refusal> {
+    let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
+    let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
+    let by = text(&account["metadata"]["name"]);
+    let refuse = |what: &str, secret: &str| {
+        let why = format!("{what} is not allowed because service account {by} does not reference that {secret}");
+        Err(forbidden(call, pod, &why))
+    };
+    for volume in list(&pod["spec"], "volumes") {
+        if let Some(name) = volume["secret"]["secretName"].as_str().filter(|name| !mountable.contains(name)) {
+            return refuse(&format!("volume with secret.secretName=\"{name}\""), "secret");
+        }
+    }
+    for (field, called) in CONTAINERS {
+        for container in list(&pod["spec"], field) {
+            if let Some((variable, name)) = secrets_of(container).find(|(_, name)| !mountable.contains(name)) {
+                let place = variable.map_or_else(|| "envFrom".to_owned(), |variable| format!("envVar {variable}"));
+                let container = text(&container["name"]);
+                return refuse(
+                    &format!("{called} {container} with {place} referencing secret.secretName=\"{name}\""),
+                    "secret",
+                );
+            }
+        }
+    }
+    for (index, secret) in list(&pod["spec"], "imagePullSecrets").iter().enumerate() {
+        let name = text(&secret["name"]);
+        if !pullable.contains(name) {
+            return refuse(&format!("imagePullSecrets[{index}].name=\"{name}\""), "imagePullSecret");
+        }
+    }
+    Ok(())
+}
+
+/// Mounts a volume with a token in every container that mounts nothing at its place (`mountServiceAccountToken`).
+fn mount(state: &mut State, spec: &mut Value) {
+    let lacks =
+        |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
+    if !CONTAINERS.iter().any(|(field, _)| list(spec, field).iter().any(lacks)) {
+        return;
+    }
+    let known = list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
+    let known = known.map(str::to_owned);
+    let name = known.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.chance.suffix()));
+    for (field, _) in CONTAINERS {
+        let containers = spec.get_mut(field).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter(|container| lacks(container)) {
+            append(container, "volumeMounts", json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));
+        }
+    }
+    if known.is_none() {
+        append(spec, "volumes", json!({ "name": name, "projected": projected() }));
+    }
+}
+
+fn append(object: &mut Value, field: &str, item: Value) {
+    match &mut object[field] {
+        Value::Array(items) => items.push(item),
+        none => *none = json!([item]),
+    }
+}
+
+/// The volume of `TokenVolumeSource`.
+fn projected() -> Value {
+    json!({
+        "defaultMode": 0o644,
+        "sources": [
+            { "serviceAccountToken": { "expirationSeconds": SECONDS_OF_MOUNTED, "path": "token" } },
+            { "configMap": { "name": ROOT_CA, "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
+            { "downwardAPI": { "items": [
+                { "path": "namespace", "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" } },
+            ] } },
+        ],
+    })
+}
