@@ -19,6 +19,9 @@ pub(crate) struct Options {
     /// The name of the node
     #[arg(long, value_name = "NAME", default_value = "kctl-node")]
     node: String,
+    /// Let containers ignore SIGTERM: each deletion takes its whole grace period
+    #[arg(long)]
+    ignore_sigterm: bool,
 }
 
 /// There is no API server to ask.
@@ -39,7 +42,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let kubeconfig = kubeconfig.map_err(|why| NoKubeconfig { why: Box::new(why) })?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     say!("kctl: running the pods of {} on node {}", config.cluster_url, options.node);
-    let kubelet = Kubelet::new(Client::try_from(config)?, &options.node);
+    let mut kubelet = Kubelet::new(Client::try_from(config)?, &options.node);
+    if options.ignore_sigterm {
+        kubelet = kubelet.ignoring_sigterm();
+    }
     tokio::select! {
         () = kubelet.run() => {}
         () = stopped() => {}

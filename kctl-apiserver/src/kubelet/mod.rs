@@ -35,16 +35,21 @@ use crate::clock::Clock;
 const STARTS_AFTER: Duration = Duration::from_secs(1);
 /// A failed request is tried again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A container that heeds SIGTERM has ended after this.
+const ENDS_AFTER: Duration = Duration::from_secs(1);
 /// A grace period may be as long as a number can be, which no clock can add.
 const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The kubelet of one simulated node.
 ///
-/// A pod is running and ready a second after it was made, and ends when it is deleted. A label or an annotation
-/// `kubelet.kctl.dev/stage` asks for something else; an annotation counts before a label.
+/// A pod is running and ready a second after it was made. One whose `restartPolicy` is `Never` or `OnFailure` succeeds a second
+/// later, as a pod that runs to completion does; any other runs until it is deleted, and ends a second after that, as a container
+/// does that heeds SIGTERM (after the `sleep` of a `preStop` hook, and when its grace period is over at the latest). A label or an
+/// annotation `kubelet.kctl.dev/stage` asks for something else; an annotation counts before a label.
 ///
 /// | stage of a pod | what happens |
 /// | --- | --- |
+/// | `running` | it runs until it is deleted, whatever its `restartPolicy` is |
 /// | `slow` | it takes its delay, or else 30 seconds, until it runs |
 /// | `unpullable` | it waits for its images for ever: `ImagePullBackOff` |
 /// | `unready` | it runs, and becomes ready when its delay is over, if it has one |
@@ -52,10 +57,9 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
 /// | `crash-looping` | its containers fail and are started again after pauses of 10 seconds to 5 minutes |
 ///
-/// The pods of Jobs are `succeeding` unless they say otherwise.
-///
 /// More keys of the same domain say how: `delay` (`90s`, `1m30s`), `exit-code`, `reason`, `message`, and
-/// `container-name` for the only container that it happens to.
+/// `container-name` for the only container that it happens to. A pod with `ignore-sigterm: "true"` takes its whole grace period to
+/// end; [`Kubelet::ignoring_sigterm`] has all pods do that.
 ///
 /// A node with the stage `lost` is one that nobody hears of: it is not ready and unreachable, its pods are not ready
 /// and are deleted when their tolerations are over, but nobody ends them, and new pods get no node. When the stage is
@@ -90,7 +94,17 @@ pub struct Kubelet {
     client: Client,
     node: String,
     clock: Clock,
+    ends: Ends,
     progress: Arc<Progress>,
+}
+
+/// How containers end that are asked to by SIGTERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// In a second, unless their pod says otherwise.
+    Soon,
+    /// When the grace period is over: they ignore the signal.
+    AfterGrace,
 }
 
 #[derive(Default)]
@@ -143,7 +157,15 @@ impl Kubelet {
     }
 
     pub(crate) fn on(client: Client, node: &str, clock: Clock) -> Self {
-        Self { client, node: node.into(), clock, progress: Arc::default() }
+        Self { client, node: node.into(), clock, ends: Ends::Soon, progress: Arc::default() }
+    }
+
+    /// Has all containers ignore SIGTERM: each pod that is deleted takes its whole grace period to end, which a controller has to
+    /// survive. A single pod asks for that by the label `kubelet.kctl.dev/ignore-sigterm: "true"`.
+    #[must_use]
+    pub fn ignoring_sigterm(mut self) -> Self {
+        self.ends = Ends::AfterGrace;
+        self
     }
 
     /// How many pods wait for something that will happen.
@@ -180,7 +202,7 @@ impl Kubelet {
         if let Some(node) = list.items.first() {
             let lost = stage::is_lost(&node.metadata);
             self.progress.lost.store(lost, Ordering::Release);
-            if lost != node::is_tainted(node) {
+            if !node::is_told(node, lost) {
                 node::tell(&self.client, node, lost, self.clock).await?;
             }
         }
@@ -287,7 +309,7 @@ impl Kubelet {
             // One without a node is left by an API server that crashed between the two; there the pod garbage collector ends it.
             return seconds
                 .filter(|seconds| [self.node.as_str(), ""].contains(&node) && (*seconds > 0 || !held))
-                .map(|seconds| (Step::End, Duration::from_secs(seconds)));
+                .map(|seconds| (Step::End, self.ends_after(pod, Duration::from_secs(seconds))));
         }
         match (node, phase) {
             ("", _) => Some((Step::Bind, Duration::ZERO)),
@@ -295,6 +317,18 @@ impl Kubelet {
             (node, "Running") if node == self.node => running_step(pod),
             _ => None,
         }
+    }
+
+    /// How long a pod takes to end that is being deleted.
+    fn ends_after(&self, pod: &Pod, grace: Duration) -> Duration {
+        if self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata) {
+            return grace;
+        }
+        let runs = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+        if !runs {
+            return Duration::ZERO;
+        }
+        grace.min(pre_stop(pod).saturating_add(ENDS_AFTER))
     }
 
     async fn perform(&self, plan: &mut Plan, key: (String, String)) {
@@ -340,7 +374,7 @@ impl Kubelet {
 
     async fn start(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
-        let (asked, now) = (Asked::of(&pod.metadata), self.clock.seconds());
+        let (asked, now) = (Asked::of_pod(&pod), self.clock.seconds());
         let ready = asked.stage != Some(Stage::Unready);
         let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
         let address = format!("10.244.0.{}", 2 + self.seen() % 250);
@@ -354,7 +388,7 @@ impl Kubelet {
     /// Writes what has happened to the containers of a pod.
     async fn report(&self, (namespace, name): &(String, String), uid: &str, event: Event) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
-        let status = status::status(&pod, &Asked::of(&pod.metadata), event, &self.clock.seconds());
+        let status = status::status(&pod, &Asked::of_pod(&pod), event, &self.clock.seconds());
         self.write(namespace, name, uid, status).await
     }
 
@@ -388,7 +422,7 @@ impl Kubelet {
 
 /// What a pod needs that has a node and does not run.
 fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = Asked::of(&pod.metadata);
+    let asked = Asked::of_pod(pod);
     let holds = match asked.stage {
         Some(Stage::Unpullable) => "ImagePullBackOff",
         Some(Stage::Slow) => "ContainerCreating",
@@ -402,7 +436,7 @@ fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
 
 /// What a pod needs that runs; most need nothing.
 fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = Asked::of(&pod.metadata);
+    let asked = Asked::of_pod(pod);
     if waiting_for(pod) == Some("CrashLoopBackOff") {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         let n_restarts = statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or(0);
@@ -443,6 +477,16 @@ fn not_ready_because(pod: &Pod) -> Option<&str> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     (ready.status != "True").then(|| ready.reason.as_deref().unwrap_or_default())
+}
+
+/// How long the `preStop` hooks of a pod sleep before its containers get SIGTERM.
+fn pre_stop(pod: &Pod) -> Duration {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let sleeps = containers.filter_map(|container| {
+        let sleep = container.lifecycle.as_ref()?.pre_stop.as_ref()?.sleep.as_ref()?;
+        u64::try_from(sleep.seconds).ok()
+    });
+    Duration::from_secs(sleeps.max().unwrap_or(0))
 }
 
 fn key_of(pod: &Pod) -> (String, String) {

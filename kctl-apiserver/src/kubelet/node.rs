@@ -12,6 +12,8 @@ use crate::clock::Clock;
 /// The taint of a node that nobody hears of, with each of its effects.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
+/// The taint with which a node is created, until it is ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Why pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
@@ -52,20 +54,30 @@ pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube:
     }
 }
 
-/// Whether a node is told to be unreachable already.
-pub(super) fn is_tainted(node: &Node) -> bool {
+fn has_taint(node: &Node, key: &str) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    taints.into_iter().flatten().any(|taint| taint.key == UNREACHABLE)
+    taints.into_iter().flatten().any(|taint| taint.key == key)
 }
 
-/// Tells everybody that a node is lost, or that it is back.
+/// Whether a node is told to be unreachable already.
+pub(super) fn is_tainted(node: &Node) -> bool {
+    has_taint(node, UNREACHABLE)
+}
+
+/// Returns `true` if the taints of a node say that it is lost, or that it is ready.
+pub(super) fn is_told(node: &Node, lost: bool) -> bool {
+    is_tainted(node) == lost && !has_taint(node, NOT_READY)
+}
+
+/// Writes the taints and the condition of a node that is lost, or ready: those of the controller `node-lifecycle-controller`, which takes
+/// away the taint of a new node, too.
 pub(super) async fn tell(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     let mut taints: Vec<Value> = known
         .into_iter()
-        .filter(|taint| taint.key != UNREACHABLE)
+        .filter(|taint| ![UNREACHABLE, NOT_READY].contains(&taint.key.as_str()))
         .map(|taint| serde_json::to_value(taint).map_err(kube::Error::SerdeError))
         .collect::<kube::Result<_>>()?;
     if lost {
@@ -74,6 +86,9 @@ pub(super) async fn tell(client: &Client, node: &Node, lost: bool, clock: Clock)
     }
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     nodes.patch(name, &PatchParams::default(), &patch).await?;
+    if lost == is_tainted(node) {
+        return Ok(());
+    }
     let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(!lost, clock)] } }));
     nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::api::ObjectMeta;
 
 /// The domain of all keys.
@@ -20,6 +20,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 /// What goes another way than usual with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// It runs until it is deleted.
+    Running,
     /// It runs when its delay is over.
     Slow,
     /// Its images cannot be pulled: it never runs.
@@ -35,6 +37,7 @@ pub(super) enum Stage {
 }
 
 const STAGES: &[(&str, Stage)] = &[
+    ("running", Stage::Running),
     ("slow", Stage::Slow),
     ("unpullable", Stage::Unpullable),
     ("unready", Stage::Unready),
@@ -58,14 +61,22 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn of(metadata: &ObjectMeta) -> Self {
+    /// Reads what a pod asks for. One that is not restarted when it succeeds is made to end: it is `succeeding` unless it says
+    /// otherwise.
+    pub(super) fn of_pod(pod: &Pod) -> Self {
+        let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+        let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
+        Self::of(&pod.metadata, ends.then_some(Stage::Succeeding))
+    }
+
+    fn of(metadata: &ObjectMeta, usual: Option<Stage>) -> Self {
         let value = |name: &str| value(metadata, name);
         let named = value("stage").unwrap_or_default();
         let stage = STAGES.iter().find(|(name, _)| *name == named).map(|(_, stage)| *stage);
         if stage.is_none() && !named.is_empty() {
             tracing::warn!(stage = named, name = metadata.name, "a pod asks for a stage that there is not");
         }
-        let stage = stage.or_else(|| is_of_job(metadata).then_some(Stage::Succeeding));
+        let stage = stage.or(usual);
         let exit_code = value("exit-code").and_then(|code| code.parse().ok());
         let exit_code = exit_code.unwrap_or_else(|| i32::from(stage != Some(Stage::Succeeding)));
         let reason = if exit_code == 0 { "Completed" } else { "Error" };
@@ -104,6 +115,11 @@ impl Asked {
 fn is_of_job(metadata: &ObjectMeta) -> bool {
     let is_job = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == "Job";
     metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
+}
+
+/// Whether the containers of a pod ignore SIGTERM.
+pub(super) fn ignores_sigterm(metadata: &ObjectMeta) -> bool {
+    value(metadata, "ignore-sigterm") == Some("true")
 }
 
 /// Whether a node is to be lost.
@@ -154,7 +170,7 @@ mod tests {
             (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
             (&[("stage", "dancing")], &[], None, 1),
         ] {
-            let asked = Asked::of(&metadata(labels, annotations));
+            let asked = Asked::of(&metadata(labels, annotations), None);
             assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
         }
         assert!(is_lost(&metadata(&[("stage", "lost")], &[])));

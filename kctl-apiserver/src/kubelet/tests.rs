@@ -4,8 +4,8 @@ use super::*;
 use crate::ApiServer;
 
 #[tokio::test]
-async fn pod_that_is_being_deleted_ends_when_its_seconds_are_over() {
-    let kubelet = ApiServer::new().kubelet();
+async fn pod_that_ignores_sigterm_ends_when_its_seconds_are_over() {
+    let kubelet = ApiServer::new().kubelet().ignoring_sigterm();
     let check = |metadata: Value, node: &str, expected: Option<u64>| {
         let mut metadata = metadata;
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -25,6 +25,66 @@ async fn pod_that_is_being_deleted_ends_when_its_seconds_are_over() {
     check(json!({ "deletionGracePeriodSeconds": 30 }), "other", None);
     check(json!({ "deletionGracePeriodSeconds": 0 }), "", Some(0));
     check(json!({ "deletionGracePeriodSeconds": 0, "finalizers": ["a/b"] }), "", None);
+}
+
+#[tokio::test]
+async fn pod_that_is_being_deleted_ends_in_a_second() {
+    let kubelet = ApiServer::new().kubelet();
+    let check = |grace: u64, phase: &str, labels: Value, lifecycle: Value, expected: u64| {
+        let pod = json!({
+            "metadata": {
+                "labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": grace,
+            },
+            "spec": { "nodeName": kubelet.node, "containers": [{ "name": "c", "lifecycle": lifecycle }] },
+            "status": { "phase": phase },
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        assert_eq!(kubelet.next_step(&pod), Some((Step::End, Duration::from_secs(expected))), "{pod:?}");
+    };
+    let sleep = |seconds: u64| json!({ "preStop": { "sleep": { "seconds": seconds } } });
+    check(30, "Running", json!({}), Value::Null, 1);
+    check(1, "Running", json!({}), Value::Null, 1);
+    check(30, "Pending", json!({}), Value::Null, 0);
+    check(30, "Running", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" }), Value::Null, 30);
+    check(30, "Running", json!({}), sleep(5), 6);
+    check(30, "Running", json!({}), sleep(60), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_pod_is_gone_after_a_second_and_its_policy_lets_it_succeed() {
+    let world = World::new();
+    for (name, policy, stage) in [
+        ("always", "Always", None),
+        ("never", "Never", None),
+        ("on-failure", "OnFailure", None),
+        ("kept", "Never", Some("running")),
+        ("fails", "Never", Some("failing")),
+    ] {
+        let annotations = stage.map(|stage| json!({ "kubelet.kctl.dev/stage": stage }));
+        let pod = json!({
+            "metadata": { "name": name, "annotations": annotations },
+            "spec": { "restartPolicy": policy, "containers": [{ "name": "c", "image": "i" }] },
+        });
+        world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    }
+    after(2).await;
+    assert_eq!(world.told("always").await, "Running ready runs/0");
+    assert_eq!(world.told("never").await, "Succeeded not ready Completed 0/0");
+    assert_eq!(world.told("on-failure").await, "Succeeded not ready Completed 0/0");
+    assert_eq!(world.told("kept").await, "Running ready runs/0");
+    assert_eq!(world.told("fails").await, "Failed not ready Error 1/0");
+    world.pods.delete("always", &DeleteParams::default()).await.unwrap();
+    assert_eq!(world.told("always").await, "Running ready runs/0 deleted");
+    after(1).await;
+    assert_eq!(world.told("always").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_node_loses_the_taint_of_a_new_node() {
+    let world = World::new();
+    after(0).await;
+    let node = world.nodes.get("kctl-node").await.unwrap();
+    assert_eq!(node.spec.unwrap_or_default().taints.unwrap_or_default(), []);
 }
 
 struct World {
@@ -222,7 +282,7 @@ async fn history_that_the_api_server_has_forgotten_stops_no_kubelet() {
 #[tokio::test(start_paused = true)]
 async fn a_grace_period_that_no_clock_can_add_ends_no_kubelet() {
     let world = World::new();
-    world.create("a", json!({})).await;
+    world.create("a", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" })).await;
     after(3).await;
     let long = http::Request::delete(format!("/api/v1/namespaces/default/pods/a?gracePeriodSeconds={}", i64::MAX));
     let client = Client::new(world.server.service(), "default");

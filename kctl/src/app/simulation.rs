@@ -17,7 +17,7 @@ impl Simulation {
     /// A kubelet and the garbage collector. Of Deployments nothing is made: that is for the app, or for other clusters.
     pub(super) fn of_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         tasks.spawn(server.controllers());
-        Self::of_pods_alone(server, tasks)
+        Self::with(server, server.kubelet(), tasks)
     }
 
     /// The same with the pods of Deployments and Jobs: a cluster that does what it is told.
@@ -27,9 +27,13 @@ impl Simulation {
         simulation
     }
 
-    /// Pods without the garbage collector.
-    pub(crate) fn of_pods_alone(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
-        let kubelet = server.kubelet();
+    /// Pods without the garbage collector, whose containers ignore SIGTERM: a controller has to survive that deletions take their
+    /// whole grace period.
+    pub(crate) fn of_stubborn_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
+        Self::with(server, server.kubelet().ignoring_sigterm(), tasks)
+    }
+
+    fn with(server: &ApiServer, kubelet: Kubelet, tasks: &mut JoinSet<()>) -> Self {
         tasks.spawn(kubelet.clone().run());
         Self { server: server.clone(), kubelet, workloads: OnceLock::new() }
     }

@@ -147,11 +147,11 @@ impl World {
         let mut simulated = Vec::new();
         if scenario.simulated != Simulated::Nothing {
             for (_, other) in &others {
-                let member = Simulation::of_pods_alone(other, &mut tasks);
+                let member = Simulation::of_stubborn_pods(other, &mut tasks);
                 member.add_workloads();
                 simulated.push(member);
             }
-            let own = Simulation::of_pods_alone(&server, &mut tasks);
+            let own = Simulation::of_stubborn_pods(&server, &mut tasks);
             if scenario.simulated == Simulated::Workloads {
                 own.add_workloads();
             }
