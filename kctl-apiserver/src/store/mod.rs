@@ -1,6 +1,7 @@
 //! Where objects live: one revision for all writes, and a bounded history of each resource for watches and old pages.
 
 mod addresses;
+mod compaction;
 mod definitions;
 #[cfg(test)]
 mod full_disk;
@@ -41,6 +42,7 @@ use crate::{
     },
 };
 pub(crate) use addresses::address;
+use compaction::Compaction;
 pub(crate) use definitions::DEFINITIONS;
 use definitions::Redefinition;
 use journal::Journal;
@@ -107,6 +109,7 @@ pub(crate) struct State {
     pub(crate) quotas_touched: BTreeSet<String>,
     /// The controllers that run on this server.
     pub(crate) enabled: ControllerOptions,
+    compaction: Compaction,
     /// `APIServices` whose availability may be another one now.
     pub(crate) api_services_touched: bool,
     /// Namespaces that may lack their `ServiceAccount` or their certificate authority. Empty while no controller fills them.
@@ -145,6 +148,7 @@ impl State {
             names_freed: BTreeSet::new(),
             quotas_touched: BTreeSet::new(),
             enabled: ControllerOptions::none(),
+            compaction: Compaction::from(clock.now()),
             api_services_touched: false,
             namespaces_touched: BTreeSet::new(),
             tokens_touched: BTreeSet::new(),
@@ -292,6 +296,8 @@ impl State {
 
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
+        // The revision before this one was the newest for all ticks that have passed.
+        self.compaction = self.compaction.at(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
@@ -357,6 +363,11 @@ impl State {
     #[cfg(feature = "serve")]
     pub(crate) fn wake(&mut self) {
         self.changed.send_modify(|_| {});
+    }
+
+    /// The oldest revision of which a list may still be asked for by a `continue` token or as an exact version.
+    pub(crate) fn compacted_pages(&self) -> u64 {
+        self.compaction.at(self.clock.now(), self.revision).compacted
     }
 
     /// Forgets the history: watches and continued lists from before get 410.

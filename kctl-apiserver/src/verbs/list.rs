@@ -30,7 +30,11 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     let reach = Reach::of(state, call, &asked)?;
     let revision = state.revision;
     let table = state.table(&call.resource.of);
-    let reach = Reach { at: reach.at.or_else(|| table.stale(call)), ..reach };
+    let reach = match table.stale(call).filter(|_| reach.at.is_none()) {
+        // A server that is behind shows what it has, however old that is.
+        Some(behind) => Reach { at: Some(behind), compacted: 0, ..reach },
+        None => reach,
+    };
     let past = reach.past(call, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
     let shown = reach.at.unwrap_or(revision);

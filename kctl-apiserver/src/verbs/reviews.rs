@@ -207,3 +207,36 @@ fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     }
     status
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::Full;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    /// As kube-apiserver 1.36 answers: what is not stored has no columns.
+    #[tokio::test(start_paused = true)]
+    async fn answers_without_columns_are_no_tables() {
+        let server = ApiServer::new();
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        for (accept, code) in [(table, 406), (&format!("{table},application/json"), 201), (metadata, 201)] {
+            for (path, spec) in [
+                (
+                    "authorization.k8s.io/v1/selfsubjectaccessreviews",
+                    json!({ "nonResourceAttributes": { "path": "/" } }),
+                ),
+                ("authorization.k8s.io/v1/selfsubjectrulesreviews", json!({ "namespace": "default" })),
+                ("authentication.k8s.io/v1/selfsubjectreviews", Value::Null),
+                ("authentication.k8s.io/v1/tokenreviews", json!({ "token": "x" })),
+            ] {
+                let body = Full::new(bytes::Bytes::from(json!({ "spec": spec }).to_string()));
+                let request = Request::post(format!("/apis/{path}")).header("accept", accept).body(body).unwrap();
+                assert_eq!(server.service().oneshot(request).await.unwrap().status(), code, "{path}: {accept}");
+            }
+        }
+    }
+}

@@ -98,7 +98,7 @@ impl Form {
             let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
             let form = match (clause.parameter("as"), version) {
                 ("", _) => Self::Plain,
-                ("Table", Some(version)) => Self::Table(include(call)?, version),
+                ("Table", Some(version)) if has_columns(call) => Self::Table(include(call)?, version),
                 ("PartialObjectMetadata", Some(version)) => Self::Partial(version),
                 ("PartialObjectMetadataList", Some(version)) => Self::PartialList(version),
                 _ => continue,
@@ -205,6 +205,18 @@ impl Form {
         };
         true
     }
+}
+
+/// Returns `true` if there are tables of what is asked for: not of objects that are only answered, such as reviews, tokens, bindings
+/// and evictions (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
+fn has_columns(call: &Call) -> bool {
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    !super::reviews::is_of(call)
+        && of != ("", "bindings")
+        && !matches!(
+            (of, call.subresource.as_str()),
+            (("", "pods"), "binding" | "eviction") | (("", "serviceaccounts"), "token")
+        )
 }
 
 fn not_acceptable(why: &str) -> Refusal {

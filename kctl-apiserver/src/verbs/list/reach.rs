@@ -31,6 +31,8 @@ pub(in crate::verbs) struct Reach {
     pub(super) after: Option<Key>,
     /// Zero for all.
     pub(super) limit: usize,
+    /// Older states than this one are compacted away.
+    pub(super) compacted: u64,
 }
 
 impl Reach {
@@ -39,6 +41,7 @@ impl Reach {
     /// # Errors
     /// The token or the version cannot be read, or nobody knows it yet.
     pub(in crate::verbs) fn of(state: &State, call: &Call, asked: &Asked) -> Result<Self, Refusal> {
+        let compacted = state.compacted_pages();
         let version = call.params.text("resourceVersion");
         // What is at hand comes as a whole.
         let limit = if version == "0" { 0 } else { asked.limit };
@@ -51,10 +54,10 @@ impl Reach {
             if let Some(revision) = revision {
                 not_from_the_future(state, &revision.to_string())?;
             }
-            return Ok(Self { at: revision, after: Some(after), limit });
+            return Ok(Self { at: revision, after: Some(after), limit, compacted });
         }
         if version.is_empty() {
-            return Ok(Self { at: None, after: None, limit });
+            return Ok(Self { at: None, after: None, limit, compacted });
         }
         let revision =
             read_version(version).map_err(|why| Refusal::bad_request(format!("invalid resource version: {why}")))?;
@@ -66,7 +69,7 @@ impl Reach {
             "" => is_paged && revision > 0,
             matching => matching == "Exact",
         };
-        Ok(Self { at: Some(revision).filter(|_| is_exact), after: None, limit })
+        Ok(Self { at: Some(revision).filter(|_| is_exact), after: None, limit, compacted })
     }
 
     /// The objects of the past that it is about; nothing when they are those of now.
@@ -75,7 +78,8 @@ impl Reach {
     /// It is too long ago.
     pub(in crate::verbs) fn past(&self, call: &Call, table: &Table, current: u64) -> Result<Option<Table>, Refusal> {
         let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
-        table.at(at).map(Some).ok_or_else(|| match &self.after {
+        let kept = (at >= self.compacted).then(|| table.at(at)).flatten();
+        kept.map(Some).ok_or_else(|| match &self.after {
             Some(after) => Refusal::expired(INCONSISTENT).going_on_with(token(call, None, after)),
             None => Refusal::expired("The resourceVersion for the provided list is too old."),
         })

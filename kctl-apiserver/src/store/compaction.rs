@@ -1,0 +1,116 @@
+//! How long states of the past can be listed: as kube-apiserver has etcd compact itself (`compact.go` of `k8s.io/apiserver/pkg/storage/etcd3`).
+//!
+//! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts for five to ten minutes. Nothing
+//! is written for it: ticks that have passed are made up for when somebody looks.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// The default of kube-apiserver's `--etcd-compaction-interval`.
+const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
+
+/// What the ticks so far have come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compaction {
+    /// The last tick, or the start.
+    tick: Timestamp,
+    /// The newest revision at the last tick; the next one compacts up to it.
+    seen: u64,
+    /// The oldest revision that can be listed.
+    pub(super) compacted: u64,
+}
+
+impl Compaction {
+    pub(super) fn from(start: Timestamp) -> Self {
+        Self { tick: start, seen: 0, compacted: 0 }
+    }
+
+    /// Returns what the ticks until now come to, where `newest` has been the newest revision since the last write.
+    pub(super) fn at(mut self, now: Timestamp, newest: u64) -> Self {
+        let passed = now.duration_since(self.tick).as_secs() / INTERVAL.as_secs();
+        if passed <= 0 {
+            return self;
+        }
+        self.compacted = if passed == 1 { self.seen } else { newest };
+        self.seen = newest;
+        let since = INTERVAL.saturating_mul(i32::try_from(passed).unwrap_or(i32::MAX));
+        self.tick = self.tick.saturating_add(since).unwrap_or(now);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    #[test]
+    fn each_tick_compacts_up_to_the_revision_of_the_one_before() {
+        let start = Timestamp::UNIX_EPOCH;
+        let after = |minutes: i64| start + SignedDuration::from_mins(minutes);
+        let fresh = Compaction::from(start);
+        for (writes, now, compacted) in [
+            (&[][..], 4, 0),
+            (&[(1, 10)], 6, 0),
+            (&[(1, 10)], 11, 10),
+            (&[(1, 10), (7, 20)], 11, 10),
+            (&[(1, 10), (7, 20), (12, 30)], 14, 10),
+            (&[(1, 10), (7, 20), (12, 30)], 16, 20),
+            (&[(1, 10)], 600, 10),
+        ] {
+            let mut newest = 0;
+            let mut compaction = fresh;
+            for (minute, revision) in writes {
+                compaction = compaction.at(after(*minute), newest);
+                newest = *revision;
+            }
+            assert_eq!(compaction.at(after(now), newest).compacted, compacted, "{writes:?} at {now}");
+        }
+    }
+
+    async fn get(server: &ApiServer, query: &str) -> (u16, Value) {
+        let path = format!("/api/v1/namespaces?limit=1{query}");
+        let request = Request::get(path).body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    }
+
+    async fn create(server: &ApiServer, name: &str) {
+        let body = json!({ "metadata": { "name": name } }).to_string();
+        let request = Request::post("/api/v1/namespaces").body(Full::new(bytes::Bytes::from(body))).unwrap();
+        assert_eq!(server.service().oneshot(request).await.unwrap().status(), 201);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn continue_tokens_expire_as_states_are_compacted() {
+        let server = ApiServer::new();
+        let (_, page) = get(&server, "").await;
+        let token = format!("&continue={}", page["metadata"]["continue"].as_str().unwrap());
+        let version = format!(
+            "&resourceVersionMatch=Exact&resourceVersion={}",
+            page["metadata"]["resourceVersion"].as_str().unwrap()
+        );
+        // Nothing is newer: however old the token is, it goes on.
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(get(&server, &token).await.0, 200);
+        create(&server, "a").await;
+        tokio::time::sleep(Duration::from_secs(290)).await;
+        assert_eq!((get(&server, &token).await.0, get(&server, &version).await.0), (200, 200));
+        tokio::time::sleep(Duration::from_secs(310)).await;
+        let (code, refused) = get(&server, &token).await;
+        assert_eq!((code, &refused["reason"]), (410, &json!("Expired")));
+        let (code, too_old) = get(&server, &version).await;
+        let message = "The resourceVersion for the provided list is too old.";
+        assert_eq!((code, &too_old["message"]), (410, &json!(message)));
+        let going_on = format!("&continue={}", refused["metadata"]["continue"].as_str().unwrap());
+        let (code, next) = get(&server, &going_on).await;
+        assert_eq!((code, &next["items"][0]["metadata"]["name"]), (200, &json!("kube-node-lease")), "the list goes on");
+    }
+}
