@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     giving_way::in_own_task,
     metrics::{Asked, Running},
+    server::body::Progress,
 };
 
 /// What a function returns once it is called.
@@ -48,6 +49,8 @@ pub(crate) struct Turn {
     pub(crate) running: Arc<Mutex<Option<String>>>,
     /// Its place among those that run at a time; none before it has one. Its functions keep it until they end.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
+    /// How far it has come.
+    pub(crate) progress: Progress,
 }
 
 impl Turn {

@@ -8,6 +8,8 @@ mod call;
 pub mod change;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "connections")]
+pub mod connections;
 #[cfg(feature = "function")]
 pub mod conversion;
 #[cfg(feature = "giving-way")]
@@ -22,6 +24,8 @@ pub mod rotation;
 mod routes;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "connections")]
+pub mod slots;
 
 #[cfg(feature = "function")]
 pub use self::{

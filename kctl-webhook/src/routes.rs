@@ -19,17 +19,19 @@ use crate::{
     metrics::Metrics,
     server::{
         Routes,
-        body::{self, BodyError},
+        body::{self, BodyError, Progress},
     },
+    slots::Slots,
 };
 
-/// So many requests are answered at a time; others wait, without their bodies having been read.
+/// So many requests are answered at a time, and the bodies of so many more are read; others wait.
 const CONCURRENCY_MAX: usize = 64;
 
 /// What all requests share.
 struct Shared {
     metrics: Metrics,
     requests: Arc<Semaphore>,
+    bodies: Slots,
 }
 
 /// One path.
@@ -53,7 +55,8 @@ enum Answering {
 /// Two functions are for the same, or a selector is none.
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
-    let shared = Arc::new(Shared { metrics: metrics.clone(), requests: Arc::new(Semaphore::new(CONCURRENCY_MAX)) });
+    let (requests, bodies) = (Arc::new(Semaphore::new(CONCURRENCY_MAX)), Slots::new(CONCURRENCY_MAX));
+    let shared = Arc::new(Shared { metrics: metrics.clone(), requests, bodies });
     let mut routes = Routes::default();
     let mut add = |path: String, answering: Answering| {
         let at = At { path: path.as_str().into(), answering, shared: shared.clone() };
@@ -95,10 +98,10 @@ impl Answering {
     /// Nobody waits any longer than this, for whatever it is.
     fn late(&self, within: Duration, turn: &Turn) -> Value {
         let called = turn.running.lock().clone();
-        let why = match (called, &turn.permit) {
+        let why = match (called, turn.progress) {
             (Some(called), _) => format!("{called} takes longer"),
-            (None, Some(_)) => "the rest of the request did not come".to_owned(),
-            (None, None) => format!("{CONCURRENCY_MAX} others run, which is the limit"),
+            (None, Progress::Queued) => format!("{CONCURRENCY_MAX} others run, which is the limit"),
+            (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".to_owned(),
         };
         let text = format!("no answer within {within:?}: {why}");
         match self {
@@ -116,7 +119,8 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
     let At { path, answering, shared } = at;
     let within = body::time_of(request.uri());
     let asked = shared.metrics.begin(&path);
-    let mut turn = Turn { asked, uid: String::new(), running: Arc::default(), permit: None };
+    let mut turn =
+        Turn { asked, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
     let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn)).await;
     let value = answered.unwrap_or_else(|_elapsed| answering.late(within, &turn));
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
@@ -130,20 +134,26 @@ async fn read_and_answer(answering: &Answering, shared: &Shared, request: Reques
         turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
         return answering.unread(StatusCode::BAD_REQUEST, text);
     }
-    // Before the body is read: waiting requests hold no memory.
-    let Ok(permit) = shared.requests.clone().acquire_owned().await else {
-        return answering.unread(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
-    };
-    turn.permit = Some(Arc::new(permit));
-    match body::read(request.into_body(), answering.len_max()).await {
-        Ok(body) => answering.respond(&body, turn).await,
+    // Without a place among those that run: a client that does not send the rest of its request would keep it.
+    let received =
+        body::read_in_slot(&shared.bodies, request.into_body(), answering.len_max(), &mut turn.progress).await;
+    let (body, slot) = match received {
+        Ok(received) => received,
         Err(error) => {
             let code = match error {
                 BodyError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
                 BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+                BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             };
             turn.asked.code(code.as_u16());
-            answering.unread(code, error.to_string())
+            return answering.unread(code, error.to_string());
         }
-    }
+    };
+    let Ok(permit) = shared.requests.clone().acquire_owned().await else {
+        return answering.unread(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+    };
+    drop(slot);
+    turn.permit = Some(Arc::new(permit));
+    turn.progress = Progress::Running;
+    answering.respond(&body, turn).await
 }

@@ -452,6 +452,43 @@ async fn probes_are_answered_over_http_as_kubernetes_components_do() {
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
 }
 
+/// A server of probes and what is asked of it, for a controller whose caches are full.
+async fn probes() -> (String, tokio::task::JoinHandle<()>) {
+    let contest = Contest::new();
+    let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let running = tokio::spawn(async move {
+        let _contest = contest;
+        manager.serve_health(listener).run(std::future::pending()).await.unwrap();
+    });
+    (address, running)
+}
+
+#[tokio::test]
+async fn probes_are_answered_beside_clients_that_do_not_go_on() {
+    let begun = [
+        "",
+        "GET /livez HTTP/1.1\r\nhost: x\r\n",
+        "POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf",
+        "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    ];
+    for begun in begun {
+        let (address, _running) = probes().await;
+        let mut others = Vec::new();
+        // Far more than there may be at a time.
+        for _ in 0..300 {
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            // The server may have closed it already.
+            let _sent = stream.write_all(begun.as_bytes()).await;
+            others.push(stream);
+        }
+        let answer = tokio::time::timeout(Duration::from_secs(60), get(&address, "/livez", "")).await;
+        assert_eq!(answer.expect(begun).1, "ok", "{begun:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_address_that_cannot_be_listened_on_is_named_with_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();

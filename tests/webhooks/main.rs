@@ -5,5 +5,6 @@ mod boot;
 mod both;
 mod kinds;
 mod protocol;
+mod silent;
 mod start;
 mod world;

@@ -9,9 +9,12 @@ use axum::{
     http::{Request, Response, StatusCode, header},
     routing::any,
 };
-use kctl_webhook::server::{
-    Routes,
-    body::{self, BodyError},
+use kctl_webhook::{
+    server::{
+        Routes,
+        body::{self, BodyError},
+    },
+    slots::Slots,
 };
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -29,15 +32,16 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
     body_len_max: usize,
     requests: Arc<Semaphore>,
+    bodies: Slots,
     concurrency_max: usize,
 }
 
 impl Shared {
     pub(super) fn new(functions: Functions, metrics: &Metrics, options: &WebhookOptions) -> Arc<Self> {
         let concurrency_max = options.concurrency_max.max(1);
-        let requests = Arc::new(Semaphore::new(concurrency_max));
+        let (requests, bodies) = (Arc::new(Semaphore::new(concurrency_max)), Slots::new(concurrency_max));
         let (metrics, body_len_max) = (metrics.clone(), options.body_len_max);
-        Arc::new(Self { functions, metrics, body_len_max, requests, concurrency_max })
+        Arc::new(Self { functions, metrics, body_len_max, requests, bodies, concurrency_max })
     }
 
     pub(super) fn routes(self: &Arc<Self>) -> Routes {
@@ -57,21 +61,25 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
         wire::Response::failed(code.as_u16(), text)
     };
     let mut progress = Progress::default();
-    let mut has_turn = false;
+    let mut read = body::Progress::default();
     let answered = timeout(within, async {
         if let Some(text) = body::not_json(request.headers()) {
             return refuse(StatusCode::BAD_REQUEST, text);
         }
-        // Before the body is read: waiting requests hold no memory.
+        // Without a place among those that run: a client that does not send the rest of its request would keep it.
+        let body = request.into_body();
+        let (body, slot) = match body::read_in_slot(&shared.bodies, body, shared.body_len_max, &mut read).await {
+            Ok(received) => received,
+            Err(error @ BodyError::TooLong(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
+            Err(error @ BodyError::TooSlow) => return refuse(StatusCode::REQUEST_TIMEOUT, error.to_string()),
+            Err(error) => return refuse(StatusCode::BAD_REQUEST, error.to_string()),
+        };
         let Ok(permit) = shared.requests.clone().acquire_owned().await else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
         };
-        has_turn = true;
-        match body::read(request.into_body(), shared.body_len_max).await {
-            Ok(body) => respond(&shared.functions, &shared.metrics, &body, permit, &mut progress).await,
-            Err(error @ BodyError::TooLong(_)) => refuse(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
-            Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
-        }
+        drop(slot);
+        read = body::Progress::Running;
+        respond(&shared.functions, &shared.metrics, &body, permit, &mut progress).await
     });
     let response = answered.await.unwrap_or_else(|_elapsed| {
         let code = StatusCode::GATEWAY_TIMEOUT;
@@ -82,7 +90,7 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
                 wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) }
             }
             // What reached no function is counted by nobody else.
-            None if has_turn => refuse(code, late("the rest of the request did not come".into())),
+            None if read != body::Progress::Queued => refuse(code, late("the rest of the request did not come".into())),
             None => refuse(code, late(format!("{} others run, which is the limit", shared.concurrency_max))),
         }
     });

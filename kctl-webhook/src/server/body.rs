@@ -8,6 +8,8 @@ use axum::{
 };
 use http_body_util::BodyExt;
 
+use crate::slots::{Slot, Slots};
+
 /// The longest timeout that a configuration can have; a request without one gets it.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// What of a body that is too long is read and thrown away, so that the client gets to read why it was refused.
@@ -23,6 +25,44 @@ pub enum BodyError {
     /// The connection broke.
     #[error("the request can't be read: {0}")]
     Broken(#[source] axum::Error),
+    /// Newer requests needed its place before it was complete.
+    #[error("the rest of the request did not come, and other requests waited for its place: send it again")]
+    TooSlow,
+}
+
+/// How far a request has come, for the error of one that took too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// It waits until another request has been answered.
+    #[default]
+    Queued,
+    /// Its body is read.
+    Receiving,
+    /// It has been read, and has its place among those that run.
+    Running,
+}
+
+/// Reads a body as [`read`], with so many others at a time as there are slots. At that bound the body that is incomplete for
+/// longest is given up. The slot is kept until the request runs: what waits for that holds memory.
+///
+/// # Errors
+/// As [`read`], and [`BodyError::TooSlow`].
+pub async fn read_in_slot(
+    slots: &Slots,
+    body: Body,
+    len_max: usize,
+    progress: &mut Progress,
+) -> Result<(Vec<u8>, Slot), BodyError> {
+    *progress = Progress::Queued;
+    let slot = slots.enter().await;
+    *progress = Progress::Receiving;
+    let body = tokio::select! {
+        body = read(body, len_max) => body?,
+        () = slot.lost() => return Err(BodyError::TooSlow),
+    };
+    slot.works();
+    *progress = Progress::Queued;
+    Ok((body, slot))
 }
 
 /// Why a request is not taken for JSON, in the words of Go's servers. A charset may stand behind the type.

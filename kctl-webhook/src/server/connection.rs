@@ -3,27 +3,31 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::Router;
+use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful},
-    service::TowerToHyperService,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use tower::ServiceExt as _;
 
-use super::ServerOptions;
+use super::{ServerOptions, body::TIMEOUT_MAX};
+use crate::connections::{Connection, Connections, Limits};
 
 /// A client has this long for its half of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// After the stop, a handshake that has begun has this long: what opens connections and asks nothing (a probe of the port) holds
 /// no process up.
 const HANDSHAKE_AFTER_STOP: Duration = Duration::from_secs(1);
+/// A client has this long from the accept to the whole head of its first request (controller-runtime, `internal/httpserver`).
+const HEAD_WITHIN: Duration = Duration::from_secs(32);
 /// The next request of a connection must have begun by then. Clients in Go close theirs after 90 s.
-const HEADERS_WITHIN: Duration = Duration::from_secs(120);
+const IDLE_MAX: Duration = Duration::from_secs(120);
 /// After a failed accept (too many open files) the next one waits.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -35,12 +39,17 @@ pub(super) async fn serve(
     stopped: impl Future<Output = ()>,
 ) {
     let acceptor = TlsAcceptor::from(tls);
-    let connections = Arc::new(Semaphore::new(options.connections_max.max(1)));
+    let connections = Connections::new(Limits {
+        connections: options.connections_max,
+        head_within: HEAD_WITHIN,
+        // API servers wait no longer for the answer.
+        body_within: TIMEOUT_MAX,
+        idle_max: IDLE_MAX,
+    });
     let graceful = graceful::GracefulShutdown::new();
     let (stop, stopping) = watch::channel(());
     let accept = async {
         loop {
-            let Ok(permit) = connections.clone().acquire_owned().await else { return };
             let socket = match listener.accept().await {
                 Ok((socket, _peer)) => socket,
                 Err(error) => {
@@ -49,11 +58,16 @@ pub(super) async fn serve(
                     continue;
                 }
             };
-            let connection = connection(acceptor.clone(), socket, router.clone(), stopping.clone(), graceful.watcher());
-            tokio::spawn(async move {
-                connection.await;
-                drop(permit);
-            });
+            let connection = connections.enter().await;
+            let speak = speak(
+                acceptor.clone(),
+                socket,
+                router.clone(),
+                connection.clone(),
+                stopping.clone(),
+                graceful.watcher(),
+            );
+            tokio::spawn(async move { connection.limit(speak).await });
         }
     };
     tokio::select! {
@@ -66,10 +80,11 @@ pub(super) async fn serve(
     }
 }
 
-async fn connection(
+async fn speak(
     acceptor: TlsAcceptor,
     socket: TcpStream,
     router: Router,
+    connection: Connection,
     mut stopping: watch::Receiver<()>,
     watcher: graceful::Watcher,
 ) {
@@ -85,8 +100,18 @@ async fn connection(
     };
     let Ok(Ok(stream)) = stream else { return };
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (head, body) = request.into_parts();
+        let (running, body) = connection.begin(body);
+        let answer = router.clone().oneshot(Request::from_parts(head, body));
+        async move {
+            let answer = answer.await;
+            drop(running);
+            answer
+        }
+    });
+    let served = builder.serve_connection(TokioIo::new(stream), service);
     // A client that goes away in the middle is no event.
-    let _closed = watcher.watch(connection.into_owned()).await;
+    let _closed = watcher.watch(served.into_owned()).await;
 }

@@ -13,11 +13,11 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use kctl_webhook::connections::{Connection, Connections, Limits};
 use kube::Client;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     task::JoinSet,
     time::timeout,
 };
@@ -31,14 +31,21 @@ pub(crate) use pages::{health, metrics};
 pub(crate) use tls::Tls;
 pub use tls::{Certificate, TlsError};
 
-/// Connections at a time; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 64;
-/// A client has this long for the head of a request (controller-runtime, `internal/httpserver`).
-const HEAD_WITHIN: Duration = Duration::from_secs(32);
+/// The bounds of each listener. At the bound on connections the one that has waited for its client for longest is closed, so that
+/// clients that say nothing keep no kubelet out. The times are those of controller-runtime, `internal/httpserver`.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    head_within: Duration::from_secs(32),
+    // Nothing here reads a body.
+    body_within: Duration::from_secs(32),
+    idle_max: Duration::from_secs(90),
+};
 /// Longest head of a request.
 const HEAD_LEN_MAX: usize = 64 << 10;
 /// A client has this long for its half of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// The API server has this long to say who a reader of metrics is, and what they may read.
+const ADMIT_WITHIN: Duration = Duration::from_secs(30);
 /// A connection ends after this time; scrapers and kubelets open a new one.
 const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
 /// After a failed accept (too many open files) the next one waits.
@@ -104,12 +111,10 @@ impl Server {
 
     /// Serves until it is dropped.
     pub(crate) async fn serve(self, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let mut connections = JoinSet::new();
+        let connections = Connections::new(LIMITS);
+        let mut tasks = JoinSet::new();
         loop {
-            // The semaphore is never closed.
-            let Ok(place) = places.clone().acquire_owned().await else { return };
-            while connections.try_join_next().is_some() {}
+            while tasks.try_join_next().is_some() {}
             let socket = match listener.accept().await {
                 Ok((socket, _peer)) => socket,
                 Err(error) => {
@@ -118,38 +123,47 @@ impl Server {
                     continue;
                 }
             };
-            let server = self.clone();
-            connections.spawn(async move {
-                // A client that keeps its connection open keeps others out at the bound.
-                let _over = timeout(CONNECTION_MAX, server.connection(socket)).await;
-                drop(place);
+            let connection = connections.enter().await;
+            let serve = self.clone().connection(socket, connection.clone());
+            tasks.spawn(async move {
+                let _over = timeout(CONNECTION_MAX, connection.limit(serve)).await;
             });
         }
     }
 
-    async fn connection(self, socket: TcpStream) {
-        let Some(tls) = self.tls.clone() else { return self.speak(socket).await };
+    async fn connection(self, socket: TcpStream, connection: Connection) {
+        let Some(tls) = self.tls.clone() else { return self.speak(socket, connection).await };
         if let Ok(Ok(stream)) = timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await {
-            self.speak(stream).await;
+            self.speak(stream, connection).await;
         }
     }
 
-    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection) {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(&request.map(|_body| ())).await) }
+            // A body is not read: the client may go on to the answer.
+            let (running, _body) = connection.begin(http_body_util::Empty::<&[u8]>::new());
+            async move {
+                let page = server.answer(&request.map(|_body| ())).await;
+                drop(running);
+                Ok::<_, Infallible>(page)
+            }
         });
         let mut server = auto::Builder::new(TokioExecutor::new());
-        server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_LEN_MAX);
+        server.http1().timer(TokioTimer::new()).header_read_timeout(LIMITS.idle_max).max_buf_size(HEAD_LEN_MAX);
         // A client that goes away in the middle is no event.
         let _closed = server.serve_connection(TokioIo::new(stream), service).await;
     }
 
     async fn answer(&self, request: &Request<()>) -> Page {
         match &self.guard {
-            Some(guard) => match guard.admit(request).await {
-                Ok(()) => answer(&self.pages, request),
-                Err(refused) => refused,
+            Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {
+                Ok(Ok(())) => answer(&self.pages, request),
+                Ok(Err(refused)) => refused,
+                Err(_elapsed) => {
+                    let text = format!("the API server did not answer within {ADMIT_WITHIN:?}; ask again\n");
+                    self::text(StatusCode::GATEWAY_TIMEOUT, text)
+                }
             },
             None => answer(&self.pages, request),
         }

@@ -1,0 +1,164 @@
+//! A bounded number of slots for clients. Where all are taken, the client that has kept its slot waiting for longest loses it.
+//!
+//! Without that, clients that open connections, or begin requests, and then send nothing keep all others out.
+
+use std::{collections::BTreeMap, pin::pin, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+/// The slots. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    max: usize,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    table: Mutex<Table>,
+    /// Wakes those who wait for a slot: one was freed, or waits for its client.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next_id: u64,
+    /// Invariant: never more than `max`.
+    taken: BTreeMap<u64, Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    /// Since when it waits for its client; `None` while it works, when nobody takes it away.
+    waits_since: Option<Instant>,
+    lost: Arc<Notify>,
+}
+
+/// A slot, which is free again once it is dropped. It begins as one that waits for its client.
+#[derive(Debug)]
+pub struct Slot {
+    id: u64,
+    lost: Arc<Notify>,
+    shared: Arc<Shared>,
+}
+
+impl Slots {
+    /// So many, and one at least.
+    pub fn new(max: usize) -> Self {
+        Self { max: max.max(1), shared: Arc::default() }
+    }
+
+    /// Takes a slot: a free one, or else the one that has waited for its client for longest. Waits only while all slots work.
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes nothing.
+    pub async fn enter(&self) -> Slot {
+        loop {
+            let mut freed = pin!(self.shared.freed.notified());
+            // Before the table is read: what is freed after that wakes.
+            freed.as_mut().enable();
+            if let Some(slot) = self.try_enter() {
+                return slot;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_enter(&self) -> Option<Slot> {
+        let mut table = self.shared.table.lock();
+        if table.taken.len() >= self.max {
+            let waiting = table.taken.iter().filter_map(|(id, taken)| taken.waits_since.map(|since| (since, *id)));
+            let (_since, oldest) = waiting.min()?;
+            if let Some(taken) = table.taken.remove(&oldest) {
+                taken.lost.notify_one();
+            }
+        }
+        let (id, lost) = (table.next_id, Arc::<Notify>::default());
+        table.next_id += 1;
+        table.taken.insert(id, Taken { waits_since: Some(Instant::now()), lost: lost.clone() });
+        Some(Slot { id, lost, shared: self.shared.clone() })
+    }
+}
+
+impl Slot {
+    /// From now on it waits for its client, and may be lost.
+    pub fn waits(&self) {
+        self.set(Some(Instant::now()));
+        self.shared.freed.notify_waiters();
+    }
+
+    /// From now on it works: it is not taken away.
+    pub fn works(&self) {
+        self.set(None);
+    }
+
+    /// Returns once another client has got its slot.
+    pub async fn lost(&self) {
+        self.lost.notified().await;
+    }
+
+    fn set(&self, waits_since: Option<Instant>) {
+        if let Some(taken) = self.shared.table.lock().taken.get_mut(&self.id) {
+            taken.waits_since = waits_since;
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.table.lock().taken.remove(&self.id);
+        self.shared.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    async fn is_lost(slot: &Slot) -> bool {
+        timeout(Duration::ZERO, slot.lost()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slot_that_waited_longest_is_lost_unless_it_works() {
+        let slots = Slots::new(3);
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.push(slots.enter().await);
+            advance(Duration::from_secs(1)).await;
+        }
+        taken[0].works();
+        let next = slots.enter().await;
+        assert!(!is_lost(&taken[0]).await && is_lost(&taken[1]).await && !is_lost(&taken[2]).await);
+        taken[2].works();
+        taken[2].waits();
+        let _newest = slots.enter().await;
+        assert!(is_lost(&next).await && !is_lost(&taken[2]).await, "it waits again since just now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_client_waits_only_while_all_slots_work() {
+        let slots = Slots::new(2);
+        let (one, two) = (slots.enter().await, slots.enter().await);
+        one.works();
+        two.works();
+        let waiting = slots.clone();
+        let third = tokio::spawn(async move { waiting.enter().await });
+        advance(Duration::from_secs(3_600)).await;
+        assert!(!third.is_finished());
+        drop(one);
+        let third = third.await.unwrap();
+        third.works();
+        let fourth = tokio::spawn(async move { slots.enter().await });
+        advance(Duration::from_secs(3_600)).await;
+        assert!(!fourth.is_finished());
+        two.waits();
+        fourth.await.unwrap();
+        assert!(is_lost(&two).await);
+    }
+}

@@ -1,0 +1,74 @@
+//! Clients that connect or begin a request and then say nothing: those that go on are answered all the same.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::future::{join_all, pending};
+use http_body_util::StreamBody;
+use kctl::{Json, json};
+use kctl_webhook::{
+    Metrics,
+    server::{Routes, Server, ServerOptions},
+};
+use kube::{Client, Config};
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    kinds,
+    protocol::{RULES, ask, review, site},
+};
+
+/// What must come has this time, and has come long before it.
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn webhooks_are_answered_beside_connections_that_say_nothing() {
+    // Nothing, the first bytes of a handshake, and what is none.
+    for begun in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n"] {
+        let mut options = ServerOptions::default();
+        options.connections_max = 16;
+        let server = Server::listen(Routes::default(), options).await.unwrap();
+        let address = server.address();
+        tokio::spawn(server.serve(pending()));
+        let mut silent = Vec::new();
+        for _ in 0..200 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            // The server may have closed it already.
+            let _sent = stream.write_all(begun).await;
+            silent.push(stream);
+        }
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.accept_invalid_certs = true;
+        let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+        let asked = Client::try_from(config).unwrap();
+        let answer = timeout(SOON, asked.request_text(request)).await.expect("an answer");
+        assert_eq!(answer.unwrap(), "ok", "{begun:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_answered_beside_others_that_never_end() {
+    let router = kinds::app().hook_routes(&Metrics::default()).unwrap().router;
+    let half = || {
+        let router = router.clone();
+        let body = Body::new(StreamBody::new(futures::stream::pending::<Result<_, std::convert::Infallible>>()));
+        tokio::spawn(async move { ask(&router, RULES, "application/json", body).await })
+    };
+    // Far more than are read or run at a time.
+    let others: Vec<_> = (0..300).map(|_| half()).collect();
+    sleep(Duration::from_millis(1)).await;
+    let begun = tokio::time::Instant::now();
+    let body = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
+    let answer = ask(&router, RULES, "application/json", body).await;
+    assert_eq!((&answer["allowed"], begun.elapsed()), (&json!(true), Duration::ZERO));
+    let answers = join_all(others).await;
+    let why = |answer: &Json| answer["status"]["message"].as_str().unwrap_or_default().to_owned();
+    let late = "no answer within 30s: the rest of the request did not come";
+    let gave_way = "the rest of the request did not come, and other requests waited for its place: send it again";
+    let n = |text: &str| answers.iter().filter(|answer| why(answer.as_ref().unwrap()) == text).count();
+    assert_eq!((n(late), n(gave_way)), (63, 237), "the newest 64 were read, of which one gave way");
+}
