@@ -2,47 +2,88 @@
 
 use std::path::PathBuf;
 
+use k8s_openapi::api::core::v1::Node;
 use kctl_apiserver::Kubelet;
+use kctl_runtime::connection::{self, kubeconfig};
 use kube::{
-    Client,
+    Api,
+    api::ListParams,
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
 
 use crate::{Failure, stopped};
 
+/// What the container runtime of a simulated node is called.
+const SIMULATED: &str = "simulated://";
+/// So many nodes are named in an error.
+const NODES_NAMED_MAX: usize = 3;
+
 /// Where to run pods.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The kubeconfig of the API server; by default as kubectl finds it
+    /// The kubeconfig of the API server; without it that of `--context`, as kubectl finds it
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; with `--kubeconfig` its current one unless set
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// The name of the node
     #[arg(long, value_name = "NAME", default_value = "kctl-node")]
     node: String,
     /// Let containers ignore SIGTERM: each deletion takes its whole grace period
     #[arg(long)]
     ignore_sigterm: bool,
+    /// Also run pods of a cluster that has nodes of its own: those pods never really run
+    #[arg(long)]
+    beside_real_nodes: bool,
 }
 
-/// There is no API server to ask.
+/// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "no API server: {why}\nhelp: name its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
-)]
-struct NoKubeconfig {
-    /// Not a source: the help ends the text.
-    why: Box<kube::config::KubeconfigError>,
+enum NotStarted {
+    /// The current context may be any cluster, and its pods would be marked as running.
+    #[error(
+        "no cluster is named: `kctl kubelet` marks pods as running that do not run, and takes no cluster by default\nhelp: \
+         `--kubeconfig FILE` or `--context NAME`; `kctl apiserver --write-kubeconfig FILE` writes one"
+    )]
+    NoCluster,
+    /// There is no API server to ask.
+    #[error(
+        "no API server: {why}\nhelp: name its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
+    )]
+    NoKubeconfig {
+        /// Not a source: the help ends the text.
+        why: Box<kube::config::KubeconfigError>,
+    },
+    /// Pods that a real kubelet should run would be taken from it.
+    #[error(
+        "{server} is a cluster with nodes of its own ({nodes}): its pods would be marked as running on `{node}`, where nothing \
+         runs\nhelp: name another cluster, or say `--beside-real-nodes`"
+    )]
+    RealNodes { server: String, nodes: String, node: String },
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let kubeconfig = match &options.kubeconfig {
-        Some(file) => Kubeconfig::read_from(file),
-        None => Kubeconfig::read(),
+    let no_kubeconfig = |why| NotStarted::NoKubeconfig { why: Box::new(why) };
+    let kubeconfig = match (&options.kubeconfig, &options.context) {
+        (Some(file), _) => Kubeconfig::read_from(file),
+        (None, Some(_)) => Kubeconfig::read(),
+        (None, None) => return Err(NotStarted::NoCluster.into()),
     };
-    let kubeconfig = kubeconfig.map_err(|why| NoKubeconfig { why: Box::new(why) })?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    say!("kctl: running the pods of {} on node {}", config.cluster_url, options.node);
-    let mut kubelet = Kubelet::new(Client::try_from(config)?, &options.node);
+    let mut kubeconfig = kubeconfig.map_err(no_kubeconfig)?;
+    kubeconfig::unset_empty(&mut kubeconfig);
+    let wanted = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &wanted).await.map_err(no_kubeconfig)?;
+    let server = config.cluster_url.to_string();
+    let client = connection::client(config)?;
+    if !options.beside_real_nodes {
+        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
+        if let Some(nodes) = real(&nodes) {
+            return Err(NotStarted::RealNodes { server, nodes, node: options.node }.into());
+        }
+    }
+    say!("kctl: running the pods of {server} on node {}", options.node);
+    let mut kubelet = Kubelet::new(client, &options.node);
     if options.ignore_sigterm {
         kubelet = kubelet.ignoring_sigterm();
     }
@@ -51,4 +92,23 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         () = stopped() => {}
     }
     Ok(())
+}
+
+/// Names the nodes that a kubelet has registered, if there are any. One without a container runtime is an object that somebody
+/// has made.
+fn real(nodes: &[Node]) -> Option<String> {
+    let runtime = |node: &&Node| {
+        let info = node.status.as_ref()?.node_info.as_ref()?;
+        Some(!info.container_runtime_version.is_empty() && !info.container_runtime_version.starts_with(SIMULATED))
+    };
+    let names =
+        nodes.iter().filter(|node| runtime(node) == Some(true)).filter_map(|node| node.metadata.name.as_deref());
+    let names: Vec<&str> = names.collect();
+    let more = names.len().saturating_sub(NODES_NAMED_MAX);
+    let named = names.iter().take(NODES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(named),
+        (false, more) => Some(format!("{named} and {more} more")),
+    }
 }

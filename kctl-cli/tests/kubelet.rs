@@ -1,0 +1,82 @@
+//! Which clusters `kctl kubelet` takes.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use k8s_openapi::api::core::v1::Node;
+use kctl_apiserver::{ApiServer, ServeOptions};
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+/// The command with a kubeconfig in the environment that it must not take by itself.
+fn kubelet(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
+    command.env("KUBECONFIG", kubeconfig).arg("kubelet").args(arguments);
+    command
+}
+
+fn said(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A server with a node of this container runtime, and its kubeconfig, which is removed at the end.
+async fn cluster(test: &str, runtime: &str) -> (ApiServer, std::path::PathBuf) {
+    let server = ApiServer::on_system_time();
+    let listening = server.listen(ServeOptions::default()).await.unwrap();
+    let file = std::env::temp_dir().join(format!("kctl-kubelet-{test}-{}", std::process::id()));
+    listening.write_kubeconfig(&file).unwrap();
+    tokio::spawn(listening.serve());
+    let info = json!({ "architecture": "", "bootID": "", "containerRuntimeVersion": runtime, "kernelVersion": "",
+        "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "" });
+    let node = json!({ "metadata": { "name": "worker-1" }, "status": { "nodeInfo": info } });
+    let nodes = Api::<Node>::all(Client::new(server.service(), "default"));
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    (server, file)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn current_context_is_not_taken_by_default() {
+    let (server, file) = cluster("default", "containerd://2.1").await;
+    let mut command = kubelet(&file, &[]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = said(&output);
+    assert!(said.starts_with("kctl: no cluster is named") && said.contains("--kubeconfig FILE"), "{said}");
+    assert!(server.object("", "nodes", "", "kctl-node").is_none());
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_with_real_nodes_is_refused_unless_asked_for() {
+    let (server, file) = cluster("real", "containerd://2.1").await;
+    for arguments in [["--kubeconfig", file.to_str().unwrap()], ["--context", "kctl"]] {
+        let mut command = kubelet(&file, &arguments);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let said = said(&output);
+        assert!(said.contains("nodes of its own (worker-1)") && said.contains("--beside-real-nodes"), "{said}");
+    }
+    assert!(server.object("", "nodes", "", "kctl-node").is_none());
+    starts(&file, &["--context", "kctl", "--beside-real-nodes"]).await;
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simulated_nodes_and_nodes_without_a_runtime_are_no_reason() {
+    for (test, runtime) in [("simulated", "simulated://1"), ("bare", "")] {
+        let (_server, file) = cluster(test, runtime).await;
+        starts(&file, &["--kubeconfig", file.to_str().unwrap()]).await;
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+/// Waits until it says that it runs pods.
+async fn starts(kubeconfig: &Path, arguments: &[&str]) {
+    let mut command = tokio::process::Command::from(kubelet(kubeconfig, arguments));
+    let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next_line().await.unwrap().unwrap();
+    assert!(first.starts_with("kctl: running the pods of https://"), "{first}");
+}
