@@ -1,6 +1,9 @@
 //! How a connection is opened: directly, or through a proxy for HTTP or SOCKS, whose user and password are in its URL.
 
-use std::task::{Context, Poll};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::future::BoxFuture;
@@ -16,6 +19,13 @@ use hyper_util::{
 use kube::{Config, client::ConfigExt};
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
+
+/// A connection over which nothing goes is asked so often whether its other end is there, and given up after so many questions
+/// (Go, `net`, asks every 15 s, nine times).
+const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
+/// Data that the other end has not acknowledged for so long ends the connection: a write on a dead one fails before its time is over.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
 
 /// Where SOCKS proxies listen (Go, `golang.org/x/net/proxy`).
 const SOCKS_PORT: u16 = 1080;
@@ -39,6 +49,12 @@ impl Dial {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        let (every, retries) = KEEPALIVE;
+        tcp.set_keepalive(Some(every));
+        tcp.set_keepalive_interval(Some(every));
+        tcp.set_keepalive_retries(Some(retries));
+        #[cfg(target_os = "linux")]
+        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
         let Some(proxy) = config.proxy_url.clone() else { return Ok(Self::Direct(tcp)) };
         let Some((plain, user)) = without_user(&proxy) else { return Err(unknown(&proxy)) };
         let with_auth = |user: &User| {

@@ -65,7 +65,9 @@ pub fn client(config: Config) -> kube::Result<Client> {
 /// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1, over a connection that whoever waits for the
 /// answer drives; of lists of whole caches eight at a time do, and further ones take streams. Where a server speaks HTTP/1.1 alone
 /// everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as
-/// client-go does. Nothing is sent again by itself, and nothing is compressed.
+/// client-go does. HTTP/1.1 has no such question: a connection that was not used for 5 s is not used again, and a GET that gets
+/// no answer within 5 s over one that was used before is sent again over a new one. Everything else is sent once. Data that
+/// nobody has acknowledged for 20 s ends its connection (Linux). Nothing is compressed.
 ///
 /// A plugin of the kubeconfig (`exec`) is asked here, and again when its token or certificate has run out or a server refuses it;
 /// every five seconds at most. Clients of one plugin share what it gives.

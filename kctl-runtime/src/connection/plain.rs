@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Request, Response, Uri, header, uri::Scheme};
+use http::{HeaderValue, Method, Request, Response, Uri, header, uri::Scheme};
 use hyper::client::conn::{TrySendError, http1};
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use tower::{BoxError, Service as _, ServiceExt as _};
 
@@ -20,11 +20,9 @@ use super::{
     answer::Answer,
     connector::{Connector, Stream},
     driven::Driven,
+    ways::Limits,
 };
 
-/// A connection that nobody uses is closed after this time: before kube-apiserver does it, after 90 s, perhaps just when a
-/// request is on its way.
-const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Connections that are kept for later.
 const N_IDLE_MAX: usize = 32;
 
@@ -32,25 +30,40 @@ const N_IDLE_MAX: usize = 32;
 #[derive(Clone)]
 pub(super) struct Plain {
     connector: Connector,
+    first_byte_within: Duration,
     idle: Arc<Idle>,
 }
 
 impl Plain {
-    pub(super) fn new(connector: Connector) -> Self {
-        Self { connector, idle: Arc::default() }
+    pub(super) fn new(connector: Connector, limits: Limits) -> Self {
+        let idle = Idle { reuse_within: limits.reuse_within, waiting: Mutex::default() };
+        Self { connector, first_byte_within: limits.first_byte_within, idle: Arc::new(idle) }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let to = request.uri().clone();
         let mut request = named(request)?;
         while let Some(mut connection) = self.idle.take() {
-            match connection.send(request).await {
-                Ok(answer) => return Ok(answer.map(|body| Answer::of(body).over(self.used(connection)))),
+            let again = repeatable(&request);
+            let sent = match again {
+                None => Ok(connection.send(request).await),
+                Some(again) => match timeout(self.first_byte_within, connection.send(request)).await {
+                    Ok(answered) => Ok(answered),
+                    Err(_elapsed) => Err(again),
+                },
+            };
+            match sent {
+                Ok(Ok(answer)) => return Ok(answer.map(|body| Answer::of(body).over(self.used(connection)))),
                 // The server closed it just now: nothing of the request was sent.
-                Err(mut closed) => match closed.take_message() {
+                Ok(Err(mut closed)) => match closed.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(closed.into_error().into()),
                 },
+                Err(again) => {
+                    // Those that are idle have been silent for as long, whatever the reason.
+                    self.idle.clear();
+                    request = again;
+                }
             }
         }
         let mut connection = Driven::over(self.connect(to).await?).await?;
@@ -74,6 +87,18 @@ impl Plain {
     async fn connect(&self, to: Uri) -> Result<Stream, BoxError> {
         self.connector.clone().ready().await?.call(to).await
     }
+}
+
+/// Returns a request that may be sent a second time, which a GET may: its answer is all that comes of it.
+fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
+    if request.method() != Method::GET {
+        return None;
+    }
+    let mut again = Request::new(Body::empty());
+    *again.method_mut() = Method::GET;
+    again.uri_mut().clone_from(request.uri());
+    again.headers_mut().clone_from(request.headers());
+    Some(again)
 }
 
 /// As requests are written that go to the server itself: the host in its header, and the path alone.
@@ -119,8 +144,11 @@ impl Drop for Used {
 }
 
 /// Connections that wait for a request, the last used last.
-#[derive(Default)]
-struct Idle(Mutex<Waiting>);
+struct Idle {
+    /// One that has waited for longer is closed.
+    reuse_within: Duration,
+    waiting: Mutex<Waiting>,
+}
 
 #[derive(Default)]
 struct Waiting {
@@ -133,11 +161,16 @@ impl Idle {
     /// One that the server has not closed as far as is known here.
     fn take(&self) -> Option<Driven> {
         loop {
-            let (mut connection, _since) = self.0.lock().all.pop()?;
-            if connection.is_free() {
+            let (mut connection, since) = self.waiting.lock().all.pop()?;
+            if since.elapsed() < self.reuse_within && connection.is_free() {
                 return Some(connection);
             }
         }
+    }
+
+    fn clear(&self) {
+        let all = std::mem::take(&mut self.waiting.lock().all);
+        drop(all);
     }
 
     /// Keeps a connection, if it can be used again: its answer has come to an end, and the server has not closed it.
@@ -147,7 +180,7 @@ impl Idle {
         if !connection.is_free() {
             return;
         }
-        let mut waiting = self.0.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.all.len() == N_IDLE_MAX {
             return;
         }
@@ -159,10 +192,10 @@ impl Idle {
 
     /// Closes those that have waited long enough; when to look again, if there are others.
     fn close_old(&self) -> Option<Instant> {
-        let mut waiting = self.0.lock();
-        let n_old = waiting.all.partition_point(|(_, since)| since.elapsed() >= IDLE_MAX);
+        let mut waiting = self.waiting.lock();
+        let n_old = waiting.all.partition_point(|(_, since)| since.elapsed() >= self.reuse_within);
         let old: Vec<_> = waiting.all.drain(..n_old).collect();
-        let next = waiting.all.first().map(|(_, since)| *since + IDLE_MAX);
+        let next = waiting.all.first().map(|(_, since)| *since + self.reuse_within);
         waiting.is_watched = next.is_some();
         drop(waiting);
         drop(old);

@@ -40,6 +40,11 @@ pub(super) struct Limits {
     pub(super) ping_within: Duration,
     /// A watch that is not answered within this, beside others that are, was one too many for the server.
     pub(super) answer_within: Duration,
+    /// A connection of HTTP/1.1 that was not used for so long is not used again: it may have gone silent, and a write that is lost on
+    /// it can't be repeated.
+    pub(super) reuse_within: Duration,
+    /// A GET that is not answered within this, over a connection that was used before, is sent again over a new one.
+    pub(super) first_byte_within: Duration,
     /// A plugin is asked once in this time at most: one that gives what a server refuses, or fails, is not started for each
     /// request.
     pub(super) plugin_every: Duration,
@@ -53,6 +58,8 @@ impl Default for Limits {
             ping_every: seconds(30),
             ping_within: seconds(15),
             answer_within: seconds(5),
+            reuse_within: seconds(5),
+            first_byte_within: seconds(5),
             plugin_every: seconds(5),
         }
     }
@@ -76,7 +83,7 @@ impl Ways {
         Ok(Self {
             watches: Links::new(both.clone(), limits, Room::Learned),
             further: Links::new(both, limits, Room::Given),
-            plain: Plain::new(http1),
+            plain: Plain::new(http1, limits),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
         })
     }

@@ -4,6 +4,7 @@ mod plain;
 mod plugins;
 mod proxies;
 mod server;
+mod silent;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

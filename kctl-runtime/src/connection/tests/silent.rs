@@ -1,0 +1,47 @@
+//! Connections that stay open and say nothing any more, as behind a proxy that went away: a request over one is lost.
+
+use http::Method;
+use tokio::time::sleep;
+
+use super::*;
+
+fn post() -> Request<Body> {
+    Request::builder().method(Method::POST).uri("/api/v1/pods").body(Body::from(b"{}".to_vec())).unwrap()
+}
+
+#[tokio::test]
+async fn write_takes_a_new_connection_where_others_were_idle() {
+    let server = Server::start(0).await;
+    let by = client(&server, Limits { reuse_within: Duration::from_millis(1), ..Limits::default() });
+    ask(&by, get("/api")).await;
+    server.end(End::Silent);
+    // A connection that is not used for longer than this is not used again.
+    sleep(Duration::from_millis(2)).await;
+    ask(&by, post()).await;
+    assert_eq!(server.n_connections(), 2);
+}
+
+#[tokio::test]
+async fn get_without_an_answer_is_sent_again_over_a_new_connection() {
+    let server = Server::start(0).await;
+    let by = client(&server, Limits { first_byte_within: Duration::from_millis(50), ..Limits::default() });
+    // Several are kept, all of which went silent.
+    join_all((0..4).map(|_| ask(&by, get("/api")))).await;
+    let known = server.n_connections();
+    server.end(End::Silent);
+    ask(&by, get("/api")).await;
+    ask(&by, get("/api")).await;
+    assert_eq!(server.n_connections(), known + 1, "none of those that were idle is tried after the first");
+}
+
+#[tokio::test]
+async fn write_without_an_answer_is_sent_once() {
+    let server = Server::start(0).await;
+    let by = client(&server, Limits { first_byte_within: Duration::from_millis(1), ..Limits::default() });
+    ask(&by, get("/api")).await;
+    server.end(End::Silent);
+    assert!(timeout(Duration::from_millis(100), by.send(post())).await.is_err(), "whether it was done is not known");
+    assert_eq!(server.n_connections(), 1);
+    ask(&by, get("/api")).await;
+    assert_eq!(server.n_connections(), 2, "the connection of a request that was given up is not used again");
+}
