@@ -9,6 +9,7 @@ mod answer;
 mod connector;
 mod dial;
 mod driven;
+pub mod kubeconfig;
 mod lasts;
 mod link;
 mod links;
@@ -69,6 +70,9 @@ pub fn client(config: Config) -> kube::Result<Client> {
 /// no answer within 5 s over one that was used before is sent again over a new one. Everything else is sent once. Data that
 /// nobody has acknowledged for 20 s ends its connection (Linux). Nothing is compressed.
 ///
+/// Of several credentials the one counts that counts for kubectl, and empty strings are not set
+/// ([`kubeconfig::choose_credentials`]).
+///
 /// A plugin of the kubeconfig (`exec`) is asked here, and again when its token or certificate has run out or a server refuses it;
 /// every five seconds at most. Clients of one plugin share what it gives.
 ///
@@ -80,6 +84,8 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     agent::name_if_unnamed(&mut config);
+    config.tls_server_name.take_if(|name| name.is_empty());
+    kubeconfig::choose_credentials(&mut config.auth_info).map_err(|error| kube::Error::Service(error.into()))?;
     let plugin = Plugin::take(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
     let ways = match plugin {
         Some(plugin) => Either::Left(Renewed::new(plugin, config.clone(), limits)?),

@@ -83,17 +83,12 @@ struct Held {
 static IN_USE: Mutex<Vec<(Value, Weak<Plugin>)>> = Mutex::new(Vec::new());
 
 impl Plugin {
-    /// Takes the plugin out of a configuration, if it is what counts there, and asks it.
+    /// Takes the plugin out of a configuration whose credentials were chosen, and asks it.
     ///
     /// # Errors
     /// When it gives nothing.
     pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
-        let auth = &mut config.auth_info;
-        let is_other = auth.token.is_some()
-            || auth.token_file.is_some()
-            || auth.auth_provider.is_some()
-            || (auth.username.is_some() && auth.password.is_some());
-        let Some(exec) = auth.exec.take().filter(|_| !is_other) else { return Ok(None) };
+        let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
         let mut in_use = IN_USE.lock();
         in_use.retain(|(_, plugin)| plugin.strong_count() > 0);

@@ -6,7 +6,10 @@ mod token;
 
 use std::path::{Path, PathBuf};
 
-use kctl_runtime::reconcile::{Error, Result};
+use kctl_runtime::{
+    connection::kubeconfig,
+    reconcile::{Error, Result},
+};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use self::proxy::Proxy;
@@ -86,7 +89,8 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 }
 
 /// Names the context, with its configuration and the proxy that the kubeconfig has for its cluster.
-async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
+async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
+    kubeconfig::unset_empty(&mut kubeconfig);
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
     // As for kubectl, the proxy of a kubeconfig is the way whatever `NO_PROXY` says.
@@ -97,6 +101,13 @@ async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(
     let config = Config::from_custom_kubeconfig(direct, &wanted).await;
     let config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
     let mut config = config;
+    if config.accept_invalid_certs && config.root_cert.is_some() {
+        return Err(Error::from(format!(
+            "the cluster of the context `{context}` has a certificate authority and `insecure-skip-tls-verify`, which contradict \
+             each other, also for kubectl: remove one of them from the kubeconfig"
+        )));
+    }
+    kubeconfig::choose_credentials(&mut config.auth_info)?;
     let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
     let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
