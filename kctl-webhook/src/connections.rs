@@ -76,7 +76,7 @@ impl Activity {
 }
 
 impl Connections {
-    /// No connections yet.
+    /// Creates the bounds of a listener that has no connections yet.
     pub fn new(limits: Limits) -> Self {
         Self { limits, slots: Slots::new(limits.connections) }
     }
@@ -271,6 +271,7 @@ mod tests {
             let connection = connection.clone();
             async move { closed_after(&connection).await }
         });
+        tokio::task::yield_now().await;
         advance(Duration::from_secs(1)).await;
         let _half = connection.begin(Never);
         assert_eq!(waits.await.unwrap(), 21);

@@ -44,7 +44,7 @@ pub struct Slot {
 }
 
 impl Slots {
-    /// So many, and one at least.
+    /// Creates this many slots, and at least one.
     pub fn new(max: usize) -> Self {
         Self { max: max.max(1), shared: Arc::default() }
     }
@@ -136,6 +136,7 @@ mod tests {
         let next = slots.enter().await;
         assert!(!is_lost(&taken[0]).await && is_lost(&taken[1]).await && !is_lost(&taken[2]).await);
         taken[2].works();
+        advance(Duration::from_secs(1)).await;
         taken[2].waits();
         let _newest = slots.enter().await;
         assert!(is_lost(&next).await && !is_lost(&taken[2]).await, "it waits again since just now");
