@@ -6,6 +6,7 @@ use kctl::{
         api::{DeleteParams, PostParams},
     },
     prelude::*,
+    testing::TestServer,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
@@ -100,4 +101,87 @@ async fn a_finalizer_whose_removal_did_not_arrive_is_cleaned_up_again_after_a_cr
 async fn a_removal_whose_answer_was_lost_in_a_crash_is_not_undone() {
     let cleaned = crash(Fault::LoseAnswer).await;
     assert!(cleaned.contains(&"disk") && cleaned.contains(&"name"), "{cleaned:?}");
+}
+
+/// A kind whose objects have the finalizer of an operator that kctl replaces.
+#[resource(group = "finalizers.example.com", version = "v1", kind = "Old", namespaced)]
+pub(crate) struct OldSpec {}
+
+#[controller(of = Old, finalizer = "old-cleanup")]
+struct Taker(Log);
+
+impl Reconcile for Taker {
+    async fn reconcile(&self, _old: Arc<Old>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Taker {
+    async fn finalize(&self, _old: Arc<Old>, _cx: Context<Self>) -> Result<()> {
+        self.0.lock().push("old");
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizer_without_a_domain_is_taken_over_with_its_objects() -> Result<()> {
+    let log = Log::default();
+    let taker = log.clone();
+    let app = App::new("taker").controller_with(move |_env| std::future::ready(Ok(Taker(taker.clone()))));
+    let server = TestServer::start(app).await?;
+    let olds = Api::<Old>::default_namespaced(server.client());
+    let mut old = Old::new("a", OldSpec {});
+    old.metadata.finalizers = Some(vec!["old-cleanup".into()]);
+    olds.create(&PostParams::default(), &old).await?;
+    olds.create(&PostParams::default(), &Old::new("b", OldSpec {})).await?;
+    server.idle().await?;
+    assert_eq!(olds.get("b").await?.finalizers(), ["old-cleanup"], "a new object gets it as well");
+    for name in ["a", "b"] {
+        olds.delete(name, &DeleteParams::default()).await?;
+    }
+    server.idle().await?;
+    assert_eq!(log.lock().len(), 2);
+    assert!(olds.get_opt("a").await?.is_none() && olds.get_opt("b").await?.is_none());
+    Ok(())
+}
+
+const TOO_LONG: &str = "example.com/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+#[controller(of = ConfigMap, finalizer = TOO_LONG)]
+struct Long;
+
+#[controller(of = ConfigMap, finalizer = "old-cleanup")]
+struct Plain;
+
+macro_rules! does_nothing {
+    ($($name:ident)*) => { $(
+        impl Reconcile for $name {
+            async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+                Ok(Action::await_change())
+            }
+        }
+
+        impl Finalize for $name {
+            async fn finalize(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+                Ok(())
+            }
+        }
+    )* };
+}
+does_nothing!(Long Plain);
+
+#[tokio::test(start_paused = true)]
+async fn app_with_a_finalizer_that_the_api_server_refuses_does_not_start() {
+    let long = App::new("a").controller_with(|_env| std::future::ready(Ok(Long)));
+    let plain = App::new("a").controller_with(|_env| std::future::ready(Ok(Plain)));
+    for (app, expected) in [
+        (long, "is not a name that API servers take: "),
+        (
+            plain,
+            "API servers refuse the finalizer `old-cleanup` on a ConfigMap: it has no domain\nhelp: write `finalizer = ",
+        ),
+    ] {
+        let error = TestServer::start(app).await.err().expect("it starts").to_string();
+        assert!(error.contains(expected) && error.contains("finalizers.rs:"), "{error}");
+    }
 }

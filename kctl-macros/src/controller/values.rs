@@ -31,10 +31,12 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
     if let Expr::Lit(literal) = value
         && let Lit::Str(text) = &literal.lit
         && name == "finalizer"
-        && !text.value().split_once('/').is_some_and(|(domain, rest)| domain.contains('.') && !rest.is_empty())
+        && !is_qualified_name(&text.value())
     {
-        let what = format!("the finalizer `{}` has no domain", text.value());
-        errors.push(text, 17, &what, "write `finalizer = \"example.com/name\"`");
+        let what = format!("the finalizer `{}` is not a name that API servers take", text.value());
+        let help =
+            "write `finalizer = \"example.com/name\"`: letters, digits, `-`, `_` and `.`, 63 at most, after a domain";
+        errors.push(text, 17, &what, help);
         return;
     }
     if name == "finalizer" {
@@ -43,6 +45,22 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
     } else {
         model.calls.push(quote!(.named(#value)));
     }
+}
+
+/// Whether API servers take a name as a finalizer (`k8s.io/apimachinery`, `IsQualifiedName`). One without a domain is a warning at the
+/// start of the app: which kinds take it is not known here.
+fn is_qualified_name(text: &str) -> bool {
+    let ends_well = |name: &str, max: usize| {
+        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        name.len() <= max && is_end(name.chars().next()) && is_end(name.chars().next_back())
+    };
+    let is_label = |label: &str| {
+        ends_well(label, 253) && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label))
+        && ends_well(name, 63)
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 pub(super) fn number(entry: &Entry, name: &str, model: &mut Model, errors: &mut Errors) {

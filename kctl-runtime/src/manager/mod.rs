@@ -42,7 +42,7 @@ use crate::{
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Applied, Env, Reconcile, Vain},
     source::{Identity, Source},
-    spec::{ControllerSpec, RelationSpec, Role},
+    spec::{ControllerSpec, RelationSpec, Role, finalizer_warning},
     watches::{Closing, Held, Informers, Watches},
     worker::{BeginObserver, Observer, Pool},
 };
@@ -288,6 +288,9 @@ impl Manager {
     /// Adds a controller.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
+        if let Some(warning) = finalizer_warning(&spec) {
+            tracing::warn!(controller = spec.name, "{warning}");
+        }
         if !self.namespaces.is_empty() {
             spec.namespaces.clone_from(&self.namespaces);
         }

@@ -10,7 +10,7 @@ mod short;
 mod stored;
 mod view;
 
-use std::fmt;
+use std::{any::TypeId, fmt};
 
 use kube::{
     Resource,
@@ -90,6 +90,11 @@ where
 pub trait MayOwn<S, P, K> {}
 impl<S, P, K> MayOwn<S, P, K> for ClusterResourceScope {}
 impl<P, K> MayOwn<NamespaceResourceScope, P, K> for NamespaceResourceScope {}
+
+/// Whether objects of a kind live in namespaces. kube's URLs take a namespace for every kind: only the type says it.
+pub(crate) fn is_namespaced<K: Readable>() -> bool {
+    TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
+}
 
 /// A kind as data: how it is named on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

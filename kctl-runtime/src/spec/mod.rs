@@ -1,6 +1,7 @@
 //! What a controller is, as data: written by `#[controller]`, read by the wiring and by the manifests.
 
 mod builder;
+mod finalizer;
 mod relation;
 
 use std::{sync::Arc, time::Duration};
@@ -10,6 +11,7 @@ use k8s_openapi::{
 };
 
 pub use builder::{Rules, SpecBuilder};
+pub use finalizer::{finalizer_problem, finalizer_warning};
 pub use relation::{Erased, Relation};
 
 use crate::{

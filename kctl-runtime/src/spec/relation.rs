@@ -1,17 +1,11 @@
 //! A relation while it is being declared: typed, so that a wrong mapper is an error at the mapper.
 
-use std::{
-    any::{TypeId, type_name_of_val},
-    marker::PhantomData,
-    sync::Arc,
-};
-
-use k8s_openapi::ClusterResourceScope;
+use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
 
 use super::{RelationSpec, Role};
 use crate::{
     key::Key,
-    object::{Keep, Kind, OwnedBy, Readable, ViewOf},
+    object::{Keep, Kind, OwnedBy, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
     source::Check,
     store::{Change, SharedStore, Store, index_values, view},
@@ -40,7 +34,7 @@ impl<C: Controller, K> Relation<C, K> {
             spec: RelationSpec {
                 role,
                 kind: Kind::of::<K>(),
-                namespaced: namespaced::<K>(),
+                namespaced: is_namespaced::<K>(),
                 text: text.into(),
                 verbs: Vec::new(),
                 map: None,
@@ -217,9 +211,4 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     pub fn erase(self) -> Erased {
         self.spec
     }
-}
-
-/// kube's URLs take a namespace for every kind: only the type says which kinds have none.
-fn namespaced<K: Readable>() -> bool {
-    TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }

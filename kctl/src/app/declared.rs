@@ -7,7 +7,7 @@ use kctl_runtime::manifest::{Grant, all_grants, grants};
 use kctl_runtime::{
     manifest::{self, KindSpec},
     reconcile::{Error, Result},
-    spec::ControllerSpec,
+    spec::{self, ControllerSpec},
 };
 
 use super::App;
@@ -129,7 +129,8 @@ impl App {
                     spec.name, first.location, spec.location
                 )));
             }
-            if let Some((what, help)) = manifest::subresource_problem(spec) {
+            let finalizer = spec::finalizer_problem(spec);
+            if let Some((what, help)) = finalizer.or_else(|| manifest::subresource_problem(spec)) {
                 return Err(Error::from(format!("{}: {what}\nhelp: {help}", spec.location)));
             }
             let relations = std::iter::once(&spec.primary).chain(&spec.relations).map(|relation| &relation.cluster);

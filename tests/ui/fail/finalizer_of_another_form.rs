@@ -1,7 +1,7 @@
-//! Finalizers of several controllers share one list.
+//! API servers take qualified names as finalizers.
 use kctl::prelude::*;
 
-#[controller(of = ConfigMap, finalizer = "configs")]
+#[controller(of = ConfigMap, finalizer = "example.com/clean up")]
 struct Configs;
 
 impl Reconcile for Configs {
