@@ -1,6 +1,7 @@
 //! The invariants of the control loop, as far as they show from outside: on the embedded API server, under paused time.
 
 mod absent;
+mod applying;
 mod behaviours;
 mod bounds;
 mod cache;
@@ -20,6 +21,7 @@ mod namespaces;
 mod opaque;
 mod outcomes;
 mod owners;
+mod propagation;
 mod protocol;
 mod reason;
 mod rich;

@@ -2,7 +2,7 @@
 
 use kctl::{
     k8s::api::rbac::v1::PolicyRule,
-    kube::{Api, api::PostParams},
+    kube::{Api, Resource, api::PostParams},
     prelude::*,
     testing::{Scenario, Sim, Snapshot},
 };
@@ -199,4 +199,25 @@ fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
         assert_eq!((failure.checker(), failure.seed()), (checker, "none"), "{failure}");
         assert!(failure.message().ends_with(&message), "{:?} is not the end of {:?}", message, failure.message());
     }
+}
+
+/// Applies what it owns and what it does not own in each reconcile, and reconciles again and again.
+#[controller(owns = Secret(apply), reads = Service(apply))]
+async fn applies(config: Arc<ConfigMap>, cx: Context<applies>) -> Result<Action> {
+    let (name, namespace) = (config.name_any(), config.namespace());
+    cx.owned::<Secret>().apply(kctl::json!({ "metadata": { "name": name }, "stringData": { "a": "b" } })).await?;
+    let service = kctl::json!({
+        "metadata": { "name": name, "namespace": namespace, "ownerReferences": [config.owner_ref(&())] },
+        "spec": { "ports": [{ "port": 80 }] },
+    });
+    cx.objects::<Service>().apply(service).await?;
+    Ok(Action::requeue(Duration::from_secs(50)))
+}
+
+#[test]
+fn controller_that_applies_in_each_reconcile_writes_no_more_once_it_has_settled() {
+    let scenario = Scenario::new(|| App::new("applier").controller::<applies>())
+        .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    let report = Sim::seeds(0..8).run(&scenario).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
 }

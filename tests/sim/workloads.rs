@@ -125,3 +125,45 @@ async fn database_is_filled_and_served(trial: &Trial) -> Result<()> {
 }
 
 kctl::role_tests!(app, database_is_filled_and_served);
+
+/// Runs a Job once and deletes it, in this way.
+#[controller(of = Database, owns = Job(create, delete), name = "passing")]
+struct Passing {
+    keeps_pods: bool,
+}
+
+impl Reconcile for Passing {
+    async fn reconcile(&self, database: Arc<Database>, cx: Context<Self>) -> Result<Action> {
+        let jobs = cx.owned::<Job>();
+        if database.status.is_none() && jobs.is_empty() {
+            jobs.create(kctl::from_json::<Job>(filling(&database))?).or_get().await?;
+        }
+        let has_succeeded = |job: &&Arc<Job>| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1));
+        for job in jobs.into_iter().filter(has_succeeded) {
+            cx.patch_status(DatabaseStatus { is_filled: true, n_serving: 0 }).await?;
+            let delete = jobs.delete(job);
+            if self.keeps_pods { delete.orphan() } else { delete }.await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+#[test]
+fn pods_that_outlive_the_job_of_the_app_are_leaked() {
+    for keeps_pods in [false, true] {
+        let app =
+            move || App::new("passing").controller_with(move |_env| std::future::ready(Ok(Passing { keeps_pods })));
+        let scenario = Scenario::new(app).objects(DATABASE).with_workloads();
+        let report = Sim::seeds(0..4).run(&scenario).unwrap();
+        let Some(failure) = report.failure() else {
+            assert!(!keeps_pods, "the pods are not found");
+            continue;
+        };
+        assert!(keeps_pods, "{failure}");
+        assert_eq!((failure.checker(), failure.seed()), ("no leaked objects", "none"), "{failure}");
+        let (message, maker) = (failure.message(), " for Job orders-fill)");
+        assert!(message.contains("pods default/orders-fill-") && message.contains(maker), "{message}");
+        let kept = Sim::seeds(0..1).run(&scenario.clone().keeping("pods")).unwrap();
+        assert!(kept.failure().is_none(), "what is kept on purpose is named: {}", kept.failure().unwrap());
+    }
+}

@@ -56,6 +56,20 @@ pub enum ApiError {
         /// The primary.
         owner: String,
     },
+    /// The object was given a controller that is not the primary, and an object has one at most. Terminal: trying again cannot help.
+    #[error(
+        "{operation}: {object} (controlled by {controller}) is not controlled by {owner}: an object has one controller; leave `controller` out of the owner reference to {controller}, or write the object by `cx.objects`, which adds no reference"
+    )]
+    SecondController {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// The object.
+        object: String,
+        /// The name of the controller that it was given.
+        controller: String,
+        /// The primary.
+        owner: String,
+    },
     /// The primary would own an object of another namespace, which the garbage collector takes for one without an owner and
     /// deletes. Terminal: trying again cannot help.
     #[error(
@@ -130,6 +144,7 @@ impl ApiError {
             | Self::Unreadable { operation, .. }
             | Self::Unsendable { operation, .. }
             | Self::Foreign { operation, .. }
+            | Self::SecondController { operation, .. }
             | Self::Elsewhere { operation, .. }
             | Self::Undeclared { operation, .. }
             | Self::NotLeading { operation }
@@ -198,6 +213,7 @@ impl ApiError {
             Self::Refused { code, .. } => *code >= 500,
             Self::Unsendable { .. }
             | Self::Foreign { .. }
+            | Self::SecondController { .. }
             | Self::Elsewhere { .. }
             | Self::Undeclared { .. }
             | Self::NotLeading { .. }
@@ -209,7 +225,11 @@ impl ApiError {
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,
-            Self::Unsendable { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Undeclared { .. }
+            Self::Unsendable { .. }
+                | Self::Foreign { .. }
+                | Self::SecondController { .. }
+                | Self::Elsewhere { .. }
+                | Self::Undeclared { .. }
         )
     }
 

@@ -3,6 +3,7 @@
 mod doubt;
 mod error;
 mod permit;
+mod propagation;
 mod raw;
 mod recorder;
 mod review;
@@ -19,6 +20,7 @@ use doubt::Doubt;
 pub(crate) use doubt::Doubts;
 pub use error::ApiError;
 pub use permit::{Leave, Permission, WritePermit};
+pub(crate) use propagation::Propagation;
 pub(crate) use recorder::Happening;
 pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
@@ -285,9 +287,16 @@ impl Writer {
     }
 
     /// Deletes every object of a namespace that a label selector matches. Which those were is seen in a list.
-    pub(crate) async fn delete_collection(&self, target: &Target<'_>, labels: &str) -> Result<(), ApiError> {
+    pub(crate) async fn delete_collection(
+        &self,
+        target: &Target<'_>,
+        labels: &str,
+        policy: Option<Propagation>,
+    ) -> Result<(), ApiError> {
         let operation = target.operation("deletecollection");
-        let path = format!("{}?labelSelector={}", target.kind().path(target.namespace), transport::escape(labels));
+        let labels = transport::escape(labels);
+        let policy = policy.map_or(String::new(), |policy| format!("&propagationPolicy={}", policy.name()));
+        let path = format!("{}?labelSelector={labels}{policy}", target.kind().path(target.namespace));
         let done = self.send(target, &operation, Method::DELETE, &path, None).await?;
         match target.source.refresh(&target.namespace.map(Arc::from)).await {
             Ok(()) => done.doubt.settle(),
@@ -335,9 +344,17 @@ impl Writer {
     }
 
     /// Deletes exactly the object with this uid.
-    pub(crate) async fn delete(&self, target: &Target<'_>, uid: &str) -> Result<(), ApiError> {
+    pub(crate) async fn delete(
+        &self,
+        target: &Target<'_>,
+        uid: &str,
+        policy: Option<Propagation>,
+    ) -> Result<(), ApiError> {
         let operation = target.operation("delete");
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        if let Some(policy) = policy {
+            options["propagationPolicy"] = policy.name().into();
+        }
         let body = encode(&operation, &options)?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;

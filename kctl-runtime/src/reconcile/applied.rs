@@ -1,4 +1,4 @@
-//! What `converge` has applied, so that nothing is sent for what is still in that form.
+//! The form in which this process applied each object last, so that nothing is sent for what is still in that form.
 
 use std::{
     collections::HashMap,
@@ -8,51 +8,68 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{
-    key::ObjectKey,
-    object::{Kind, Uid},
-};
+use crate::{key::ObjectKey, object::Uid, source::Identity};
 
 /// Objects that are remembered. When there are more, all are forgotten: each costs one request to be known again.
 const APPLIED_MAX: usize = 100_000;
 
-/// Of each primary and kind, what it desired last, by uid: a hash of it. What is desired no longer is not in it, nor is anything
-/// of a primary that is gone.
+/// The last form of each object, by the primary that desired it, its kind on its cluster, and its uid. What `converge` desires no longer
+/// is not in it, nor is anything of a primary that is gone.
 #[derive(Default)]
 pub(crate) struct Applied(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    by_primary: HashMap<ObjectKey, HashMap<Kind, Hashes>>,
+    by_primary: HashMap<ObjectKey, HashMap<Identity, Forms>>,
     /// Of all of them.
     n_objects: usize,
 }
 
-type Hashes = HashMap<Uid, u64>;
+pub(super) type Forms = HashMap<Uid, Form>;
+
+/// How an object was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// A hash of the object that was desired.
+    pub(super) desired: u64,
+    /// A hash of the state that the API server made of it, where it is known: it tells an apply that would change nothing although
+    /// the server stores another form than it was given.
+    pub(super) left: Option<u64>,
+}
 
 impl Applied {
-    /// Whether an object was last applied in this form.
-    pub(super) fn is_known(&self, primary: &ObjectKey, kind: &Kind, uid: &Uid, hash: u64) -> bool {
+    /// Returns the form in which an object was applied last.
+    pub(super) fn last(&self, primary: &ObjectKey, of: &Identity, uid: &Uid) -> Option<Form> {
         let known = self.0.lock();
-        known.by_primary.get(primary).and_then(|kinds| kinds.get(kind)?.get(uid)) == Some(&hash)
+        known.by_primary.get(primary).and_then(|kinds| kinds.get(of)?.get(uid)).copied()
     }
 
     /// Remembers all that a primary desires of a kind, in the place of what it desired before.
-    pub(super) fn learn(&self, primary: &ObjectKey, kind: &Kind, desired: Hashes) {
+    pub(super) fn learn(&self, primary: &ObjectKey, of: &Identity, desired: Forms) {
         let mut known = self.0.lock();
         let Known { by_primary, n_objects } = &mut *known;
-        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(kind)) {
+        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(of)) {
             *n_objects -= before.len();
         }
         if desired.is_empty() {
             return;
         }
-        if *n_objects + desired.len() > APPLIED_MAX {
-            by_primary.clear();
-            *n_objects = 0;
+        known.make_room(desired.len());
+        known.n_objects += desired.len();
+        known.by_primary.entry(primary.clone()).or_default().insert(of.clone(), desired);
+    }
+
+    /// Remembers one object beside the others of its kind.
+    pub(super) fn learn_one(&self, primary: &ObjectKey, of: &Identity, uid: Uid, form: Form) {
+        let mut known = self.0.lock();
+        let kinds = known.by_primary.get_mut(primary);
+        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(of)?.get_mut(&uid)) {
+            *last = form;
+            return;
         }
-        *n_objects += desired.len();
-        by_primary.entry(primary.clone()).or_default().insert(kind.clone(), desired);
+        known.make_room(1);
+        known.n_objects += 1;
+        known.by_primary.entry(primary.clone()).or_default().entry(of.clone()).or_default().insert(uid, form);
     }
 
     /// Forgets a primary that is gone.
@@ -69,6 +86,16 @@ impl Applied {
         let counted: usize = known.by_primary.values().flat_map(HashMap::values).map(HashMap::len).sum();
         assert_eq!(counted, known.n_objects);
         counted
+    }
+}
+
+impl Known {
+    /// Forgets all when these would be too many.
+    fn make_room(&mut self, n: usize) {
+        if self.n_objects + n > APPLIED_MAX {
+            self.by_primary.clear();
+            self.n_objects = 0;
+        }
     }
 }
 
@@ -89,23 +116,27 @@ mod tests {
         ObjectKey::new(None, &n.to_string())
     }
 
-    fn hashes(uids: &[&str]) -> Hashes {
-        uids.iter().map(|uid| (Uid::from(*uid), 1)).collect()
+    fn forms(uids: &[&str]) -> Forms {
+        uids.iter().map(|uid| (Uid::from(*uid), form(1))).collect()
+    }
+
+    fn form(desired: u64) -> Form {
+        Form { desired, left: None }
     }
 
     #[test]
     fn only_what_is_still_desired_is_remembered() {
-        let (applied, pods, configs) = (Applied::default(), Kind::of::<Pod>(), Kind::of::<ConfigMap>());
-        let knows = |kind: &Kind, uid: &str, hash| applied.is_known(&key(0), kind, &uid.into(), hash);
-        applied.learn(&key(0), &pods, hashes(&["a", "b"]));
-        applied.learn(&key(0), &configs, hashes(&["c"]));
+        let (applied, pods, configs) = (Applied::default(), Identity::of::<Pod>(), Identity::of::<ConfigMap>());
+        let knows = |of: &Identity, uid: &str, n| applied.last(&key(0), of, &uid.into()) == Some(form(n));
+        applied.learn(&key(0), &pods, forms(&["a", "b"]));
+        applied.learn(&key(0), &configs, forms(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
         assert!(!knows(&pods, "a", 2), "another form");
         // `a` was deleted by somebody else and has a successor.
-        applied.learn(&key(0), &pods, hashes(&["a2", "b"]));
+        applied.learn(&key(0), &pods, forms(&["a2", "b"]));
         assert!(!knows(&pods, "a", 1) && knows(&pods, "a2", 1) && knows(&configs, "c", 1));
         assert_eq!(applied.len(), 3);
-        applied.learn(&key(0), &pods, Hashes::new());
+        applied.learn(&key(0), &pods, Forms::new());
         assert_eq!(applied.len(), 1);
         applied.forget(&key(0));
         assert!(!knows(&configs, "c", 1));
@@ -113,12 +144,32 @@ mod tests {
     }
 
     #[test]
+    fn one_object_is_remembered_beside_others_of_its_kind() {
+        let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
+        let (here, edge) = (pods.clone(), pods.on("edge"));
+        let last = |of: &Identity, uid: &str| applied.last(&key(0), of, &uid.into());
+        applied.learn_one(&key(0), &here, "a".into(), form(1));
+        applied.learn_one(&key(0), &here, "b".into(), form(1));
+        applied.learn_one(&key(0), &here, "a".into(), form(2));
+        applied.learn_one(&key(0), &edge, "c".into(), form(3));
+        assert_eq!((last(&here, "a"), last(&here, "b")), (Some(form(2)), Some(form(1))));
+        assert_eq!(applied.len(), 3);
+        applied.learn(&key(0), &here, forms(&["d"]));
+        assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(form(3))), "another cluster is another kind");
+        assert_eq!(applied.len(), 2);
+    }
+
+    #[test]
     fn memory_is_bounded() {
-        let (applied, pods) = (Applied::default(), Kind::of::<Pod>());
+        let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
         for n in 0..=APPLIED_MAX {
-            applied.learn(&key(n), &pods, hashes(&["a"]));
+            applied.learn(&key(n), &pods, forms(&["a"]));
         }
         assert_eq!(applied.len(), 1);
-        assert!(applied.is_known(&key(APPLIED_MAX), &pods, &"a".into(), 1));
+        assert!(applied.last(&key(APPLIED_MAX), &pods, &"a".into()).is_some());
+        for n in 1..=APPLIED_MAX {
+            applied.learn_one(&key(0), &pods, n.to_string().as_str().into(), form(1));
+        }
+        assert_eq!(applied.len(), 1);
     }
 }

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Applied, Caches, Cluster, Conditions, Controller, Declares, Events, HasRules, HasStatus, Live, MayDeletePrimary,
-    MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request,
-    Vain, WritableBy, Writes, given::Given,
+    Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus, Live,
+    MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive,
+    Reason, Request, Vain, WritableBy, Writes, given::Given,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -41,7 +41,7 @@ pub(crate) struct Env {
     /// At which failure in a row an object is told its error; 0 is never.
     pub(crate) tell_failure: Arc<AtomicU32>,
     pub(crate) traces: Arc<RwLock<Traces>>,
-    /// What `converge` applied last.
+    /// What `apply` and `converge` applied last.
     pub(crate) applied: Applied,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
@@ -242,7 +242,7 @@ impl<C> Context<C> {
         C: Declares<K>,
         <C as Declares<K>>::Grant: MayPatch<C, K>,
     {
-        super::owned::adopt_existing(&self.inner.env, &self.inner.primary, object)
+        super::owner_references::adopt_existing(&self.inner.env, &self.inner.primary, object)
     }
 
     /// Takes the reference to the primary away from an object. It is refused when the object has changed since it was read.
@@ -251,7 +251,7 @@ impl<C> Context<C> {
         C: Declares<K>,
         <C as Declares<K>>::Grant: MayPatch<C, K>,
     {
-        super::owned::release(&self.inner.env, &self.inner.primary, object)
+        super::owner_references::release(&self.inner.env, &self.inner.primary, object)
     }
 
     /// Sends a JSON merge patch of the primary: exactly this object, not a later one of its name. `primary(patch)`.
@@ -286,16 +286,23 @@ impl<C> Context<C> {
         })
     }
 
-    /// Deletes the primary: exactly this object. `primary(delete)`.
-    pub fn delete(&self) -> Request<()>
+    /// Deletes the primary: exactly this object. Its dependents are deleted in the background; `.foreground()` and `.orphan()` ask for
+    /// another end. `primary(delete)`.
+    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    #[rustfmt::skip]
+    pub fn delete(&self) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
         C: Controller,
         C::Grant: MayDeletePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
-        Request::new(
-            async move { inner.env.writer.delete(&inner.target(), &inner.primary.meta().uid.to_string()).await },
-        )
+        let finalizers = inner.primary.meta().finalizers().to_vec();
+        DeleteRequest::new(&finalizers, move |policy| {
+            Request::new(async move {
+                let uid = inner.primary.meta().uid.to_string();
+                inner.env.writer.delete(&inner.target(), &uid, policy).await
+            })
+        })
     }
 
     /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.

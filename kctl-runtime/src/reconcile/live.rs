@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Env, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch, MayPatchStatus, MayScale, MayToken,
-    MayUpdate, Request, given::Given,
+    DeleteRequest, Env, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
+    MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, given::Given,
 };
 use crate::{
     effect::{ApiError, MERGE_PATCH, Target, Writer},
@@ -138,15 +138,18 @@ impl<C: ?Sized, K, A> Objects<C, K, A> {
     pub(super) fn with_grant<B>(self) -> Objects<C, K, B> {
         Objects::new(self.env, self.primary, self.source)
     }
+
+    fn parts(&self) -> (Arc<Env>, Arc<Stored>, Arc<Source>) {
+        (self.env.clone(), self.primary.clone(), self.source.clone())
+    }
 }
 
 impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
-    fn request<T: Send + 'static, F, Fut>(&self, object: &K, perform: F) -> Request<T>
+    fn request<T: Send + 'static, F, Fut>(&self, meta: ObjectMeta, perform: F) -> Request<T>
     where
         F: FnOnce(Writer, Place) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
-        let meta = object.meta().clone();
         let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
         Request::new(perform(self.env.writer.clone(), place))
     }
@@ -158,7 +161,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let whole = object.clone();
-        self.request(object, async move |writer, place| writer.create(&place.target(), &whole).await)
+        self.request(object.meta().clone(), async move |writer, place| writer.create(&place.target(), &whole).await)
     }
 
     /// Replaces an object. It is refused when the object has changed since it was read.
@@ -168,7 +171,49 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let whole = object.clone();
-        self.request(object, async move |writer, place| writer.update(&place.target(), &whole).await)
+        self.request(object.meta().clone(), async move |writer, place| writer.update(&place.target(), &whole).await)
+    }
+
+    /// Applies an object by server-side apply: creates it, or changes the fields that are given and takes back those that this app
+    /// gave before and does not give now. Anything that serialises to the object, or to a part of it with its name and, where the kind
+    /// has namespaces, its namespace. Fields that another field manager owns are taken over.
+    ///
+    /// Owner references are sent as they are given: none is added. Nothing is sent when this process applied the object in the same
+    /// form before and the cache shows that nothing would change, so it can be called in each reconcile; where the cache keeps only a
+    /// part of each object (`metadata`, `as = View`), each call is sent.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_runtime::reconcile::{Context, MayApply, Reads, Result, Writes};
+    /// use serde_json::json;
+    ///
+    /// /// Publishes the address in a namespace that the primary is not in.
+    /// async fn publish<C>(cx: &Context<C>, address: &str) -> Result<()>
+    /// where
+    ///     C: Reads<ConfigMap> + Writes<ConfigMap, Grant: MayApply<C, ConfigMap>>,
+    /// {
+    ///     let published = json!({
+    ///         "metadata": { "name": "address", "namespace": "public" },
+    ///         "data": { "address": address },
+    ///     });
+    ///     cx.objects::<ConfigMap>().apply(published).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// A terminal one when the object has no name, or no namespace where its kind has namespaces.
+    pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
+    where
+        A: MayApply<C, K>,
+        K: Object,
+    {
+        let (env, primary, source) = self.parts();
+        let object = Given::of(object);
+        Request::new(async move {
+            let object = object.value(&format!("apply {}", source.identity().kind))?;
+            apply_other(&env, &primary, &source, object).await
+        })
     }
 
     /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
@@ -177,7 +222,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         A: MayPatch<C, K>,
     {
         let patch = Given::of(patch);
-        self.request(object, async move |writer, place| {
+        self.request(object.meta().clone(), async move |writer, place| {
             let target = place.target();
             let patch = patch.patch(&target.operation("patch"), place.uid())?;
             writer.patch(&target, "", MERGE_PATCH, &patch).await
@@ -190,7 +235,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         A: MayPatchStatus<C, K>,
     {
         let status = Given::of(status);
-        self.request(object, async move |writer, place| {
+        self.request(object.meta().clone(), async move |writer, place| {
             let target = place.target();
             let status = status.value(&target.operation("patch"))?;
             let patch = json!({ "metadata": { "uid": place.uid() }, "status": status });
@@ -198,23 +243,34 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Deletes exactly this object.
-    pub fn delete(&self, object: &K) -> Request<()>
+    /// Deletes exactly this object. Its dependents are deleted in the background; `.foreground()` and `.orphan()` ask for another end.
+    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    #[rustfmt::skip]
+    pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
         A: MayDelete<C, K>,
     {
-        self.request(object, async move |writer, place| writer.delete(&place.target(), place.uid()).await)
+        let (writer, meta) = (self.env.writer.clone(), object.meta().clone());
+        let finalizers = meta.finalizers.clone().unwrap_or_default();
+        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        DeleteRequest::new(&finalizers, move |policy| {
+            Request::new(async move { writer.delete(&place.target(), place.uid(), policy).await })
+        })
     }
 
-    /// Deletes all objects of a namespace that have these labels.
-    pub fn delete_collection(&self, namespace: Option<&str>, labels: &str) -> Request<()>
+    /// Deletes all objects of a namespace that have these labels. Their dependents are deleted in the background, also those of an
+    /// object whose foreground deletion has begun; `.foreground()` and `.orphan()` ask for another end.
+    #[rustfmt::skip]
+    pub fn delete_collection(&self, namespace: Option<&str>, labels: &str) -> DeleteRequest // append `.foreground()` or `.orphan()`
     where
         A: MayDeleteCollection<C, K>,
     {
         let (writer, labels) = (self.env.writer.clone(), labels.to_owned());
         let meta = ObjectMeta { namespace: namespace.map(str::to_owned), ..ObjectMeta::default() };
         let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
-        Request::new(async move { writer.delete_collection(&place.target(), &labels).await })
+        DeleteRequest::new(&[], move |policy| {
+            Request::new(async move { writer.delete_collection(&place.target(), &labels, policy).await })
+        })
     }
 
     /// Sets the replicas of an object through its scale subresource.
@@ -222,7 +278,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayScale<C, K>,
     {
-        self.request(object, async move |writer, place| writer.scale(&place.target(), place.uid(), replicas).await)
+        self.request(object.meta().clone(), async move |writer, place| {
+            writer.scale(&place.target(), place.uid(), replicas).await
+        })
     }
 
     /// Asks for the eviction of a pod: a disruption budget may refuse it with 429.
@@ -274,7 +332,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayToken<C, K>,
     {
-        self.request(object, async move |writer, place| {
+        self.request(object.meta().clone(), async move |writer, place| {
             let request = json!({
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",
@@ -292,6 +350,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
 
     fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> Request<()> {
         let body = body(object);
-        self.request(object, async move |writer, place| writer.post(&place.target(), name, place.uid(), &body).await)
+        self.request(object.meta().clone(), async move |writer, place| {
+            writer.post(&place.target(), name, place.uid(), &body).await
+        })
     }
 }

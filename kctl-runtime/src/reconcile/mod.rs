@@ -1,10 +1,12 @@
 //! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
 
 mod applied;
+mod apply;
 mod astray;
 mod cluster;
 mod conditions;
 mod context;
+mod delete;
 mod error;
 mod events;
 mod given;
@@ -12,6 +14,7 @@ mod live;
 mod may;
 mod outcome;
 mod owned;
+mod owner_references;
 mod permission;
 mod reason;
 mod request;
@@ -27,6 +30,7 @@ pub use cluster::{CachesOn, Cluster, HasRulesOn, OnCluster, ReadsLiveOn, WritesO
 pub use conditions::{ConditionError, Conditions};
 pub use context::Context;
 pub(crate) use context::Env;
+pub use delete::DeleteRequest;
 pub use error::{Error, Result, ResultExt};
 pub use events::Events;
 pub use live::{Live, Objects};

@@ -1,26 +1,25 @@
 //! The objects that a primary owns: a snapshot to read and the operations to change them.
 
 use std::{
-    collections::HashMap,
     marker::PhantomData,
     pin::Pin,
     sync::Arc,
     task::{self, Poll},
 };
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::{
-    Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate, Objects, Request,
-    applied::hash_of, given::Given,
+    DeleteRequest, Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
+    Objects, Request,
+    apply::{apply_owned, converge},
+    given::Given,
+    owner_references::{adopt, check_owned},
 };
 use crate::{
-    effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
-    key::ObjectKey,
-    object::{Kind, Object, Stored, Uid},
+    effect::{ApiError, MERGE_PATCH, Target},
+    object::{Object, Stored},
     source::Source,
     store::view,
 };
@@ -146,7 +145,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let object = Given::of(object);
         Request::new(async move {
             let object = object.value(&format!("apply {}", source.identity().kind))?;
-            apply(&env, &primary, &source, object).await
+            apply_owned(&env, &primary, &source, object).await
         })
     }
 
@@ -168,18 +167,23 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Deletes an object of the primary: exactly this one, not a later one of its name.
-    pub fn delete(&self, object: &K) -> Request<()>
+    /// Deletes an object of the primary: exactly this one, not a later one of its name. Its dependents are deleted in the background;
+    /// `.foreground()` and `.orphan()` ask for another end.
+    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    #[rustfmt::skip]
+    pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
         A: MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let object = object.clone();
-        Request::new(async move {
-            check_owned("delete", &object, &env, &primary)?;
-            let (name, namespace) = (object.name_any(), object.namespace());
-            let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.delete(&target, &object.uid().unwrap_or_default()).await
+        let meant = object.clone();
+        DeleteRequest::new(object.finalizers(), move |policy| {
+            Request::new(async move {
+                check_owned("delete", &meant, &env, &primary)?;
+                let (name, namespace) = (meant.name_any(), meant.namespace());
+                let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+                env.writer.delete(&target, &meant.uid().unwrap_or_default(), policy).await
+            })
         })
     }
 
@@ -301,241 +305,5 @@ impl<K> Future for CreateRequest<K> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.sent).poll(cx)
-    }
-}
-
-/// The controller reference of objects of a kind to the primary.
-fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
-    let (kind, meta) = (&env.spec.primary.kind, primary.meta());
-    let blocks = env.spec.relations.iter().any(|relation| relation.kind == *of && relation.block_owner_deletion);
-    OwnerReference {
-        api_version: kind.api_version(),
-        kind: kind.kind.clone(),
-        name: meta.name().to_owned(),
-        uid: meta.uid.to_string(),
-        controller: Some(true),
-        block_owner_deletion: blocks.then_some(true),
-    }
-}
-
-async fn apply<K: Object>(
-    env: &Env,
-    primary: &Stored,
-    source: &Arc<Source>,
-    mut object: Value,
-) -> Result<Arc<K>, ApiError> {
-    let kind = &source.identity().kind;
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if name.is_empty() {
-        return Err(ApiError::Unsendable {
-            operation: format!("apply {kind}"),
-            cause: "the object has no metadata.name: server-side apply needs one".into(),
-        });
-    }
-    check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
-    let key = place_of(primary, &object);
-    let namespace = key.namespace.clone();
-    let known = source.store().get(&key);
-    if let Some(known) = &known {
-        let controller = known.meta().controller();
-        if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
-            return Err(ApiError::Foreign {
-                operation: format!("apply {kind} {key}"),
-                object: format!("{kind} {key} (controlled by {})", other.name),
-                owner: format!("{} {}", env.spec.primary.kind, primary.key()),
-            });
-        }
-    }
-    object["apiVersion"] = kind.api_version().into();
-    object["kind"] = kind.kind.clone().into();
-    if let Some(namespace) = &namespace {
-        object["metadata"]["namespace"] = (**namespace).into();
-    }
-    object["metadata"]["ownerReferences"] = json!([reference(env, primary, kind)]);
-    // Exactly the object that is known. Where none is known, or its end has begun, a new one of the name is wanted as well.
-    let live = known.filter(|known| known.meta().deletion_timestamp().is_none());
-    if let Some(known) = live.filter(|_| object["metadata"]["uid"].is_null()) {
-        object["metadata"]["uid"] = known.meta().uid.to_string().into();
-    }
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    let target = Target { by: primary.key(), source, namespace: namespace.as_deref(), name: &name };
-    env.writer.patch(&target, "", APPLY_PATCH, &object).await
-}
-
-/// Where an object is to be: in the primary's namespace; a primary without one has objects in any.
-fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
-    let text = |field: &str| object["metadata"][field].as_str();
-    let namespace = primary.meta().namespace().or_else(|| text("namespace"));
-    ObjectKey::new(namespace, text("name").unwrap_or_default())
-}
-
-async fn converge<K: Object>(
-    env: &Env,
-    primary: &Stored,
-    source: &Arc<Source>,
-    desired: Vec<Value>,
-    live: &[Arc<K>],
-) -> Result<Converged<K>, ApiError> {
-    let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let places: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
-    let (by, kind, mut as_desired) = (primary.key(), &source.identity().kind, HashMap::new());
-    for (object, key) in desired.into_iter().zip(&places) {
-        let known = source.store().get(key);
-        let hash = hash_of(&object);
-        if let Some(known) = &known {
-            let uid = &known.meta().uid;
-            let stored: Value = serde_json::from_str(&known.json()).unwrap_or_default();
-            if env.applied.is_known(by, kind, uid, hash) && contains(&stored, &object) {
-                as_desired.insert(uid.clone(), hash);
-                result.n_unchanged += 1;
-                continue;
-            }
-        }
-        let before = known.as_ref().map(|known| known.meta().resource_version.to_string());
-        let applied: Arc<K> = apply(env, primary, source, object).await?;
-        as_desired.insert(applied.uid().unwrap_or_default().as_str().into(), hash);
-        if before == applied.resource_version() {
-            result.n_unchanged += 1;
-        } else {
-            result.applied.push(applied);
-        }
-    }
-    env.applied.learn(by, kind, as_desired);
-    for object in live {
-        let (name, namespace) = (object.name_any(), object.namespace());
-        if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
-            continue;
-        }
-        let uid = object.uid().unwrap_or_default();
-        let target = Target { by: primary.key(), source, namespace: namespace.as_deref(), name: &name };
-        env.writer.delete(&target, &uid).await?;
-        result.deleted.push(object.clone());
-    }
-    Ok(result)
-}
-
-/// Whether an object has all that is desired: it may have more, by defaults and by other writers.
-fn contains(object: &Value, desired: &Value) -> bool {
-    match (object, desired) {
-        (_, Value::Null) => true,
-        (Value::Object(object), Value::Object(desired)) => {
-            desired.iter().all(|(name, desired)| contains(object.get(name).unwrap_or(&Value::Null), desired))
-        }
-        (Value::Array(object), Value::Array(desired)) => {
-            object.len() == desired.len()
-                && object.iter().zip(desired).all(|(object, desired)| contains(object, desired))
-        }
-        (Value::Null, Value::Object(desired)) => desired.is_empty(),
-        (Value::Null, Value::Array(desired)) => desired.is_empty(),
-        (object, desired) => object == desired,
-    }
-}
-
-/// Sets the controller reference of an object that exists.
-pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
-    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
-    Request::new(async move {
-        let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
-        if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
-            return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
-        }
-        let namespace = object.meta().namespace.as_deref();
-        check_place("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
-        let mut references: Vec<Value> = references_but(&object, &primary.meta().uid);
-        references.push(json!(reference(&env, &primary, &Kind::of::<K>())));
-        patch_references(&env, &primary, &object, references).await
-    })
-}
-
-/// Takes the reference to the primary away.
-pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
-    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
-    Request::new(async move {
-        check_owned("release", &object, &env, &primary)?;
-        let references = references_but(&object, &primary.meta().uid);
-        patch_references(&env, &primary, &object, references).await
-    })
-}
-
-fn references_but<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
-    let others = object.owner_references().iter().filter(|owner| owner.uid != *uid);
-    others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
-}
-
-/// A list in a merge patch is replaced as a whole, hence the precondition on its version.
-async fn patch_references<K: Object>(
-    env: &Env,
-    primary: &Stored,
-    object: &K,
-    references: Vec<Value>,
-) -> Result<Arc<K>, ApiError> {
-    let source = env.source::<K>();
-    let (name, namespace) = (object.name_any(), object.namespace());
-    let references = if references.is_empty() { Value::Null } else { references.into() };
-    let patch = json!({ "metadata": {
-        "uid": object.uid(),
-        "resourceVersion": object.resource_version(),
-        "ownerReferences": references,
-    } });
-    let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
-    env.writer.patch(&target, "", MERGE_PATCH, &patch).await
-}
-
-/// Puts a new object into the primary's namespace and under its control.
-fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
-    let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
-    if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
-        return Err(foreign("create", &object, env, primary, Some(&other.name)));
-    }
-    check_place("create", &Kind::of::<K>(), object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
-    if let Some(namespace) = &primary.key().namespace {
-        object.meta_mut().namespace = Some(namespace.to_string());
-    }
-    let references = object.owner_references_mut();
-    references.retain(|owner| owner.uid != primary.meta().uid);
-    references.push(reference(env, primary, &Kind::of::<K>()));
-    Ok(object)
-}
-
-/// A primary in a namespace owns nothing elsewhere; one without a namespace owns objects anywhere.
-fn check_place(
-    verb: &str,
-    of: &Kind,
-    namespace: Option<&str>,
-    name: &str,
-    env: &Env,
-    primary: &Stored,
-) -> Result<(), ApiError> {
-    match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
-        (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
-            operation: format!("{verb} {} {namespace}/{name}", of.kind),
-            owner: format!("{} {}", env.spec.primary.kind, primary.key()),
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored) -> Result<(), ApiError> {
-    let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
-    match controller {
-        Some(owner) if owner.uid == primary.meta().uid => Ok(()),
-        other => Err(foreign(verb, object, env, primary, other.map(|owner| owner.name.as_str()))),
-    }
-}
-
-fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
-    let name = match object.namespace() {
-        Some(namespace) => format!("{} {namespace}/{}", K::kind(&()), object.name_any()),
-        None => format!("{} {}", K::kind(&()), object.name_any()),
-    };
-    ApiError::Foreign {
-        operation: format!("{verb} {name}"),
-        object: match other {
-            Some(other) => format!("{name} (controlled by {other})"),
-            None => name,
-        },
-        owner: format!("{} {}", env.spec.primary.kind, primary.key()),
     }
 }

@@ -102,9 +102,11 @@ async fn read(client: &Client, path: &str) -> Result<Option<Value>> {
     answered(client, Request::get(path).body(Vec::new())?).await
 }
 
-/// Nothing where the object is gone already.
+/// Deletes an object with its dependents, which API servers would leave of a Job. Nothing where it is gone already.
 async fn delete(client: &Client, path: &str) -> Result<()> {
-    let at_once = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 });
+    let at_once = json!({
+        "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background",
+    });
     let request = Request::delete(path).header("content-type", "application/json");
     answered(client, request.body(serde_json::to_vec(&at_once)?)?).await?;
     let Some(left) = read(client, path).await? else { return Ok(()) };

@@ -5,6 +5,7 @@ use kctl::{k8s::api::authentication::v1::TokenRequestSpec, prelude::*};
     owns = Pod(get, list, watch, create, update, patch, apply, delete),
     reads = Node(create, update, patch, delete, deletecollection, status),
     reads = ReplicaSet(scale),
+    reads = Secret(apply),
     reads = ServiceAccount(token),
     watches = Service(map = nobody, eviction, binding),
     primary(patch, delete, scale, status)
@@ -18,6 +19,8 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
     for pod in &pods {
         pods.patch(pod, kctl::json!({})).await?;
         pods.delete(pod).await?;
+        pods.delete(pod).foreground().await?;
+        pods.delete(pod).orphan().await?;
     }
     let (nodes, node) = (cx.objects::<Node>(), Node::default());
     nodes.create(&node).await?;
@@ -26,6 +29,8 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
     nodes.patch_status(&node, kctl::json!({})).await?;
     nodes.delete(&node).await?;
     nodes.delete_collection(None, "app=web").await?;
+    nodes.delete_collection(None, "app=web").foreground().await?;
+    cx.objects::<Secret>().apply(kctl::json!({ "metadata": { "name": "a", "namespace": "b" } })).await?;
     cx.objects::<ReplicaSet>().scale(&ReplicaSet::default(), 3).await?;
     cx.objects::<Service>().evict(&Service::default()).await?;
     cx.objects::<Service>().bind(&Service::default(), "node-a").await?;
@@ -34,6 +39,7 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
     cx.patch(kctl::json!({})).await?;
     cx.scale(3).await?;
     cx.delete().await?;
+    cx.delete().background().await?;
     Ok(Action::await_change())
 }
 

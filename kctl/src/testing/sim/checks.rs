@@ -8,6 +8,7 @@ use std::{
 
 use kctl_apiserver::{Change, RequestRecord};
 use kctl_runtime::key::ObjectKey;
+use serde_json::Value;
 
 use super::{
     authors::Authors,
@@ -57,7 +58,7 @@ pub(super) struct Checks {
     pub(super) authors: Authors,
     /// Processes whose last request has changed something, as far as is known.
     changed: BTreeSet<String>,
-    /// Who made what the app has created, by uid.
+    /// Who made what the app has created, and what depends on that, by uid.
     made_by: BTreeMap<String, String>,
     /// The last change of the state, in words.
     pub(super) last_change: String,
@@ -149,10 +150,10 @@ impl Checks {
         self.requests = 0;
         let author = self.author(change);
         self.last_change = format!("{id} by {author}");
+        if let (None, Some(object)) = (&change.before, &change.after) {
+            self.learn_maker(object, by_app, author);
+        }
         if by_app {
-            if let (None, Some(object)) = (&change.before, &change.after) {
-                self.made_by.insert(super::snapshot::uid(object).into(), author);
-            }
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             if self.at_once.1 > CHANGES_AT_ONCE_MAX {
                 let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", self.last_change);
@@ -168,6 +169,17 @@ impl Checks {
             if let Err(message) = (invariant.holds)(&self.snapshot) {
                 self.find(Found { checker: invariant.name, message });
             }
+        }
+    }
+
+    /// Remembers where an object comes from that the app created, or that others created for such an object.
+    fn learn_maker(&mut self, object: &Value, by_app: bool, author: String) {
+        let uid = super::snapshot::uid(object).to_owned();
+        if by_app {
+            self.made_by.insert(uid, author);
+        } else if let Some(owner) = self.snapshot.owner_of_the_app(object) {
+            let text = |field: &str| owner[field].as_str().unwrap_or_default();
+            self.made_by.insert(uid, format!("{author} for {} {}", text("kind"), text("name")));
         }
     }
 
@@ -280,7 +292,8 @@ impl Checks {
     /// What the app has left behind although everything that it belongs to is gone.
     pub(super) fn leaked(&self, kept: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
-            let created = self.snapshot.created.contains(super::snapshot::uid(object));
+            let uid = super::snapshot::uid(object);
+            let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
             let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
             (created || primary) && !is_aside(&id.resource) && !kept.contains(&id.resource)
         });
@@ -309,7 +322,7 @@ pub(super) type SharedChecks = Arc<parking_lot::Mutex<Checks>>;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

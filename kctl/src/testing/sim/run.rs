@@ -216,7 +216,7 @@ async fn stays(world: &World) -> Result<(), Found> {
     Err(Found::new("no more writes", what))
 }
 
-/// Deletes what was applied, and every primary.
+/// Deletes what was applied, and every primary: in the background, as `kubectl delete` does.
 async fn delete_all(world: &World) -> Result<()> {
     world.shared.log("user", "deletes what was applied");
     let mut paths: Vec<(String, String)> = Vec::new();
@@ -241,7 +241,10 @@ async fn delete_all(world: &World) -> Result<()> {
     paths.dedup();
     for (cluster, path) in paths {
         let client = world.client_of(&cluster);
-        match client.request::<Value>(Request::delete(&path).body(Vec::new())?).await {
+        match client
+            .request::<Value>(Request::delete(format!("{path}?propagationPolicy=Background")).body(Vec::new())?)
+            .await
+        {
             Err(kube::Error::Api(refused)) if refused.code == 404 => {}
             other => drop(other.context(&path)?),
         }

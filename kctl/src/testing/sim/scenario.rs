@@ -219,7 +219,8 @@ impl Scenario {
         self
     }
 
-    /// Objects of this resource (its plural) that the app creates may stay when the primaries are gone.
+    /// Objects of this resource (its plural) that the app creates, or that others create for such objects, may stay when the primaries are
+    /// gone: `keeping("pods")` for the Pods of a Job that the app deletes with `.orphan()`.
     #[must_use]
     pub fn keeping(mut self, plural: &str) -> Self {
         self.kept.push(plural.into());

@@ -59,6 +59,8 @@ pub struct Snapshot {
     cluster: String,
     /// The uids of what the app created.
     pub(super) created: BTreeSet<String>,
+    /// The uids of what others created for that: the Pods of a Job, and whatever depends on those in turn.
+    pub(super) dependents: BTreeSet<String>,
     pub(super) time: Duration,
 }
 
@@ -97,6 +99,16 @@ impl Snapshot {
         self.time
     }
 
+    /// The owner of an object, if that is the app's or depends on what is. It stays one when the reference to it is gone: orphans are
+    /// left behind as well.
+    pub(super) fn owner_of_the_app<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        let mut owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.find(|owner| {
+            let uid = owner["uid"].as_str().unwrap_or_default();
+            self.created.contains(uid) || self.dependents.contains(uid)
+        })
+    }
+
     fn of_kind<K: Resource<DynamicType = ()>>(&self) -> impl Iterator<Item = (&Id, &Arc<Value>)> {
         let kind = Kind::of::<K>();
         let fits = move |id: &Id| id.cluster == self.cluster && id.group == kind.group && id.resource == kind.plural;
@@ -108,8 +120,12 @@ impl Snapshot {
         self.time = time;
         match &change.after {
             Some(object) => {
-                if by_app && change.before.is_none() {
-                    self.created.insert(uid(object).into());
+                if change.before.is_none() {
+                    if by_app {
+                        self.created.insert(uid(object).into());
+                    } else if self.owner_of_the_app(object).is_some() {
+                        self.dependents.insert(uid(object).into());
+                    }
                 }
                 self.objects.insert(id, object.clone());
             }

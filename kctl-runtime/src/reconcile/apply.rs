@@ -1,0 +1,276 @@
+//! Server-side apply: of an object that the primary owns, of one that it does not own, and of all that it owns (`converge`).
+//!
+//! Each sends nothing when nothing would change. This process remembers the last form that it applied of each object, because
+//! server-side apply takes back fields that were given before: the same form on an object that has all of it changes nothing.
+
+use std::{collections::HashMap, sync::Arc};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{
+    Converged, Env,
+    applied::{Form, hash_of},
+    owner_references::{check_place, with_controller},
+};
+use crate::{
+    effect::{APPLY_PATCH, ApiError, Propagation, Target},
+    key::ObjectKey,
+    object::{Kind, Object, Stored, Uid, is_namespaced},
+    source::Source,
+    store::view,
+};
+
+/// An object as it is to be, with its place.
+struct Desired {
+    key: ObjectKey,
+    object: Value,
+    hash: u64,
+}
+
+impl Desired {
+    /// Adds kind and namespace; the status is another request's.
+    fn new(kind: &Kind, key: ObjectKey, mut object: Value) -> Self {
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = kind.kind.clone().into();
+        if let Some(namespace) = &key.namespace {
+            object["metadata"]["namespace"] = (**namespace).into();
+        }
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        let hash = hash_of(&object);
+        Self { key, object, hash }
+    }
+
+    /// An object in the primary's namespace and under its control.
+    fn owned(env: &Env, primary: &Stored, kind: &Kind, mut object: Value) -> Result<Self, ApiError> {
+        let name = name_of(kind, &object)?;
+        check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
+        let key = place_of(primary, &object);
+        let text = format!("{kind} {key}");
+        let given = given_references(&object, &text)?;
+        let references = with_controller(given, &format!("apply {text}"), &text, env, primary, kind)?;
+        object["metadata"]["ownerReferences"] = json!(references);
+        Ok(Self::new(kind, key, object))
+    }
+
+    /// An object where it says, with the owners that it names.
+    fn other<K: Object>(kind: &Kind, object: Value) -> Result<Self, ApiError> {
+        let name = name_of(kind, &object)?;
+        let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        if is_namespaced::<K>() && namespace.is_none() {
+            return Err(ApiError::Unsendable {
+                operation: format!("apply {kind} {name}"),
+                cause: "the object has no metadata.namespace: what the primary does not own can be in any".into(),
+            });
+        }
+        Ok(Self::new(kind, ObjectKey::new(namespace, &name), object))
+    }
+}
+
+fn name_of(kind: &Kind, object: &Value) -> Result<String, ApiError> {
+    match object["metadata"]["name"].as_str() {
+        Some(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(ApiError::Unsendable {
+            operation: format!("apply {kind}"),
+            cause: "the object has no metadata.name: server-side apply needs one".into(),
+        }),
+    }
+}
+
+/// The owner references that the caller gives.
+fn given_references(object: &Value, text: &str) -> Result<Vec<OwnerReference>, ApiError> {
+    match &object["metadata"]["ownerReferences"] {
+        Value::Null => Ok(Vec::new()),
+        given => serde_json::from_value(given.clone()).map_err(|error| ApiError::Unsendable {
+            operation: format!("apply {text}"),
+            cause: format!("metadata.ownerReferences is not a list of owner references: {error}"),
+        }),
+    }
+}
+
+/// Where an object is to be: in the primary's namespace; a primary without one has objects in any.
+fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
+    let text = |field: &str| object["metadata"][field].as_str();
+    let namespace = primary.meta().namespace().or_else(|| text("namespace"));
+    ObjectKey::new(namespace, text("name").unwrap_or_default())
+}
+
+/// Applies one object that the primary owns.
+pub(super) async fn apply_owned<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    source: &Arc<Source>,
+    object: Value,
+) -> Result<Arc<K>, ApiError> {
+    let desired = Desired::owned(env, primary, &source.identity().kind, object)?;
+    let applied = Apply { env, primary, source }.owned(desired).await?;
+    env.applied.learn_one(primary.key(), source.identity(), applied.uid, applied.form);
+    Ok(applied.object)
+}
+
+/// Applies one object that the primary does not own.
+pub(super) async fn apply_other<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    source: &Arc<Source>,
+    object: Value,
+) -> Result<Arc<K>, ApiError> {
+    let desired = Desired::other::<K>(&source.identity().kind, object)?;
+    let apply = Apply { env, primary, source };
+    // An informer that keeps a part of its objects has no `K` to return.
+    let unchanged = if source.is_whole() { apply.unchanged(&desired) } else { None };
+    let applied = match unchanged {
+        Some(unchanged) => unchanged,
+        None => apply.send(desired).await?,
+    };
+    env.applied.learn_one(primary.key(), source.identity(), applied.uid, applied.form);
+    Ok(applied.object)
+}
+
+/// Applies all objects that the primary is to own, and deletes the others of `live`.
+pub(super) async fn converge<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    source: &Arc<Source>,
+    desired: Vec<Value>,
+    live: &[Arc<K>],
+) -> Result<Converged<K>, ApiError> {
+    let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
+    let places: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
+    let (apply, mut forms) = (Apply { env, primary, source }, HashMap::new());
+    for object in desired {
+        let applied = apply.owned(Desired::owned(env, primary, &source.identity().kind, object)?).await?;
+        forms.insert(applied.uid, applied.form);
+        if applied.is_changed {
+            result.applied.push(applied.object);
+        } else {
+            result.n_unchanged += 1;
+        }
+    }
+    env.applied.learn(primary.key(), source.identity(), forms);
+    for object in live {
+        let (name, namespace) = (object.name_any(), object.namespace());
+        if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
+            continue;
+        }
+        let uid = object.uid().unwrap_or_default();
+        let target = Target { by: primary.key(), source, namespace: namespace.as_deref(), name: &name };
+        env.writer.delete(&target, &uid, Propagation::by_default(object.finalizers())).await?;
+        result.deleted.push(object.clone());
+    }
+    Ok(result)
+}
+
+struct Apply<'a> {
+    env: &'a Env,
+    primary: &'a Stored,
+    source: &'a Arc<Source>,
+}
+
+/// An object that is as it is to be.
+struct Done<K> {
+    object: Arc<K>,
+    uid: Uid,
+    form: Form,
+    is_changed: bool,
+}
+
+impl Apply<'_> {
+    async fn owned<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
+        let known = self.source.store().get(&desired.key);
+        if let Some(known) = &known {
+            let (kind, controller) = (&self.source.identity().kind, known.meta().controller());
+            if let Some(other) = controller.filter(|owner| owner.uid != self.primary.meta().uid) {
+                return Err(ApiError::Foreign {
+                    operation: format!("apply {kind} {}", desired.key),
+                    object: format!("{kind} {} (controlled by {})", desired.key, other.name),
+                    owner: format!("{} {}", self.env.spec.primary.kind, self.primary.key()),
+                });
+            }
+        }
+        if let Some(unchanged) = self.unchanged(&desired) {
+            return Ok(unchanged);
+        }
+        // Exactly the object that is known. Where none is known, or its end has begun, a new one of the name is wanted as well.
+        let live = known.filter(|known| known.meta().deletion_timestamp().is_none());
+        if let Some(known) = live.filter(|_| desired.object["metadata"]["uid"].is_null()) {
+            desired.object["metadata"]["uid"] = known.meta().uid.to_string().into();
+        }
+        self.send(desired).await
+    }
+
+    /// The object as the cache has it, when an apply would change nothing: it was last applied in this form by this process, and
+    /// it either has all of it, or nothing but its status has changed since. A cache that follows it no longer proves nothing.
+    fn unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
+        let (source, by) = (self.source, self.primary.key());
+        if source.store().bars(desired.key.namespace.as_deref()) {
+            return None;
+        }
+        let known = source.store().get(&desired.key)?;
+        let uid = known.meta().uid.clone();
+        let form = self.env.applied.last(by, source.identity(), &uid).filter(|form| form.desired == desired.hash)?;
+        let stored: Value = serde_json::from_str(&known.json()).unwrap_or_default();
+        let is_as_left = form.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
+        if !is_as_left && !has_all(stored, desired.object.clone()) {
+            return None;
+        }
+        Some(Done { object: view(&known)?, uid, form, is_changed: false })
+    }
+
+    async fn send<K: Object>(&self, desired: Desired) -> Result<Done<K>, ApiError> {
+        let Desired { key, object, hash } = desired;
+        let store = self.source.store();
+        let before = store.get(&key).map(|known| known.meta().resource_version.to_string());
+        let (by, namespace) = (self.primary.key(), key.namespace.as_deref());
+        let target = Target { by, source: self.source, namespace, name: &key.name };
+        let applied: Arc<K> = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
+        let version = applied.resource_version();
+        let left = store.get(&key).filter(|known| Some(known.meta().resource_version.to_string()) == version);
+        let left = left.map(|known| self.hash_of_state(serde_json::from_str(&known.json()).unwrap_or_default()));
+        let uid = applied.uid().unwrap_or_default().as_str().into();
+        Ok(Done { object: applied, uid, form: Form { desired: hash, left }, is_changed: before != version })
+    }
+
+    /// A hash of all that an apply can change. Of a cache that keeps a part of each object the version is a part of it: what else has
+    /// changed does not show.
+    fn hash_of_state(&self, mut object: Value) -> u64 {
+        if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| self.source.is_whole()) {
+            metadata.retain(|name, _| !["resourceVersion", "generation", "managedFields"].contains(&name.as_str()));
+        }
+        if let Some(fields) = object.as_object_mut().filter(|_| self.source.is_whole()) {
+            fields.remove("status");
+        }
+        hash_of(&object)
+    }
+}
+
+/// Whether an object has all that is desired: it may have more, by defaults and by other writers.
+fn contains(object: &Value, desired: &Value) -> bool {
+    match (object, desired) {
+        (_, Value::Null) => true,
+        (Value::Object(object), Value::Object(desired)) => {
+            desired.iter().all(|(name, desired)| contains(object.get(name).unwrap_or(&Value::Null), desired))
+        }
+        (Value::Array(object), Value::Array(desired)) => {
+            object.len() == desired.len()
+                && object.iter().zip(desired).all(|(object, desired)| contains(object, desired))
+        }
+        (Value::Null, Value::Object(desired)) => desired.is_empty(),
+        (Value::Null, Value::Array(desired)) => desired.is_empty(),
+        (object, desired) => object == desired,
+    }
+}
+
+/// The same of a whole object, whose owner references are a map by uid: others may have added theirs.
+fn has_all(mut object: Value, mut desired: Value) -> bool {
+    let take = |object: &mut Value| {
+        let references = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("ownerReferences"));
+        references.and_then(|references| references.as_array().cloned()).unwrap_or_default()
+    };
+    let (known, wanted) = (take(&mut object), take(&mut desired));
+    let is_known = |wanted: &Value| known.iter().any(|known| known["uid"] == wanted["uid"] && contains(known, wanted));
+    wanted.iter().all(is_known) && contains(&object, &desired)
+}

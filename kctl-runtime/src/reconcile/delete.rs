@@ -1,0 +1,96 @@
+//! A delete that has been permitted, and how the dependents of the object end.
+
+use std::{
+    pin::Pin,
+    task::{self, Poll},
+};
+
+use super::Request;
+use crate::effect::{ApiError, Propagation};
+
+/// Sends the delete with a policy; `None` leaves it to the API server.
+type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
+
+/// A delete that is sent when it is awaited. Dependents of the object are deleted in the background, as with `kubectl delete`;
+/// [`foreground`](Self::foreground) and [`orphan`](Self::orphan) ask for another end.
+///
+/// API servers themselves orphan the Pods of a deleted `batch/v1` Job by default, so kctl always sends a policy. There is one
+/// exception: when the object has the finalizer `foregroundDeletion` or `orphan`, none is sent and that finalizer decides.
+///
+/// ```
+/// use k8s_openapi::api::batch::v1::Job;
+/// use kctl_runtime::reconcile::{Context, Deletes, Result};
+///
+/// /// Deletes the Jobs beyond the newest three. A Job is gone only after its Pods, so its successor never runs beside them.
+/// async fn prune<C: Deletes<Job>>(cx: &Context<C>) -> Result<()> {
+///     let jobs = cx.owned::<Job>();
+///     for job in jobs.iter().rev().skip(3) {
+///         jobs.delete(&job).foreground().await?;
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// # Cancel safety
+/// Dropping it after the first poll leaves it unknown whether the delete took effect; the watch tells.
+#[must_use = "nothing is sent until the request is awaited"]
+pub struct DeleteRequest(State);
+
+enum State {
+    New {
+        policy: Option<Propagation>,
+        send: SendWith,
+    },
+    Sent(Request<()>),
+    /// Only while the first poll turns the one into the other.
+    Empty,
+}
+
+impl DeleteRequest {
+    /// A delete of an object with these finalizers.
+    pub(super) fn new(
+        finalizers: &[String],
+        send: impl FnOnce(Option<Propagation>) -> Request<()> + Send + 'static,
+    ) -> Self {
+        Self(State::New { policy: Propagation::by_default(finalizers), send: Box::new(send) })
+    }
+
+    /// Deletes dependents after the object: the default.
+    pub fn background(self) -> Self {
+        self.with(Propagation::Background)
+    }
+
+    /// Deletes dependents first. The object stays, with a `deletionTimestamp`, until those are gone whose owner reference blocks its
+    /// deletion: those of Jobs, `ReplicaSet`s and others of Kubernetes do, and `owns = Kind(block_owner_deletion)`.
+    pub fn foreground(self) -> Self {
+        self.with(Propagation::Foreground)
+    }
+
+    /// Keeps dependents, without the reference to the object: Pods of a Job run on, and are deleted by nothing.
+    pub fn orphan(self) -> Self {
+        self.with(Propagation::Orphan)
+    }
+
+    fn with(self, wanted: Propagation) -> Self {
+        Self(match self.0 {
+            State::New { send, .. } => State::New { policy: Some(wanted), send },
+            sent => sent,
+        })
+    }
+}
+
+impl Future for DeleteRequest {
+    type Output = Result<(), ApiError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        if matches!(self.0, State::New { .. })
+            && let State::New { policy, send } = std::mem::replace(&mut self.0, State::Empty)
+        {
+            self.0 = State::Sent(send(policy));
+        }
+        match &mut self.0 {
+            State::Sent(request) => Pin::new(request).poll(cx),
+            State::New { .. } | State::Empty => Poll::Pending,
+        }
+    }
+}

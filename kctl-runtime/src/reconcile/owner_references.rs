@@ -1,0 +1,170 @@
+//! Owner references: how an object comes under the control of the primary, and which objects a request may touch.
+//!
+//! One rule holds for `create`, `apply` and `converge`: owner references that the caller gives are kept, and the controller reference
+//! to the primary is added. An object has at most one controller, so a given reference with `controller: true` to another object is an
+//! error.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{Env, Request};
+use crate::{
+    effect::{ApiError, MERGE_PATCH, Target},
+    object::{Kind, Object, Stored, Uid},
+};
+
+/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever version or
+/// `controller` it has, is replaced; its `blockOwnerDeletion` stays.
+pub(super) fn with_controller(
+    given: Vec<OwnerReference>,
+    operation: &str,
+    object: &str,
+    env: &Env,
+    primary: &Stored,
+    of: &Kind,
+) -> Result<Vec<OwnerReference>, ApiError> {
+    let (own, mut kept): (Vec<_>, Vec<_>) = given.into_iter().partition(|owner| owner.uid == primary.meta().uid);
+    if let Some(other) = kept.iter().find(|owner| owner.controller == Some(true)) {
+        return Err(ApiError::SecondController {
+            operation: operation.into(),
+            object: object.into(),
+            controller: other.name.clone(),
+            owner: format!("{} {}", env.spec.primary.kind, primary.key()),
+        });
+    }
+    let mut reference = reference(env, primary, of);
+    reference.block_owner_deletion =
+        own.iter().find_map(|own| own.block_owner_deletion).or(reference.block_owner_deletion);
+    kept.push(reference);
+    Ok(kept)
+}
+
+/// The controller reference of objects of a kind to the primary.
+fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
+    let (kind, meta) = (&env.spec.primary.kind, primary.meta());
+    let blocks = env.spec.relations.iter().any(|relation| relation.kind == *of && relation.block_owner_deletion);
+    OwnerReference {
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        name: meta.name().to_owned(),
+        uid: meta.uid.to_string(),
+        controller: Some(true),
+        block_owner_deletion: blocks.then_some(true),
+    }
+}
+
+/// Sets the controller reference of an object that exists.
+pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
+    Request::new(async move {
+        let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
+        if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
+            return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
+        }
+        let namespace = object.meta().namespace.as_deref();
+        check_place("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
+        let own = reference(&env, &primary, &Kind::of::<K>());
+        if object.owner_references().contains(&own) {
+            return Ok(Arc::new(object));
+        }
+        let mut references: Vec<Value> = references_but(&object, &primary.meta().uid);
+        references.push(json!(own));
+        patch_references(&env, &primary, &object, references).await
+    })
+}
+
+/// Takes the reference to the primary away.
+pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
+    Request::new(async move {
+        check_owned("release", &object, &env, &primary)?;
+        let references = references_but(&object, &primary.meta().uid);
+        patch_references(&env, &primary, &object, references).await
+    })
+}
+
+fn references_but<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
+    let others = object.owner_references().iter().filter(|owner| owner.uid != *uid);
+    others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
+}
+
+/// A list in a merge patch is replaced as a whole, hence the precondition on its version.
+async fn patch_references<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    object: &K,
+    references: Vec<Value>,
+) -> Result<Arc<K>, ApiError> {
+    let source = env.source::<K>();
+    let (name, namespace) = (object.name_any(), object.namespace());
+    let references = if references.is_empty() { Value::Null } else { references.into() };
+    let patch = json!({ "metadata": {
+        "uid": object.uid(),
+        "resourceVersion": object.resource_version(),
+        "ownerReferences": references,
+    } });
+    let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+    env.writer.patch(&target, "", MERGE_PATCH, &patch).await
+}
+
+/// Puts a new object into the primary's namespace and under its control.
+pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
+    let of = Kind::of::<K>();
+    check_place("create", &of, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
+    if let Some(namespace) = &primary.key().namespace {
+        object.meta_mut().namespace = Some(namespace.to_string());
+    }
+    let (text, given) = (described(&object), std::mem::take(object.owner_references_mut()));
+    let references = with_controller(given, &format!("create {text}"), &text, env, primary, &of)?;
+    *object.owner_references_mut() = references;
+    Ok(object)
+}
+
+/// A primary in a namespace owns nothing elsewhere; one without a namespace owns objects anywhere.
+pub(super) fn check_place(
+    verb: &str,
+    of: &Kind,
+    namespace: Option<&str>,
+    name: &str,
+    env: &Env,
+    primary: &Stored,
+) -> Result<(), ApiError> {
+    match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
+        (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
+            operation: format!("{verb} {} {namespace}/{name}", of.kind),
+            owner: format!("{} {}", env.spec.primary.kind, primary.key()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored) -> Result<(), ApiError> {
+    let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
+    match controller {
+        Some(owner) if owner.uid == primary.meta().uid => Ok(()),
+        other => Err(foreign(verb, object, env, primary, other.map(|owner| owner.name.as_str()))),
+    }
+}
+
+fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
+    let name = described(object);
+    ApiError::Foreign {
+        operation: format!("{verb} {name}"),
+        object: match other {
+            Some(other) => format!("{name} (controlled by {other})"),
+            None => name,
+        },
+        owner: format!("{} {}", env.spec.primary.kind, primary.key()),
+    }
+}
+
+/// Kind, namespace and name of an object.
+fn described<K: Object>(object: &K) -> String {
+    match object.namespace() {
+        Some(namespace) => format!("{} {namespace}/{}", K::kind(&()), object.name_any()),
+        None => format!("{} {}", K::kind(&()), object.name_any()),
+    }
+}

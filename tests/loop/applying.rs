@@ -1,0 +1,258 @@
+//! Server-side apply, of what a primary owns and of what it does not own: which owners the object gets, and when nothing is sent.
+
+use kctl::{
+    k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
+    kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+    },
+    prelude::*,
+};
+
+use crate::{
+    rich::controlled_by,
+    world::{Log, World, app, named, seconds, text},
+};
+
+/// How a Service is written, as the text of the ConfigMap says.
+const WAYS: [&str; 3] = ["create", "apply", "converge"];
+
+/// Owns a Service that has the owners in its annotations as well.
+#[controller(of = ConfigMap, owns = Service)]
+struct Owner {
+    given: Vec<OwnerReference>,
+    log: Log,
+}
+
+impl Reconcile for Owner {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let services = cx.owned::<Service>();
+        let mut service = service("web");
+        service.metadata.owner_references = Some(self.given.clone()).filter(|given| !given.is_empty());
+        let done = match text(&config).as_str() {
+            "create" => services.create(service).or_get().await.map(drop),
+            "apply" => services.apply(service).await.map(drop),
+            "converge" => services.converge([service]).await.map(drop),
+            _ => return Ok(Action::await_change()),
+        };
+        self.log.add(done.err().map_or("done".into(), |error| error.to_string()));
+        Ok(Action::await_change())
+    }
+}
+
+fn service(name: &str) -> Service {
+    let spec = kctl::json!({ "ports": [{ "port": 80 }], "selector": { "app": name } });
+    Service { metadata: named(name), spec: Some(kctl::from_json(spec).unwrap()), ..Service::default() }
+}
+
+fn services(world: &World) -> Api<Service> {
+    Api::default_namespaced(world.client.clone())
+}
+
+async fn run_owner(world: &mut World, given: &[OwnerReference]) -> Log {
+    let (given, log) = (given.to_vec(), Log::default());
+    let made = log.clone();
+    world
+        .run(
+            app()
+                .controller_with(move |_env| std::future::ready(Ok(Owner { given: given.clone(), log: made.clone() }))),
+        )
+        .await;
+    log
+}
+
+/// A secret that may own something.
+async fn add_secret(world: &World, name: &str) -> OwnerReference {
+    world.create_secret(name).await;
+    let secret = Api::<Secret>::default_namespaced(world.client.clone()).get(name).await.unwrap();
+    controlled_by(&secret)
+}
+
+#[tokio::test(start_paused = true)]
+async fn given_owner_is_kept_beside_the_controller_reference() {
+    for way in WAYS {
+        let mut world = World::new();
+        let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };
+        world.set("a", way).await;
+        let log = run_owner(&mut world, &[version]).await;
+        seconds(5).await;
+        let lines = log.take();
+        assert!(!lines.is_empty() && lines.iter().all(|line| line == "done"), "{way}: {lines:?}");
+        let owners = services(&world).get("web").await.unwrap().metadata.owner_references.unwrap_or_default();
+        let owners: Vec<_> = owners.iter().map(|owner| (owner.name.as_str(), owner.controller)).collect();
+        assert_eq!(owners, [("v1", None), ("a", Some(true))], "{way}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn second_controller_is_refused_with_what_to_write() {
+    for way in WAYS {
+        let mut world = World::new();
+        let version = add_secret(&world, "v1").await;
+        world.set("a", way).await;
+        let log = run_owner(&mut world, &[version]).await;
+        seconds(5).await;
+        let lines = log.take();
+        let verb = if way == "create" { "create" } else { "apply" };
+        let expected = format!(
+            "{verb} Service default/web: Service default/web (controlled by v1) is not controlled by ConfigMap default/a: an object \
+             has one controller; leave `controller` out of the owner reference to v1, or write the object by `cx.objects`, which \
+             adds no reference"
+        );
+        assert_eq!(lines, [expected], "{way}");
+        assert!(services(&world).get_opt("web").await.unwrap().is_none(), "{way}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn blocking_reference_to_the_primary_stays_blocking() {
+    for way in WAYS {
+        let mut world = World::new();
+        world.set("a", "").await;
+        let config = Api::<ConfigMap>::default_namespaced(world.client.clone()).get("a").await.unwrap();
+        let own = OwnerReference { block_owner_deletion: Some(true), ..controlled_by(&config) };
+        run_owner(&mut world, &[own]).await;
+        world.set("a", way).await;
+        seconds(5).await;
+        let owners = services(&world).get("web").await.unwrap().metadata.owner_references.unwrap_or_default();
+        assert_eq!(owners.iter().map(|owner| owner.block_owner_deletion).collect::<Vec<_>>(), [Some(true)], "{way}");
+    }
+}
+
+/// Reconciles by an annotation that changes nothing of what it writes.
+async fn touch(world: &World, n: usize) {
+    let patch = Patch::Merge(kctl::json!({ "metadata": { "annotations": { "n": n.to_string() } } }));
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    seconds(5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_of_what_is_as_desired_sends_nothing() {
+    for way in ["apply", "converge"] {
+        let mut world = World::new();
+        let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };
+        world.set("a", way).await;
+        run_owner(&mut world, &[version]).await;
+        seconds(5).await;
+        assert_eq!(world.n_requests("patch", "services"), 1, "{way}");
+        for n in 0..3 {
+            touch(&world, n).await;
+        }
+        assert_eq!(world.n_requests("patch", "services"), 1, "{way}: nothing would change");
+        // Another writer takes something away, also the reference.
+        for patch in [
+            kctl::json!({ "spec": { "selector": { "app": "other" } } }),
+            kctl::json!({ "metadata": { "ownerReferences": null } }),
+        ] {
+            let before = world.n_requests("patch", "services");
+            services(&world).patch("web", &PatchParams::default(), &Patch::Merge(patch.clone())).await.unwrap();
+            seconds(5).await;
+            touch(&world, 9).await;
+            assert_eq!(world.n_requests("patch", "services"), before + 2, "{way}: {patch}");
+        }
+        let service = services(&world).get("web").await.unwrap();
+        assert_eq!(service.owner_references().len(), 2, "{way}");
+        assert_eq!(service.spec.and_then(|spec| spec.selector?.get("app").cloned()).as_deref(), Some("web"), "{way}");
+    }
+}
+
+/// Applies a Service that is nobody's, in its own namespace or in the one that its text names.
+#[controller(of = ConfigMap, reads = Service(apply))]
+struct Publisher {
+    log: Log,
+}
+
+impl Reconcile for Publisher {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let mut service = service("web");
+        service.metadata.namespace = Some(text(&config)).filter(|namespace| !namespace.is_empty());
+        service.metadata.labels = Some([("color".to_owned(), "red".to_owned())].into());
+        let applied = cx.objects::<Service>().apply(service).await;
+        self.log.add(applied.map_or_else(|error| error.to_string(), |service| service.name_any()));
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_without_an_owner_is_applied_once_and_keeps_the_owners_of_others() {
+    let (mut world, log) = (World::new(), Log::default());
+    let made = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;
+    world.set("a", "").await;
+    seconds(5).await;
+    let refused = log.take();
+    assert!(refused.len() == 1 && refused[0].contains("the object has no metadata.namespace"), "{refused:?}");
+    world.set("a", "default").await;
+    for n in 0..3 {
+        touch(&world, n).await;
+    }
+    assert_eq!(log.take(), ["web"; 4]);
+    assert_eq!(world.n_requests("patch", "services"), 1);
+    assert!(services(&world).get("web").await.unwrap().owner_references().is_empty());
+    let owner = kctl::json!({ "metadata": { "ownerReferences": [add_secret(&world, "s").await] } });
+    services(&world).patch("web", &PatchParams::default(), &Patch::Merge(owner)).await.unwrap();
+    let other = kctl::json!({ "metadata": { "labels": { "color": "blue" } } });
+    services(&world).patch("web", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
+    touch(&world, 4).await;
+    let service = services(&world).get("web").await.unwrap();
+    assert_eq!(service.labels().get("color").map(String::as_str), Some("red"), "what was changed is applied again");
+    assert_eq!(service.owner_references().len(), 1, "and nothing else");
+}
+
+/// Applies a Deployment with a quantity that the API server writes in another form.
+#[controller(of = ConfigMap, owns = Deployment)]
+struct Sized;
+
+impl Reconcile for Sized {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let container = kctl::json!({
+            "name": "main", "image": "nginx", "resources": { "requests": { "cpu": "1000m", "memory": "1024Mi" } },
+        });
+        let deployment = kctl::json!({
+            "metadata": { "name": "web" },
+            "spec": {
+                "selector": { "matchLabels": { "app": "web" } },
+                "template": { "metadata": { "labels": { "app": "web" } }, "spec": { "containers": [container] } },
+            },
+        });
+        cx.owned::<Deployment>().apply(deployment).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn form_that_the_server_changes_is_not_applied_again() {
+    let mut world = World::new();
+    world.set("a", "").await;
+    world.run(app().controller_with(|_env| std::future::ready(Ok(Sized)))).await;
+    seconds(5).await;
+    let status = Patch::Merge(kctl::json!({ "status": { "observedGeneration": 1 } }));
+    world.deployments().patch_status("web", &PatchParams::default(), &status).await.unwrap();
+    // A list that another writer has added to: it is as the last apply left it, once there was one.
+    let other = kctl::json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": { "template": { "spec": { "containers": [{ "name": "sidecar", "image": "proxy" }] } } },
+    });
+    let before = world.n_requests("patch", "deployments");
+    world.deployments().patch("web", &PatchParams::apply("injector"), &Patch::Apply(other)).await.unwrap();
+    for n in 0..4 {
+        touch(&world, n).await;
+    }
+    let made = world.n_requests("patch", "deployments") - before;
+    assert_eq!(made, 2, "the injector's, and one that finds that nothing would change");
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_in_another_namespace_is_applied_there() {
+    let (mut world, log) = (World::new(), Log::default());
+    let elsewhere = kctl::from_json(kctl::json!({ "metadata": { "name": "elsewhere" } })).unwrap();
+    Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &elsewhere).await.unwrap();
+    world.set("a", "elsewhere").await;
+    let made = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["web"]);
+    let there = Api::<Service>::namespaced(world.client.clone(), "elsewhere");
+    assert!(there.get_opt("web").await.unwrap().is_some());
+}
