@@ -1,7 +1,7 @@
 //! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
 
 mod applied;
-mod astray;
+pub(crate) mod astray;
 mod cluster;
 mod conditions;
 mod context;
