@@ -36,6 +36,8 @@ mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
 mod stalls;
+#[cfg(feature = "dev")]
+mod table;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
