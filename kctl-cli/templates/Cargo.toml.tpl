@@ -12,7 +12,8 @@ dev = ["kctl/dev"]
 
 [dependencies]
 kctl = { {{kctl}}, default-features = false, features = ["v1_37"] }
-tokio = { version = "1", features = ["rt-multi-thread", "macros"] }
+# `main` uses one thread; `rt-multi-thread` is for `#[tokio::main]` without `flavor`.
+tokio = { version = "1", features = ["rt", "macros"] }
 
 [dev-dependencies]
 tokio = { version = "1", features = ["test-util"] }

@@ -1,6 +1,6 @@
 //! Functions as attributes see them: the head, and how its types are written.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, Visibility,
@@ -9,7 +9,8 @@ use syn::{
 
 use crate::mistake::Errors;
 
-/// The head of a function. Its body is not read: a function that is half typed still has a name.
+/// A function. Its body is not parsed: a function that is half typed still has a name.
+#[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
@@ -80,4 +81,37 @@ pub(crate) fn returned(output: &ReturnType) -> Option<&Type> {
 pub(crate) fn is_result(output: &ReturnType) -> bool {
     let Some(Type::Path(path)) = returned(output) else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "Result")
+}
+
+/// As the user wrote it, nearly: tokens know nothing of spaces. Those within texts are part of them.
+pub(crate) fn written(tokens: &TokenStream) -> String {
+    let words = tokens.clone().into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let (open, close) = match group.delimiter() {
+                Delimiter::Parenthesis => ("(", ")"),
+                Delimiter::Brace => ("{", "}"),
+                Delimiter::Bracket => ("[", "]"),
+                Delimiter::None => ("", ""),
+            };
+            format!("{open}{}{close}", written(&group.stream()))
+        }
+        TokenTree::Punct(punct) if punct.as_char() == ',' => ", ".to_owned(),
+        other => other.to_string(),
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::written;
+
+    #[test]
+    fn rules_are_told_as_they_were_written() {
+        let check = |tokens, text: &str| assert_eq!(written(&tokens), text);
+        check(quote!(rules::of("a b, c", &["x  y"], 1)), r#"rules::of("a b, c", &["x  y"], 1)"#);
+        check(quote!(rule()), "rule()");
+        check(quote!(RULE), "RULE");
+    }
 }

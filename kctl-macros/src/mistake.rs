@@ -24,16 +24,22 @@ impl Errors {
         }
     }
 
+    /// How many mistakes were found.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |all| all.clone().into_iter().count())
+    }
+
     /// The value when there are no mistakes; else all of them.
     pub(crate) fn into_result<T>(self, value: T) -> syn::Result<T> {
         self.0.map_or(Ok(value), Err)
     }
 }
 
-/// The known word that is one or two keystrokes away.
+/// The known word that is one or two keystrokes away; one, where the word is so short that two make another one.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let close = known.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
-    (close.0 <= 2).then_some(close.1)
+    let most = if word.len() <= 3 { 1 } else { 2 };
+    (close.0 <= most).then_some(close.1)
 }
 
 /// Levenshtein.

@@ -66,9 +66,34 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
     kind.filter(|kind| spec != kind)
 }
 
+/// The head of the one function of this name in the file; nothing where there are several, or where it is imported.
+pub(crate) fn function(text: &str, name: &Ident) -> Option<syn::Signature> {
+    if !text.contains(&format!("fn {name}")) {
+        return None;
+    }
+    let file = syn::parse_file(text).ok()?;
+    let mut found = items_of(&file).into_iter().filter_map(|item| match item {
+        Item::Fn(item) if item.sig.ident == *name => Some(&item.sig),
+        _ => None,
+    });
+    let signature = found.next()?.clone();
+    found.next().is_none().then_some(signature)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_is_found_where_it_is_the_only_one_of_its_name() {
+        let name = syn::parse_str::<Ident>("users_of").unwrap();
+        let found = |text: &str| function(text, &name).map(|found| found.inputs.len());
+        assert_eq!(found("mod m { fn users_of(a: &A) -> Vec<B> { Vec::new() } }"), Some(1));
+        assert_eq!(found("fn users_of(a: &A, b: &B) {}"), Some(2));
+        assert_eq!(found("fn users_of() {} mod m { fn users_of(a: &A) {} }"), None);
+        assert_eq!(found("fn users_of_all() {}"), None);
+        assert_eq!(found("use elsewhere::users_of;"), None);
+    }
 
     #[test]
     fn the_kind_of_a_spec_is_found_in_its_file() {

@@ -1,17 +1,19 @@
 //! The type that stands for a function: what its attribute declares is said of it.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::{Attribute, Error, FnArg, Ident, Type, Visibility};
 
 use crate::function::Function;
 
-/// The type lives in the type namespace only, so the function stays callable.
+/// The type lives in the type namespace only, so the function stays callable. It stands where the function does: where it is
+/// private, rustc shows the function that needs a `pub`.
 pub(crate) fn marker(docs: &[Attribute], vis: &Visibility, name: &Ident) -> TokenStream {
+    let item = quote_spanned!(name.span()=> struct #name {});
     quote! {
         #(#docs)*
         #[allow(non_camel_case_types, reason = "it has the name of its function")]
-        #vis struct #name {}
+        #vis #item
     }
 }
 

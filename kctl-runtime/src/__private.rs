@@ -27,6 +27,7 @@ pub use crate::{
     marks::Marks,
     object::{Open, Parts, Place, Places, View, ViewOf},
     owns_nothing, primary, reads_a_view, reads_metadata,
+    reconcile::astray::{PatchedPrimary, WholeByContext},
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
         Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
@@ -44,6 +45,11 @@ pub use crate::{
 /// When the configuration contradicts itself.
 pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
     manager.elect_unfenced(config)
+}
+
+/// The value of a field that is never read: it stands in for one of a type that no object can store.
+pub fn never<T>() -> T {
+    unreachable!("a field of this type is a compile error")
 }
 
 /// Stands in every permission, so that only generated code can grant one.
@@ -207,6 +213,14 @@ macro_rules! has {
 macro_rules! primary {
     ($public:tt $struct:tt $grant:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
         impl $crate::__private::Whole for $name {}
+        // The bound never holds; the lifetime keeps rustc from seeing that before the primary is given to `cx.update`.
+        impl<'a> $crate::__private::WholeByContext<$name> for $kind where
+            &'a (): $crate::__private::PatchedPrimary<$name, $kind>
+        {
+            fn never<T>() -> T {
+                ::core::unreachable!()
+            }
+        }
         #[allow(
             missing_debug_implementations,
             missing_docs,

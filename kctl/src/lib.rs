@@ -196,11 +196,10 @@ pub use kube;
 pub use serde_json::{Value as Json, from_value as from_json, json};
 pub use serde_saphyr::from_str as from_yaml;
 
-/// The code of the guide is compiled and run with the tests.
+/// The code of the guide is compiled and run with the tests. That of the tutorial is one program in several blocks: `tests/guide`
+/// has it.
 #[cfg(doctest)]
 mod guide {
-    #[doc = include_str!("../../guide/tutorial.md")]
-    struct Tutorial;
     #[doc = include_str!("../../guide/permissions.md")]
     struct Permissions;
     #[doc = include_str!("../../guide/attributes.md")]

@@ -27,3 +27,22 @@ fn a_set_and_its_three_pods_are_printed_once_they_are_ready() {
         assert!(conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"), "{pod}");
     }
 }
+
+#[test]
+fn table_is_printed_where_no_format_is_given() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/web.yaml");
+    let output = Command::new(env!("CARGO_BIN_EXE_podset")).args(["dev", "-f", file, "--until-idle"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["KIND", "NAME", "READY", "STATUS", "AGE", "SOURCE"]);
+    assert_eq!(words.len(), 5, "{text}");
+    let of_kind = |kind: &str| words.iter().filter(|line| line[0] == kind).collect::<Vec<_>>();
+    let pods = of_kind("Pod");
+    assert_eq!(pods.len(), 3, "{text}");
+    for pod in pods {
+        assert_eq!((pod[2], pod[3], pod[5]), ("1/1", "Running", "PodSet/web"), "{text}");
+    }
+    let set = of_kind("PodSet")[0];
+    assert_eq!((set[1], set[2], *set.last().unwrap()), ("default/web", "3/3", "applied"), "{text}");
+}

@@ -1,17 +1,19 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
-use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
 use super::{
+    functions,
     parse::{Annotated, Argument, Entry, Input, Value},
     part::Part,
     relation::{is_of_relations, named_at_run_time, primary, relation},
+    unmarked::{self, Unmarked},
     values::{backoff, duration, entry_value, namespaces, number, text},
 };
 use crate::{
-    function::{Function, argument_of, first_word, referenced, text_of},
+    function::{Function, argument_of, first_word, referenced, text_of, written},
     mistake::{Errors, nearest},
     source,
 };
@@ -93,12 +95,51 @@ const OPTIONS: [&str; 15] = [
     "converged",
     "rbac",
 ];
-pub(super) fn check(input: &Input) -> syn::Result<Model> {
+
+/// What is wrong with a declaration.
+pub(super) struct Mistakes {
+    pub(super) errors: Error,
+    /// The head of the function is wrong: its body was written for it, and says nothing more.
+    pub(super) of_the_head: bool,
+    /// The primary lacks `#[resource]`.
+    pub(super) unmarked: Option<Unmarked>,
+}
+
+/// Names that other frameworks have for an option, with what to write.
+const OTHER_OPTIONS: [(&str, &str); 19] = [
+    ("cleanup", FINALIZER),
+    ("filter", PREDICATE),
+    ("interval", RESYNC),
+    ("kind", KIND),
+    ("label_selector", "write `primary(selector = \"…\")`, or `owns = Kind(selector = \"…\")`"),
+    ("leader_elect", "it is an option of the program: `run --leader-elect`"),
+    ("leader_election", "it is an option of the program: `run --leader-elect`"),
+    ("max_concurrent_reconciles", CONCURRENCY),
+    ("max_retries", "write `retries = 5`"),
+    ("on_delete", FINALIZER),
+    ("parallelism", CONCURRENCY),
+    ("period", RESYNC),
+    ("predicate", PREDICATE),
+    ("predicates", PREDICATE),
+    ("rate_limit", "write `backoff(\"5ms\", max = \"1000s\")`"),
+    ("rate_limiter", "write `backoff(\"5ms\", max = \"1000s\")`"),
+    ("requeue", RESYNC),
+    ("resource", KIND),
+    ("workers", CONCURRENCY),
+];
+const CONCURRENCY: &str = "write `concurrency = 4`";
+const FINALIZER: &str = "write `finalizer = \"example.com/name\"` on a struct with `impl Finalize`";
+const KIND: &str = "a function names its kind in its first parameter, `Arc<Kind>`; a struct by `of = Kind`";
+const PREDICATE: &str = "write `owns = Kind(when = f)`, or `primary(when = f)`";
+const RESYNC: &str = "write `resync = \"10m\"`, or return `Action::requeue(…)` for one object";
+
+pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
     let mut errors = Errors::default();
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, `name(…)` or `name = Kind(verb, option = value)`");
     }
     let of = input.options.iter().find(|entry| entry.name == "of");
+    let n_of_options = errors.len();
     let item = match &input.item {
         Annotated::Function(function) => function_form(function, of, &mut errors),
         Annotated::Struct(item) => struct_form(item, of, &mut errors),
@@ -110,6 +151,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
             None
         }
     };
+    let mut of_the_head = errors.len() > n_of_options;
     let (form, name) = match &input.item {
         Annotated::Struct(item) => (Form::Struct, item.ident.clone()),
         Annotated::Function(function) => (Form::Function, function.sig.ident.clone()),
@@ -119,6 +161,8 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         Annotated::Function(function) => (function.vis.clone(), function.docs(), spans(function)),
         _ => (syn::Visibility::Inherited, Vec::new(), None),
     };
+    let unmarked = item.as_ref().and_then(|kind| unmarked::find(kind, &name)).filter(|kind| kind.report(&mut errors));
+    of_the_head |= unmarked.is_some();
     let primary = item.unwrap_or_else(|| syn::parse_quote!(()));
     let krate = quote!(::kctl);
     let mut model = Model {
@@ -147,7 +191,8 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     what_is_owned_is_where_the_primary_is(&model, &mut errors);
     options_are_named_once(&input.options, &mut errors);
     finalizer_needs_the_struct_form(&model, &input.options, &mut errors);
-    errors.into_result(model)
+    functions::check(&input.options, &model, &mut errors);
+    errors.into_result(model).map_err(|errors| Box::new(Mistakes { errors, of_the_head, unmarked }))
 }
 
 /// Where the types of the context and of the result stand.
@@ -171,7 +216,13 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
         errors.push(signature.fn_token, 3, "a reconcile function must be `async`", &help);
     }
     if !signature.generics.params.is_empty() {
-        errors.push(&signature.generics, 4, "a reconcile function can't be generic", "name the kind");
+        let help = "name the kind, and move what several controllers share into a generic helper function";
+        errors.push(
+            &signature.generics,
+            4,
+            "a reconcile function can't be generic: it is one controller of one kind",
+            help,
+        );
     }
     if matches!(signature.output, ReturnType::Default) {
         let help = "write `-> Result<Action>` and end with `Ok(Action::await_change())`";
@@ -234,7 +285,8 @@ pub(super) fn described_by(ty: &Type) -> Option<(&Ident, Ident)> {
 
 fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
     if !item.generics.params.is_empty() {
-        errors.push(&item.generics, 4, "a controller can't be generic", "name the types");
+        let what = "a controller can't be generic: it is one type with one role";
+        errors.push(&item.generics, 4, what, &trait_object(item));
     }
     if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
         is_no_spec(kind, errors);
@@ -243,6 +295,36 @@ fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Op
     let what = "a struct does not say which kind it reconciles";
     errors.push(&item.ident, 9, what, "write `#[controller(of = Kind, …)]`");
     None
+}
+
+/// Says what stands for a type parameter: a trait object of its first bound, or a type.
+fn trait_object(item: &ItemStruct) -> String {
+    let name = &item.ident;
+    let Some(parameter) = item.generics.type_params().next() else {
+        return format!("write `struct {name}`, with owned fields in the place of borrowed ones");
+    };
+    let is_auto = |path: &syn::Path| ["Send", "Sync", "Sized", "Unpin"].iter().any(|auto| path.is_ident(auto));
+    let mut bounds = parameter.bounds.iter().chain(item.generics.where_clause.iter().flat_map(|clause| {
+        clause
+            .predicates
+            .iter()
+            .filter_map(|predicate| match predicate {
+                syn::WherePredicate::Type(of) if parameter.ident == text_of(&of.bounded_ty) => Some(&of.bounds),
+                _ => None,
+            })
+            .flatten()
+    }));
+    let bound = bounds.find_map(|bound| match bound {
+        syn::TypeParamBound::Trait(bound) if !is_auto(&bound.path) => Some(bound.path.to_token_stream().to_string()),
+        _ => None,
+    });
+    let parameter = &parameter.ident;
+    match bound {
+        Some(bound) => format!(
+            "write `struct {name}` with a field of the type `Arc<dyn {bound} + Send + Sync>` in the place of `{parameter}`"
+        ),
+        None => format!("write `struct {name}`, with a type in the place of `{parameter}`"),
+    }
 }
 
 /// Whether a type is the name without its arguments.
@@ -278,7 +360,9 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
         "rbac" => rbac(entry, model, errors),
         unknown => {
+            let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
             let help = match nearest(unknown, &OPTIONS) {
+                _ if other.is_some() => other.unwrap_or_default().to_owned(),
                 _ if is_of_relations(unknown) => {
                     format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
                 }
@@ -397,24 +481,6 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     }
 }
 
-/// As the user wrote it, nearly: tokens know nothing of spaces. Those within texts are part of them.
-fn written(tokens: &TokenStream) -> String {
-    let words = tokens.clone().into_iter().map(|token| match token {
-        TokenTree::Group(group) => {
-            let (open, close) = match group.delimiter() {
-                Delimiter::Parenthesis => ("(", ")"),
-                Delimiter::Brace => ("{", "}"),
-                Delimiter::Bracket => ("[", "]"),
-                Delimiter::None => ("", ""),
-            };
-            format!("{open}{}{close}", written(&group.stream()))
-        }
-        TokenTree::Punct(punct) if punct.as_char() == ',' => ", ".to_owned(),
-        other => other.to_string(),
-    });
-    words.collect()
-}
-
 /// The cluster that the rules of an `rbac(…)` are about.
 fn rules_on(entry: &Entry) -> Option<&Expr> {
     entry.arguments.iter().find_map(|argument| match argument {
@@ -439,18 +505,5 @@ fn finalizer_needs_the_struct_form(model: &Model, options: &[Entry], errors: &mu
         let help =
             "write `#[controller(of = Kind, finalizer = …)] struct Name;` with `impl Reconcile` and `impl Finalize`";
         errors.push(&entry.name, 23, "a function can't clean up: a finalizer needs `impl Finalize`", help);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{quote, written};
-
-    #[test]
-    fn rules_are_told_as_they_were_written() {
-        let check = |tokens, text: &str| assert_eq!(written(&tokens), text);
-        check(quote!(rules::of("a b, c", &["x  y"], 1)), r#"rules::of("a b, c", &["x  y"], 1)"#);
-        check(quote!(rule()), "rule()");
-        check(quote!(RULE), "RULE");
     }
 }

@@ -2,12 +2,14 @@
 
 mod check;
 mod emit;
+mod functions;
 #[cfg(test)]
 mod golden;
 mod parse;
 mod part;
 mod recover;
 mod relation;
+mod unmarked;
 mod values;
 
 use proc_macro2::TokenStream;
@@ -16,7 +18,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = parse::parse(options, item);
     match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => recover::recover(&errors, &input, item),
+        Err(mistakes) => recover::recover(&mistakes, &input, item),
     }
 }
 
@@ -45,6 +47,13 @@ mod tests {
     #[test]
     fn unknown_option_is_named_with_its_neighbour() {
         check(quote!(own = Pod), &reconcile(), "did you mean `owns`?");
+    }
+
+    #[test]
+    fn options_of_other_frameworks_are_answered_with_the_one_to_write() {
+        check(quote!(max_concurrent_reconciles = 4), &reconcile(), "help: write `concurrency = 4`");
+        check(quote!(kind = PodSet), &reconcile(), "a function names its kind in its first parameter");
+        check(quote!(predicates = f), &reconcile(), "`primary(when = f)`");
     }
 
     #[test]

@@ -3,17 +3,23 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Error, FnArg, Type};
+use syn::{FnArg, Generics, Type};
 
 use super::{
-    check::described_by,
+    check::{Mistakes, described_by},
     parse::{Annotated, Input, Value},
     relation::is_dynamic,
+    unmarked::Unmarked,
 };
-use crate::function::{Function, argument_of, referenced};
+use crate::{
+    function::{Function, argument_of, referenced},
+    resource::names,
+    source,
+};
 
-pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> TokenStream {
-    let errors = errors.to_compile_error();
+pub(super) fn recover(mistakes: &Mistakes, input: &Input, item: &TokenStream) -> TokenStream {
+    let errors = mistakes.errors.to_compile_error();
+    let stand_in = mistakes.unmarked.as_ref().map(Unmarked::stand_in);
     let stub = match &input.item {
         // Nothing can stand beside a method but methods.
         Annotated::Function(function) if matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))) => {
@@ -22,7 +28,7 @@ pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> Toke
         Annotated::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(any_kind);
             let (name, vis) = (&function.sig.ident, &function.vis);
-            let stub = stub(name, &kind, input);
+            let stub = stub(name, &Generics::default(), &kind, input);
             let reconcile = reconcile(name);
             quote! {
                 #[allow(non_camel_case_types, dead_code, reason = "it stands in for a controller with mistakes")]
@@ -30,22 +36,41 @@ pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> Toke
                 const _: () = { #stub #reconcile };
             }
         }
-        Annotated::Struct(item) if item.generics.params.is_empty() => {
+        Annotated::Struct(item) => {
             let of = input.options.iter().find(|entry| entry.name == "of").and_then(|entry| entry.value.as_ref());
             let kind = match of {
                 Some(Value::Kind(kind)) => meant(kind),
                 _ => any_kind(),
             };
-            let stub = stub(&item.ident, &kind, input);
+            let stub = stub(&item.ident, &item.generics, &kind, input);
             quote!(const _: () = { #stub };)
         }
-        _ => TokenStream::new(),
+        Annotated::Other(_) => TokenStream::new(),
+    };
+    let item = match &input.item {
+        Annotated::Function(function) if mistakes.of_the_head => without_body(function, item),
+        _ => item.clone(),
     };
     quote! {
         #[allow(dead_code, unused_variables, unused_imports, reason = "its controller has mistakes")]
         #item
         #stub
+        #stand_in
         #errors
+    }
+}
+
+/// The function without its body, which was written for another head: it would be wrong in each line. In an editor, where no
+/// file can be read, it stays for completion.
+fn without_body(function: &Function, item: &TokenStream) -> TokenStream {
+    if source::text().is_none() {
+        return item.clone();
+    }
+    let Function { attrs, vis, sig } = function;
+    quote! {
+        #[allow(unused_mut, clippy::unused_async, reason = "its head has mistakes")]
+        #(#attrs)*
+        #vis #sig { ::core::unreachable!() }
     }
 }
 
@@ -62,7 +87,8 @@ fn first_kind(function: &Function) -> Option<TokenStream> {
     });
     // The context in the first place says nothing about the kind.
     let mut kinds = types.map(referenced).filter(|ty| argument_of(ty, "Context").is_none());
-    kinds.next().filter(|kind| matches!(kind, Type::Path(_))).map(meant)
+    let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| names(&quote!(#kind), &of.ident));
+    kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(meant)
 }
 
 /// The kind, also where its spec stands; one that is named at run time was told already.
@@ -73,7 +99,8 @@ fn meant(kind: &Type) -> TokenStream {
     described_by(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
 }
 
-fn stub(name: &Ident, kind: &TokenStream, input: &Input) -> TokenStream {
+/// The declaration of everything. What is generic gets it for all of its types that can be a controller.
+fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) -> TokenStream {
     let krate = input.options.iter().find(|entry| entry.name == "krate").and_then(|entry| match &entry.value {
         Some(Value::Expr(path @ syn::Expr::Path(_))) => Some(path.to_token_stream()),
         _ => None,
@@ -82,26 +109,34 @@ fn stub(name: &Ident, kind: &TokenStream, input: &Input) -> TokenStream {
     let seal = quote!(
         const SEAL: __p::Seal = __p::Seal;
     );
+    let (_, of, _) = generics.split_for_impl();
+    let mut bounded = generics.clone();
+    for parameter in bounded.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!('static));
+        parameter.default = None;
+    }
+    let bounds = &bounded.where_clause;
+    let parameters: Vec<_> = bounded.params.iter().collect();
     quote! {
         use #krate::__private as __p;
         pub struct __Everything;
         impl<V, C: ?Sized, K> __p::Allows<V, C, K> for __Everything { #seal }
-        impl __p::Controller for #name {
+        impl<#(#parameters),*> __p::Controller for #name #of #bounds {
             type Primary = #kind;
             type Grant = __Everything;
             fn spec() -> __p::ControllerSpec { ::core::unreachable!() }
         }
-        impl __p::DeclaresFinalizer for #name {}
-        impl __p::HasRules for #name { #seal }
-        impl<M> __p::HasRulesOn<M> for #name { #seal }
-        impl __p::WritesStatus for #name { #seal }
-        impl<K> __p::Declares<K> for #name { type Grant = __Everything; #seal }
-        impl<K> __p::Writes<K> for #name { type Grant = __Everything; #seal }
-        impl<K> __p::Caches<K> for #name { #seal }
-        impl<M, K> __p::CachesOn<M, K> for #name { #seal }
-        impl<M, K> __p::WritesOn<M, K> for #name { type Grant = __Everything; #seal }
-        impl<M, K> __p::ReadsLiveOn<M, K> for #name { #seal }
-        impl<K> __p::ReadsLive<K> for #name { #seal }
+        impl<#(#parameters),*> __p::DeclaresFinalizer for #name #of #bounds {}
+        impl<#(#parameters),*> __p::HasRules for #name #of #bounds { #seal }
+        impl<#(#parameters,)* __M> __p::HasRulesOn<__M> for #name #of #bounds { #seal }
+        impl<#(#parameters),*> __p::WritesStatus for #name #of #bounds { #seal }
+        impl<#(#parameters,)* __K> __p::Declares<__K> for #name #of #bounds { type Grant = __Everything; #seal }
+        impl<#(#parameters,)* __K> __p::Writes<__K> for #name #of #bounds { type Grant = __Everything; #seal }
+        impl<#(#parameters,)* __K> __p::Caches<__K> for #name #of #bounds { #seal }
+        impl<#(#parameters,)* __M, __K> __p::CachesOn<__M, __K> for #name #of #bounds { #seal }
+        impl<#(#parameters,)* __M, __K> __p::WritesOn<__M, __K> for #name #of #bounds { type Grant = __Everything; #seal }
+        impl<#(#parameters,)* __M, __K> __p::ReadsLiveOn<__M, __K> for #name #of #bounds { #seal }
+        impl<#(#parameters,)* __K> __p::ReadsLive<__K> for #name #of #bounds { #seal }
     }
 }
 

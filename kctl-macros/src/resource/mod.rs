@@ -8,11 +8,13 @@ mod marks;
 mod optional;
 mod options;
 mod unmarked;
+mod unstorable;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Type, punctuated::Punctuated};
 
+pub(crate) use self::unmarked::{names, stand_in};
 use self::{json::Json, optional::NoneIs};
 use crate::{mistake::Errors, source};
 
@@ -23,17 +25,25 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema", "CustomResource"];
     let mut errors = Errors::default();
     let (root, options) = marks::of_root(options, &mut errors);
+    let mut item = item.clone();
     let options = match syn::parse2::<DeriveInput>(item.clone()) {
         Ok(input) if !input.generics.params.is_empty() => {
             errors.push(&input.generics, 4, "a kind can't be generic", "name the types");
             let error = errors.into_result(()).err().map(|errors| errors.to_compile_error());
             return quote! { #item #error };
         }
-        Ok(input) => options::check(&options, &input.ident, &mut errors),
+        Ok(mut input) => {
+            let options = options::check(&options, &input.ident, &mut errors);
+            if let Some(spec) = options::struct_named_as_the_kind(&options, &input, &mut errors) {
+                input.ident = spec;
+                item = input.into_token_stream();
+            }
+            options
+        }
         Err(_not_a_type) => options,
     };
     let status = options::status(&options);
-    expand(item, &derives, status, errors, |paths| {
+    expand(&item, &derives, status, errors, |paths| {
         let root = (!root.is_empty()).then(|| marks::emit(vec![("root".to_owned(), Json::Object(root.clone()))]));
         let root = root.map(|marks| quote!(#[schemars(transform = #marks)]));
         // On the type that kube's derive makes. It takes no attribute of schemars by that name.
@@ -85,6 +95,7 @@ fn expand(
         }
     };
     let stand_ins = unmarked::check(&input, status, source::text().as_deref(), &mut errors);
+    unstorable::check(&mut input, &mut errors);
     replace_marks(&mut input, &mut errors);
     leave_out(&OURS, &mut input.attrs);
     let present = derived(&input.attrs);
@@ -156,7 +167,7 @@ fn path_of(name: &str) -> TokenStream {
 }
 
 /// What the user derives: deriving it twice would be an error in code that the user does not see.
-fn derived(attributes: &[Attribute]) -> Vec<String> {
+pub(crate) fn derived(attributes: &[Attribute]) -> Vec<String> {
     let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
     let parse =
         |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);

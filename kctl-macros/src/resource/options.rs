@@ -4,12 +4,12 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
-    LitStr, Token, Type,
+    Data, DeriveInput, LitStr, Token, Type,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
 
-use super::json::comma;
+use super::{json::comma, marks::snake_case};
 use crate::mistake::{Errors, nearest};
 
 /// What is a text.
@@ -61,7 +61,15 @@ pub(super) fn check(options: &TokenStream, described: &Ident, errors: &mut Error
             let name = input.call(Ident::parse_any)?;
             let value = value(&name, input)?;
             comma(input)?;
-            given.push(name.to_string());
+            // A misspelt name is one mistake: it is not missing as well.
+            let text = snake_case(&name.to_string());
+            given.extend(nearest(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
+            if text == "api_version" {
+                given.extend(["group".to_owned(), "version".to_owned()]);
+            } else if text == "name" || text == "names" {
+                given.push("kind".to_owned());
+            }
+            given.push(text);
             kept.extend(option(&name, &value, errors));
         }
         Ok(kept)
@@ -78,12 +86,43 @@ pub(super) fn check(options: &TokenStream, described: &Ident, errors: &mut Error
         let what = format!("`#[resource]` needs {}", names.join(" and "));
         errors.push(TokenStream::new(), 43, &what, &help);
     }
-    for (name, example) in missing {
+    let has = |tokens: &[TokenStream], name: &str| {
+        tokens.iter().any(|one| one.clone().into_iter().next().is_some_and(|first| first.to_string() == name))
+    };
+    let stood_for: Vec<_> = REQUIRED.iter().filter(|(name, _)| !has(&kept, name)).collect();
+    for (name, example) in stood_for {
         let stand_in = if *name == "kind" { kind_of(described) } else { (*example).to_owned() };
         let name = format_ident!("{name}");
         kept.push(quote!(#name = #stand_in));
     }
     quote!(#(#kept),*)
+}
+
+/// The struct is the spec, and the kind is made beside it: they cannot have one name. Returns the name that the struct gets
+/// then, so that the kind exists and is the only one of its name.
+pub(super) fn struct_named_as_the_kind(
+    options: &TokenStream,
+    input: &DeriveInput,
+    errors: &mut Errors,
+) -> Option<Ident> {
+    let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
+    let kind = tokens.windows(3).find_map(|three| match three {
+        [TokenTree::Ident(name), TokenTree::Punct(_), TokenTree::Literal(value)] if name == "kind" => {
+            syn::parse2::<LitStr>(value.to_token_stream()).ok()
+        }
+        _ => None,
+    })?;
+    if input.ident != kind.value() {
+        return None;
+    }
+    let (kind, word) = (&input.ident, if matches!(input.data, Data::Enum(_)) { "enum" } else { "struct" });
+    let vis = input.vis.to_token_stream();
+    let vis = if vis.is_empty() { String::new() } else { format!("{vis} ") };
+    let what = format!(
+        "`{kind}` is the name of the {word} and of its kind: the {word} is the spec, `#[resource]` makes the kind"
+    );
+    errors.push(kind, 117, &what, &format!("write `{vis}{word} {kind}Spec`"));
+    Some(format_ident!("{kind}Spec"))
 }
 
 /// The type that `status = …` names.
@@ -108,9 +147,46 @@ fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
     if is_written_as_one { Ok(tokens) } else { Err(syn::Error::new(name.span(), "not an option")) }
 }
 
+/// Options that other tools have, with what to write in their place.
+const OTHER_OPTIONS: [(&str, &str); 14] = [
+    ("additional_printer_columns", PRINTCOLUMN),
+    ("api_version", "write `group = \"example.com\", version = \"v1\"`"),
+    ("categories", "write `category = \"…\"`"),
+    ("cluster", CLUSTER_SCOPED),
+    ("cluster_scoped", CLUSTER_SCOPED),
+    ("columns", PRINTCOLUMN),
+    ("crates", "remove it: `#[resource]` knows its crates"),
+    ("description", "write it as a doc comment above the struct, or `doc = \"…\"`"),
+    ("name", "write `kind = \"…\"`; `plural` and `singular` are its other names"),
+    ("names", "write `kind = \"…\"`; `plural`, `singular`, `shortname` and `category` are options, too"),
+    ("printer_columns", PRINTCOLUMN),
+    ("short_names", "write `shortname = \"…\"`, once for each"),
+    ("subresource", "write `status = \"…\"` or `scale(…)`"),
+    ("subresources", "write `status = \"…\"` or `scale(…)`"),
+];
+const CLUSTER_SCOPED: &str = "remove it: a kind without `namespaced` is cluster-scoped";
+const PRINTCOLUMN: &str =
+    "write `printcolumn(name = \"Ready\", type_ = \"integer\", json_path = \".status.ready\")`, once for each";
+
+/// `scope = "Namespaced"`, as a `CustomResourceDefinition` has it. Returns the option that says the same.
+fn scope(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<TokenStream> {
+    let written: String = value.iter().map(ToString::to_string).collect();
+    let is_cluster = written.to_ascii_lowercase().contains("cluster");
+    let help = if is_cluster { CLUSTER_SCOPED } else { "write `namespaced`" };
+    errors.push(name, 45, "`#[resource]` has no option `scope`", help);
+    (!is_cluster).then(|| quote!(namespaced))
+}
+
 /// One option as kube takes it; nothing for one that it does not have.
 fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<TokenStream> {
     let text = name.to_string();
+    if text == "scope" {
+        return scope(name, value, errors);
+    }
+    if let Some((_, help)) = OTHER_OPTIONS.iter().find(|(other, _)| *other == snake_case(&text)) {
+        errors.push(name, 45, &format!("`#[resource]` has no option `{text}`"), help);
+        return None;
+    }
     if !KNOWN.contains(&text.as_str()) {
         let help = nearest(&text, &KNOWN).map_or_else(
             || format!("its options are {}", KNOWN.join(", ")),

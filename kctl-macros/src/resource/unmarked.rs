@@ -43,7 +43,8 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
         }
         let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
         errors.push(&part, 90, &what, &format!("write `#[schema]` above `{word} {part}`"));
-        stand_ins.extend(stand_in(&part, attributes));
+        let part = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
+        stand_ins.extend(stand_in(&part, &derived(attributes)));
         told.push(part);
     }
     stand_ins
@@ -117,7 +118,7 @@ fn implements(item: &ItemImpl, part: &Ident) -> bool {
 }
 
 /// Whether the word is among the tokens, or a text of them.
-fn names(tokens: &TokenStream, word: &Ident) -> bool {
+pub(crate) fn names(tokens: &TokenStream, word: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *word,
         TokenTree::Group(group) => names(&group.stream(), word),
@@ -140,9 +141,7 @@ fn first_to_name<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
 }
 
 /// What the derives ask of the type, and it does not have.
-fn stand_in(part: &Ident, attributes: &[Attribute]) -> TokenStream {
-    let part = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
-    let present = derived(attributes);
+pub(crate) fn stand_in(part: &Ident, present: &[String]) -> TokenStream {
     let lacks = |name: &str| !present.iter().any(|known| known == name);
     let clone = lacks("Clone")
         .then(|| quote!(impl ::core::clone::Clone for #part { fn clone(&self) -> Self { ::core::unreachable!() } }));
@@ -156,28 +155,48 @@ fn stand_in(part: &Ident, attributes: &[Attribute]) -> TokenStream {
     let equal = lacks("PartialEq").then(
         || quote!(impl ::core::cmp::PartialEq for #part { fn eq(&self, _: &Self) -> bool { ::core::unreachable!() } }),
     );
+    let serialize = lacks("Serialize").then(|| {
+        quote! {
+            impl ::kctl::__private::serde::Serialize for #part {
+                fn serialize<S: ::kctl::__private::serde::Serializer>(
+                    &self,
+                    _: S,
+                ) -> ::core::result::Result<S::Ok, S::Error> {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
+    let deserialize = lacks("Deserialize").then(|| {
+        quote! {
+            impl<'de> ::kctl::__private::serde::Deserialize<'de> for #part {
+                fn deserialize<D: ::kctl::__private::serde::Deserializer<'de>>(
+                    _: D,
+                ) -> ::core::result::Result<Self, D::Error> {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
+    let schema = lacks("JsonSchema").then(|| {
+        quote! {
+            impl ::kctl::__private::schemars::JsonSchema for #part {
+                fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
+                fn json_schema(
+                    _: &mut ::kctl::__private::schemars::SchemaGenerator,
+                ) -> ::kctl::__private::schemars::Schema {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
     quote! {
         #clone
         #debug
         #equal
-        impl ::kctl::__private::serde::Serialize for #part {
-            fn serialize<S: ::kctl::__private::serde::Serializer>(&self, _: S) -> ::core::result::Result<S::Ok, S::Error> {
-                ::core::unreachable!()
-            }
-        }
-        impl<'de> ::kctl::__private::serde::Deserialize<'de> for #part {
-            fn deserialize<D: ::kctl::__private::serde::Deserializer<'de>>(_: D) -> ::core::result::Result<Self, D::Error> {
-                ::core::unreachable!()
-            }
-        }
-        impl ::kctl::__private::schemars::JsonSchema for #part {
-            fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
-            fn json_schema(
-                _: &mut ::kctl::__private::schemars::SchemaGenerator,
-            ) -> ::kctl::__private::schemars::Schema {
-                ::core::unreachable!()
-            }
-        }
+        #serialize
+        #deserialize
+        #schema
     }
 }
 

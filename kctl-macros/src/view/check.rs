@@ -47,6 +47,7 @@ pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Mod
 fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, TokenStream) {
     let (mut of, mut krate, place) = (None, quote!(::kctl), options.clone());
     let options = Punctuated::<Opt, Token![,]>::parse_terminated.parse2(options);
+    let n_before = errors.len();
     match options {
         Ok(options) => {
             for Opt { name, value } in options {
@@ -59,7 +60,8 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Tok
         }
         Err(error) => errors.syntax(&error, FORM),
     }
-    if of.is_none() {
+    // A misspelt `of` was reported: it is one mistake.
+    if of.is_none() && errors.len() == n_before {
         errors.push(place, 73, "a view is of a kind", FORM);
     }
     (of, krate)

@@ -2,7 +2,9 @@
 //!
 //! No type has the traits: what is here cannot be called.
 
-use super::{Context, Live, OnCluster, Owned, Request, unbound::Everything};
+use std::sync::Arc;
+
+use super::{Context, Live, OnCluster, Owned, Request, Result, unbound::Everything};
 use crate::store::Store;
 
 macro_rules! nowhere {
@@ -22,6 +24,34 @@ nowhere! {
     "the context of `{C}` does nothing with `{Self}` by itself",
     "a handle does, which has the verbs that are declared",
     "help: write `cx.owned::<{Self}>()` before it, with `owns = {Self}`; or `cx.objects::<{Self}>()`, with `reads = {Self}(verb)`; what is cached is in `cx.store::<{Self}>()`"
+}
+nowhere! {
+    /// A kind that the context itself would write as a whole.
+    WholeByContext<C>:
+    "the context of `{C}` does nothing with `{Self}` by itself",
+    "a handle does, which has the verbs that are declared",
+    "help: write `cx.owned::<{Self}>()` before it, with `owns = {Self}`; or `cx.objects::<{Self}>()`, with `reads = {Self}(verb)`"
+}
+nowhere! {
+    /// The primary, which its controller changes by a patch.
+    PatchedPrimary<C, K>:
+    "`{C}` changes its primary `{K}` by a patch, not as a whole",
+    "the primary is patched",
+    "help: write `cx.patch(kctl::json!({{ \"metadata\": {{ \"labels\": {{ \"a\": \"b\" }} }} }})).await?` with `#[controller(primary(patch))]`; its status is written by `cx.patch_status(…).await?`"
+}
+nowhere! {
+    /// A status that would be written as a whole.
+    StatusByContext<>:
+    "a status is patched: a context has no `update_status`",
+    "the status is patched",
+    "help: write `cx.patch_status(…).await?` with the whole status, which is compared with the one that is there"
+}
+nowhere! {
+    /// A kind of which a store would be listed.
+    ListOfStore<>:
+    "a store of `{Self}` is iterated: it has no list",
+    "a store is iterated",
+    "help: write `cx.store::<{Self}>().iter()`; `in_namespace(…)` and `by(index, value)` find some of them"
 }
 nowhere! {
     /// A kind that a store would change.
@@ -52,13 +82,28 @@ impl<C> Context<C> {
     }
 
     #[doc(hidden)]
-    pub fn update<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn update<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
         K::never()
     }
 
     #[doc(hidden)]
-    pub fn apply<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn replace<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
         K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn apply<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn update_status<S: StatusByContext>(&self, _status: S) -> Request<()> {
+        S::never()
+    }
+
+    #[doc(hidden)]
+    pub fn replace_status<S: StatusByContext>(&self, _status: S) -> Request<()> {
+        S::never()
     }
 
     #[doc(hidden)]
@@ -67,7 +112,68 @@ impl<C> Context<C> {
     }
 }
 
+/// A reference to an object is no other kind: the message names the kind, as it is declared.
+macro_rules! through {
+    ($($name:ident),*) => { $(
+        impl<K: $name<C>, C> $name<C> for &K {
+            fn never<T>() -> T {
+                K::never()
+            }
+        }
+        impl<K: $name<C>, C> $name<C> for Arc<K> {
+            fn never<T>() -> T {
+                K::never()
+            }
+        }
+    )* };
+}
+through! { WholeByContext }
+
+/// A list that is never made: it is awaited and iterated without a second error.
+pub struct Listed<K>(Vec<Arc<K>>);
+
+impl<K> Iterator for Listed<K> {
+    type Item = Arc<K>;
+
+    fn next(&mut self) -> Option<Arc<K>> {
+        self.0.pop()
+    }
+}
+
+impl<K> IntoFuture for Listed<K> {
+    type Output = Result<Vec<Arc<K>>>;
+    type IntoFuture = std::future::Ready<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        std::future::ready(Ok(self.0))
+    }
+}
+
 impl<K> Store<K> {
+    #[doc(hidden)]
+    pub fn list(&self) -> Listed<K>
+    where
+        K: ListOfStore,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn all(&self) -> Listed<K>
+    where
+        K: ListOfStore,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn state(&self) -> Listed<K>
+    where
+        K: ListOfStore,
+    {
+        K::never()
+    }
+
     #[doc(hidden)]
     pub fn create(&self, _object: &K) -> Request<()>
     where

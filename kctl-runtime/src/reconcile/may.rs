@@ -18,27 +18,27 @@ operations! {
     MayCreate: create,
         "`{C}` may not create `{K}`",
         "`create` on `{K}` is not declared",
-        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`; what is owned with `metadata` is written by `apply`";
+        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`, or `Writes<{K}, Grant: MayCreate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
     /// A grant that includes `update`.
     MayUpdate: update,
         "`{C}` may not update `{K}`",
         "`update` on `{K}` is not declared",
-        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`; what is owned with `metadata` is written by `apply`";
+        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Grant: MayUpdate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
     /// A grant that includes `patch`.
     MayPatch: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on `{K}` is not declared",
-        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`";
+        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`, or `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile` for what is not owned";
     /// A grant that includes `apply`.
     MayApply: apply,
         "`{C}` may not apply `{K}`",
         "`apply` on `{K}` is not declared",
-        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`";
+        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Grant: MayApply<C, {K}>>` of `kctl::reconcile` for what is not owned";
     /// A grant that includes `delete`.
     MayDelete: delete,
         "`{C}` may not delete `{K}`",
         "`delete` on `{K}` is not declared",
-        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`";
+        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`, or `Writes<{K}, Grant: MayDelete<C, {K}>>` of `kctl::reconcile` for what is not owned";
     /// A grant that includes `deletecollection`.
     MayDeleteCollection: deletecollection,
         "`{C}` may not delete collections of `{K}`",

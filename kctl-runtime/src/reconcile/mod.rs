@@ -2,7 +2,7 @@
 
 mod applied;
 mod apply;
-mod astray;
+pub(crate) mod astray;
 mod cluster;
 mod conditions;
 mod context;

@@ -70,7 +70,7 @@ pub trait Caches<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used; what is owned is changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; what is owned is changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile`",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
@@ -115,9 +115,9 @@ macro_rules! alias {
 alias! {
     /// What `owns = K` grants: the bound of helper functions that manage `K`.
     Owns: create update patch apply delete;
-    "`{Self}` may not do all with `{K}` that an owner may",
+    "`{Self}` does not declare `owns = {K}`",
     "`owns = {K}` is not declared, or with fewer verbs",
-    "help: write `#[controller(owns = {K})]` without verbs, or have the helper function ask for less: `Creates<{K}>`, `Patches<{K}>`, `Deletes<{K}>`"
+    "help: write `#[controller(owns = {K})]` without verbs; in a helper function, add the bound `Owns<{K}>`, or ask for less: `Creates<{K}>`, `Patches<{K}>`, `Deletes<{K}>`"
 }
 alias! {
     /// What `owns = K(create)` grants.

@@ -2,9 +2,10 @@
 //! the compiler names the bound that is missing, instead of saying that the methods do not exist.
 //!
 //! The result of the real ones depends on the declaration. For a type of which nothing is known the compiler cannot write it
-//! down, and looks on: these come after them, and hold for nothing that the real ones do not hold for.
+//! down, and looks on: these come after them, and hold for nothing that the real ones do not hold for. `owned` asks for [`Owns`],
+//! because rustc advises the bound that it finds here: with `Declares` the helper would compile up to its first write.
 
-use super::{Allows, Context, Declares, Objects, Owned, Writes};
+use super::{Allows, Context, Objects, Owned, Owns, Writes};
 use crate::{
     __private::Seal,
     object::{Object, Readable},
@@ -23,7 +24,7 @@ pub trait WithoutBounds<C> {
     #[doc(hidden)]
     fn owned<K: Object>(&self) -> Owned<C, K, Everything>
     where
-        C: Declares<K>;
+        C: Owns<K>;
     #[doc(hidden)]
     fn objects<K: Readable>(&self) -> Objects<C, K, Everything>
     where
@@ -33,7 +34,7 @@ pub trait WithoutBounds<C> {
 impl<C> WithoutBounds<C> for Context<C> {
     fn owned<K: Object>(&self) -> Owned<C, K, Everything>
     where
-        C: Declares<K>,
+        C: Owns<K>,
     {
         Self::owned::<K>(self).with_grant()
     }

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(crate) use cache::Cache;
 pub use cache::{Delta, Scope};
 pub use tombstones::TOMBSTONES_MAX;
+#[doc(hidden)]
+pub use view::KeyOf;
 pub use view::{IndexFnPath, Store};
 pub(crate) use view::{index_values, view};
 pub use writer::{DELTAS_MAX, Handler, SharedStore, Subscription};

@@ -46,6 +46,25 @@ impl<K: Readable> IntoIterator for &Store<K> {
     }
 }
 
+/// The key by which a store of `K` is asked.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a store of `{K}` is asked by its key, not by a `{Self}`",
+    label = "not a `Key`",
+    note = "help: write `&Key::namespaced(namespace, name)`, or `&Key::cluster(name)` for a kind without namespaces",
+    note = "code: K0120"
+)]
+pub trait KeyOf<K> {
+    /// The key itself.
+    fn key(&self) -> &Key<K>;
+}
+
+impl<K> KeyOf<K> for Key<K> {
+    fn key(&self) -> &Self {
+        self
+    }
+}
+
 /// An index function: its path names the index.
 pub trait IndexFnPath<K>: Fn(&K) -> Vec<String> {}
 impl<K, F: Fn(&K) -> Vec<String>> IndexFnPath<K> for F {}
@@ -75,9 +94,9 @@ impl<K: Readable> Store<K> {
         self.shared.add_index(type_name_of_val(&index), index_values(index));
     }
 
-    /// The object of that key.
-    pub fn get(&self, key: &Key<K>) -> Option<Arc<K>> {
-        self.shared.get(key.object()).and_then(|object| view(&object))
+    /// Returns the object of that key: `Key::namespaced(namespace, name)`, or `Key::cluster(name)`.
+    pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
+        self.shared.get(key.key().object()).and_then(|object| view(&object))
     }
 
     /// All objects, by namespace and name.

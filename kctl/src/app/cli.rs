@@ -255,7 +255,7 @@ pub(super) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(super) files: Vec<PathBuf>,
-    /// Stop when nothing is left to do and print the objects
+    /// Stop when nothing is left to do and print a table of the objects
     #[arg(long)]
     pub(super) until_idle: bool,
     /// With --until-idle: give up after this time, such as 90s or 2m
@@ -276,7 +276,7 @@ pub(super) struct DevOptions {
     #[command(flatten)]
     pub(super) debug: super::debug::DebugOptions,
     /// With --until-idle: how objects are printed
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml, requires = "until_idle")]
+    #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "until_idle")]
     pub(super) output: Format,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
@@ -286,6 +286,8 @@ pub(super) struct DevOptions {
 /// How objects are printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
+    /// A line for each object
+    Table,
     /// A YAML stream
     Yaml,
     /// One JSON array

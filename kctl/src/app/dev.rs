@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use k8s_openapi::jiff::Timestamp;
 use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::{Manager, View},
@@ -23,6 +24,7 @@ use super::{
     log::{self, LogFormat},
     signals::{INTERRUPTED, Signals},
     simulation::Simulation,
+    table::{Row, table},
 };
 use crate::testing::Refusals;
 
@@ -101,12 +103,43 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     }
     // Reading them may need a conversion.
     let printed = world.objects(&app, &objects).await?;
+    let now = world.server.now();
     #[cfg(feature = "webhook")]
     webhooks.stop().await?;
     match options.output {
         Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
         Format::Yaml => print(&manifest::yaml(&printed)?),
+        Format::Table => print(&as_table(&printed, &objects, now)),
     }
+}
+
+/// The objects as a table. What was in the files is told from what the controllers made.
+fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
+    let text = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_applied = |object: &Value| {
+        applied.iter().any(|file| {
+            let file = &file.object;
+            let namespace = text(file, "/metadata/namespace");
+            text(file, "/kind") == text(object, "/kind")
+                && text(file, "/metadata/name") == text(object, "/metadata/name")
+                && (namespace.is_empty() || namespace == text(object, "/metadata/namespace"))
+        })
+    };
+    let cluster_of = |object: &Value| -> String {
+        object
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(CLUSTER))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .into()
+    };
+    let clusters: Vec<_> = objects.iter().map(cluster_of).collect();
+    let rows = objects.iter().zip(&clusters).map(|(object, cluster)| Row {
+        object,
+        applied: cluster.is_empty() && is_applied(object),
+        cluster,
+    });
+    table(&rows.collect::<Vec<_>>(), now)
 }
 
 /// The webhooks that run beside the controllers; nothing for an app without.

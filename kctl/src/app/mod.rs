@@ -36,6 +36,8 @@ mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
 mod stalls;
+#[cfg(feature = "dev")]
+mod table;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -179,9 +181,12 @@ impl App {
         self
     }
 
-    /// Adds a controller without state: one made from a function.
+    /// Adds a controller without state, made from a function: `.controller::<site>()`. The function is named as a type, because
+    /// its declaration is one; it is not an argument.
+    // To a call with an argument rustc says to remove it, and shows this line: it says what to write.
     #[must_use]
-    pub fn controller<C: FunctionController>(self) -> Self {
+    #[rustfmt::skip]
+    pub fn controller<C: FunctionController>(self) -> Self { // write `.controller::<site>()`, a type, not an argument
         self.controller_with(|_env| async { Ok(C::instance()) })
     }
 

@@ -1,4 +1,4 @@
-//! All of them are told at once.
+//! All mistakes are reported at once, one error for each.
 use kctl::prelude::*;
 
 #[admission(validate, timeout = 0, side_effects = Some, nme = 1)]

@@ -1,10 +1,11 @@
-//! Rules for one cluster are none for another, and none for the own one.
+//! Rules for one cluster don't hold on another one.
 use kctl::{k8s::api::rbac::v1::PolicyRule, prelude::*};
 
 pub struct Edge;
 impl Cluster for Edge {
     const NAME: &'static str = "edge";
 }
+
 pub struct West;
 impl Cluster for West {
     const NAME: &'static str = "west";
@@ -13,7 +14,6 @@ impl Cluster for West {
 #[controller(rbac(PolicyRule::default(), on = Edge))]
 async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
     let _west = cx.cluster(West).client();
-    let _own = cx.client();
     Ok(Action::await_change())
 }
 

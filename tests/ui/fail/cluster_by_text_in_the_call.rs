@@ -1,4 +1,6 @@
 //! A cluster is a type, not its name.
+//!
+//! Two errors: rustc reports the argument, and the method that is called on what `cx.cluster` would have returned.
 use kctl::prelude::*;
 
 #[controller(reads = Pod(on = "edge"))]

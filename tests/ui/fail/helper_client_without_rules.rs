@@ -1,4 +1,7 @@
 //! A helper that says that it needs rules, and a caller that has none.
+//!
+//! Three errors: rustc reports an unmet bound of an `async fn` at its argument, at its call and at its `.await`. A helper that is not
+//! `async` has one.
 use kctl::{kube::Api, prelude::*, reconcile::HasRules};
 
 async fn raw<C: HasRules>(cx: &Context<C>) -> Result<usize> {

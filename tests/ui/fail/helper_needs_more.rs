@@ -1,4 +1,7 @@
 //! A helper that needs more than is declared.
+//!
+//! Three errors: rustc reports an unmet bound of an `async fn` at its argument, at its call and at its `.await`. A helper that is not
+//! `async` has one.
 use kctl::prelude::*;
 
 async fn remove_all<C: Deletes<Pod>>(cx: &Context<C>) -> Result<()> {

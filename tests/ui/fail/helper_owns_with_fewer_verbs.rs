@@ -1,4 +1,7 @@
 //! A helper that takes owners, called by one that may create only.
+//!
+//! Three errors: rustc reports an unmet bound of an `async fn` at its argument, at its call and at its `.await`. A helper that is not
+//! `async` has one.
 use kctl::prelude::*;
 
 async fn renew<C: Owns<Pod>>(cx: &Context<C>) -> Result<()> {

@@ -1,4 +1,6 @@
 //! A helper that writes the status of whatever is reconciled.
+//!
+//! Two errors: neither the status nor the permission to write it is known of any `C`, and rustc reports both bounds of the method.
 use kctl::prelude::*;
 
 async fn tell<C: Controller>(cx: &Context<C>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! All mistakes are reported at once.
+//! All mistakes are reported at once, one error for each.
 use kctl::prelude::*;
 
 #[interpreter(op = ReviseReplica, timeout = "3s")]

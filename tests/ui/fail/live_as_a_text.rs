@@ -1,7 +1,7 @@
-//! A flag in quotes, and verbs in a list with a name.
+//! A flag in quotes.
 use kctl::prelude::*;
 
-#[controller(owns = Pod(verbs = [create, delete]), reads = Secret("live"))]
+#[controller(reads = Secret("live"))]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
 }

@@ -1,4 +1,4 @@
-//! All mistakes of all fields are told at once.
+//! All mistakes are reported at once, one error for each.
 use kctl::prelude::*;
 
 #[schema]

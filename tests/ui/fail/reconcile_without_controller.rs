@@ -1,4 +1,7 @@
 //! Only what is declared can be reconciled.
+//!
+//! Three errors: rustc checks the supertrait of `Reconcile` at the `impl`, and once more in each signature that names its
+//! associated type, that of the trait and that of the `impl`.
 use kctl::prelude::*;
 
 struct Configs;

@@ -1,4 +1,4 @@
-//! All mistakes are reported at once, each one once.
+//! All mistakes are reported at once, one error for each.
 use kctl::prelude::*;
 
 #[controller(own = Pod, concurrency = 0, watches = Secret)]

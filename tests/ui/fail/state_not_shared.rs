@@ -1,4 +1,6 @@
 //! The state of a controller is used by several threads.
+//!
+//! Two errors: rustc reports the state that is not `Sync`, and the future of `reconcile`, which borrows it and so is not `Send`.
 use kctl::prelude::*;
 
 #[controller(of = ConfigMap)]

@@ -1,4 +1,4 @@
-//! All mistakes are said at once.
+//! All mistakes are reported at once, one error for each.
 use kctl::prelude::*;
 
 #[view(off = Pod)]

@@ -1,0 +1,213 @@
+//! A primary that is a struct of the same file without `#[resource]`: the compiler would report each trait that it lacks, and
+//! never name the attribute. Where the file does not say it for certain, rustc speaks.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Attribute, FnArg, Item, ItemStruct, Type};
+
+use crate::{
+    function::{argument_of, referenced},
+    mistake::Errors,
+    resource,
+    source::{self, items_of},
+};
+
+/// Attributes that don't make a kind of a struct.
+const SILENT: [&str; 11] =
+    ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive", "serde", "schema"];
+
+/// A kind that is not one yet.
+pub(super) struct Unmarked {
+    kind: Ident,
+    /// The struct is that of the kind itself: `struct Site`, and not `struct SiteSpec`.
+    is_kind: bool,
+    /// What the struct derives.
+    derives: Vec<String>,
+    /// `SiteStatus`, where there is one.
+    status: Option<Ident>,
+    /// `pub struct SiteSpec`.
+    written: String,
+    /// This is the first controller of the kind in its file: it alone reports the mistake.
+    is_first: bool,
+}
+
+/// Returns the kind of a primary, if the file of the attribute shows that it lacks `#[resource]`.
+pub(super) fn find(kind: &Type, controller: &Ident) -> Option<Unmarked> {
+    find_in(&source::text()?, kind, controller)
+}
+
+fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<Unmarked> {
+    let Type::Path(path) = kind else { return None };
+    let kind = path.path.get_ident()?;
+    let spec = format_ident!("{kind}Spec");
+    let status = format_ident!("{kind}Status");
+    // A look at the text, because most files need no parser.
+    if text.contains(&format!("\"{kind}\""))
+        || source::defines(text, kind).next().is_none() && source::defines(text, &spec).next().is_none()
+    {
+        return None;
+    }
+    let file = syn::parse_file(text).ok()?;
+    let items = items_of(&file);
+    if items.iter().any(|item| brings(item, kind)) {
+        return None;
+    }
+    let of_name = |name: &Ident| -> Vec<&ItemStruct> {
+        let structs = items.iter().filter_map(|item| match item {
+            Item::Struct(item) if item.ident == *name => Some(item),
+            _ => None,
+        });
+        structs.collect()
+    };
+    let (own, specs) = (of_name(kind), of_name(&spec));
+    let (found, is_kind) = match (own.as_slice(), specs.as_slice()) {
+        ([found], _) => (*found, true),
+        ([], [found]) => (*found, false),
+        _ => return None,
+    };
+    let silent = found.attrs.iter().all(|attribute| source::is_one_of(attribute, &SILENT));
+    let derives = resource::derived(&found.attrs);
+    if !silent || !found.generics.params.is_empty() || derives.iter().any(|name| name.contains("Resource")) {
+        return None;
+    }
+    let vis = quote::ToTokens::to_token_stream(&found.vis).to_string();
+    let vis = if vis.is_empty() { String::new() } else { format!("{vis} ") };
+    Some(Unmarked {
+        kind: Ident::new(&kind.to_string(), kind.span()),
+        is_kind,
+        derives,
+        status: (!of_name(&status).is_empty()).then_some(status),
+        written: format!("{vis}struct {spec}"),
+        is_first: first_of(&items, kind).is_none_or(|first| first == controller),
+    })
+}
+
+/// Whether an item may define or import the name, or make a kind of a struct by other means.
+fn brings(item: &Item, kind: &Ident) -> bool {
+    let is_kind = |ty: &Type| matches!(ty, Type::Path(path) if path.path.is_ident(kind));
+    match item {
+        Item::Impl(item) => item.trait_.as_ref().is_some_and(|(path, _)| {
+            is_kind(&item.self_ty)
+                && path.segments.last().is_some_and(|last| last.ident.to_string().contains("Resource"))
+        }),
+        Item::Use(item) => resource::names(&quote!(#item), kind),
+        Item::Type(item) => item.ident == *kind,
+        Item::Enum(item) => item.ident == *kind,
+        Item::Macro(item) => resource::names(&item.mac.tokens, kind),
+        _ => false,
+    }
+}
+
+/// The first controller of the file that reconciles the kind.
+fn first_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
+    let is_controller = |attributes: &[Attribute]| attributes.iter().any(|a| source::is_one_of(a, &["controller"]));
+    let is_of = |ty: &Type| matches!(referenced(ty), Type::Path(path) if path.path.is_ident(kind));
+    items.iter().find_map(|item| match item {
+        Item::Fn(item) if is_controller(&item.attrs) => {
+            let primary = item.sig.inputs.iter().find_map(|argument| match argument {
+                FnArg::Typed(argument) if argument_of(&argument.ty, "Context").is_none() => Some(&*argument.ty),
+                _ => None,
+            });
+            primary.is_some_and(is_of).then_some(&item.sig.ident)
+        }
+        Item::Struct(item) if is_controller(&item.attrs) => {
+            let options = item.attrs.iter().find(|a| source::is_one_of(a, &["controller"]))?;
+            resource::names(&quote!(#options), kind).then_some(&item.ident)
+        }
+        _ => None,
+    })
+}
+
+impl Unmarked {
+    /// Reports the mistake, once for a kind. Returns whether it did.
+    pub(super) fn report(&self, errors: &mut Errors) -> bool {
+        if !self.is_first {
+            return false;
+        }
+        let Self { kind, is_kind, status, written, .. } = self;
+        let status = status.as_ref().map(|status| format!(", status = \"{status}\"")).unwrap_or_default();
+        let attribute =
+            format!("#[resource(group = \"example.com\", version = \"v1\", kind = \"{kind}\", namespaced{status})]");
+        let (what, help) = if *is_kind {
+            let what = format!("`{kind}` is not a Kubernetes kind: its struct has no `#[resource]`");
+            (what, format!("write `{attribute} {written}`: its fields are then in `spec` of a `{kind}`"))
+        } else {
+            let what = format!("there is no kind `{kind}`: `{kind}Spec` has no `#[resource]`");
+            (what, format!("write `{attribute}` above `{written}`"))
+        };
+        errors.push(kind, 30, &what, &help);
+        true
+    }
+
+    /// What makes a kind of it, so that nothing else is reported.
+    pub(super) fn stand_in(&self) -> TokenStream {
+        let kind = Ident::new(&self.kind.to_string(), self.kind.span().resolved_at(Span::call_site()));
+        let spec = format_ident!("{kind}Spec");
+        let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));
+        let definition = (!self.is_kind).then(|| {
+            quote! {
+                #[allow(dead_code, private_interfaces, missing_docs, reason = "it stands in for a kind with mistakes")]
+                pub struct #kind {
+                    pub metadata: ::kctl::__private::ObjectMeta,
+                    pub spec: #spec,
+                    pub status: ::core::option::Option<#status>,
+                }
+                #[allow(dead_code, private_interfaces, missing_docs, reason = "it stands in for a kind with mistakes")]
+                impl #kind {
+                    pub fn new(_: &str, _: #spec) -> Self { ::core::unreachable!() }
+                }
+            }
+        });
+        let derives: &[String] = if self.is_kind { &self.derives } else { &[] };
+        let traits = resource::stand_in(&kind, derives);
+        quote! {
+            #definition
+            const _: () = {
+                #traits
+                impl ::kctl::__private::kube::Resource for #kind {
+                    type DynamicType = ();
+                    type Scope = ::kctl::__private::kube::core::NamespaceResourceScope;
+                    fn kind(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
+                    fn group(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
+                    fn version(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
+                    fn plural(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
+                    fn meta(&self) -> &::kctl::__private::ObjectMeta { ::core::unreachable!() }
+                    fn meta_mut(&mut self) -> &mut ::kctl::__private::ObjectMeta { ::core::unreachable!() }
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(file: &str) -> Option<(bool, bool)> {
+        let kind: Type = syn::parse_str("Site").unwrap();
+        let controller: Ident = syn::parse_str("site").unwrap();
+        find_in(file, &kind, &controller).map(|found| (found.is_kind, found.is_first))
+    }
+
+    #[test]
+    fn a_struct_without_resource_is_found_where_it_is_certain() {
+        let first = "#[controller] async fn site(site: Arc<Site>, cx: Context<site>) -> Result<Action> {}";
+        let other = "#[controller] async fn other(site: Arc<Site>, cx: Context<other>) -> Result<Action> {}";
+        for (file, expected) in [
+            (format!("pub struct Site {{ a: i32 }} {first}"), Some((true, true))),
+            (format!("#[derive(Clone, Debug, Serialize)] struct SiteSpec {{ a: i32 }} {first}"), Some((false, true))),
+            (format!("#[schema] struct SiteSpec {{ a: i32 }} {first}"), Some((false, true))),
+            (format!("struct SiteSpec {{ a: i32 }} {other} {first}"), Some((false, false))),
+            (format!("#[resource(kind = \"Site\")] struct SiteSpec {{ a: i32 }} {first}"), None),
+            (format!("#[derive(CustomResource)] #[kube(kind = \"Site\")] struct SiteSpec {{ a: i32 }} {first}"), None),
+            (format!("use elsewhere::Site; struct SiteSpec {{ a: i32 }} {first}"), None),
+            (format!("struct Site; impl kube::Resource for Site {{}} {first}"), None),
+            (format!("type Site = Other; struct SiteSpec; {first}"), None),
+            (format!("kinds!(Site); struct SiteSpec; {first}"), None),
+            (format!("#[other] struct Site; {first}"), None),
+            (format!("use elsewhere::*; {first}"), None),
+        ] {
+            assert_eq!(found(&file), expected, "{file}");
+        }
+    }
+}

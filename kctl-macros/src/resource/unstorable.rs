@@ -1,0 +1,145 @@
+//! Fields whose type no API server can store: the derives would report each trait that is missing, and never say what to write.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Data, DeriveInput, Field, Fields, GenericArgument, PathArguments, Type};
+
+use crate::mistake::Errors;
+
+/// The type of Kubernetes for a point in time.
+const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
+
+/// Reports each such field, and changes it so that the derives accept it.
+pub(super) fn check(input: &mut DeriveInput, errors: &mut Errors) {
+    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| one(field, errors));
+    match &mut input.data {
+        Data::Struct(data) => of_fields(&mut data.fields),
+        Data::Enum(data) => data.variants.iter_mut().for_each(|variant| of_fields(&mut variant.fields)),
+        Data::Union(_) => {}
+    }
+}
+
+fn one(field: &mut Field, errors: &mut Errors) {
+    // With options of serde the field may be written in another way.
+    if field.attrs.iter().any(|attribute| attribute.path().is_ident("serde")) {
+        return;
+    }
+    if let Some(instant) = find(&field.ty, &is_instant) {
+        let what = format!("`{}` is a moment of this process's clock: no object can store it", written(instant));
+        errors.push(instant, 118, &what, &format!("write `{TIME}`"));
+        field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private::never")]));
+        return;
+    }
+    if let Some(Type::Reference(reference)) = find(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
+        let owned = owned(&reference.elem);
+        let what = format!("`{}` is borrowed: an object owns its fields", written(&Type::Reference(reference.clone())));
+        errors.push(reference, 118, &what, &format!("write `{}`", text_of(&owned)));
+        replace_references(&mut field.ty);
+    }
+}
+
+fn text_of(tokens: &TokenStream) -> String {
+    tokens.to_string().replace(' ', "")
+}
+
+fn written(ty: &Type) -> String {
+    ty.to_token_stream()
+        .to_string()
+        .replace(" :: ", "::")
+        .replace("& ", "&")
+        .replace(" <", "<")
+        .replace("< ", "<")
+        .replace(" >", ">")
+}
+
+/// The type that owns what a reference points to.
+fn owned(of: &Type) -> TokenStream {
+    match of {
+        Type::Path(path) if path.path.is_ident("str") => quote!(String),
+        Type::Slice(slice) => {
+            let item = &slice.elem;
+            quote!(Vec<#item>)
+        }
+        Type::Reference(reference) => owned(&reference.elem),
+        other => other.to_token_stream(),
+    }
+}
+
+fn is_instant(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == "Instant" && last.arguments.is_empty())
+}
+
+/// The first type that a type is made of and for which this holds.
+fn find<'a>(ty: &'a Type, is: &dyn Fn(&Type) -> bool) -> Option<&'a Type> {
+    if is(ty) {
+        return Some(ty);
+    }
+    let Type::Path(path) = ty else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(inner) => find(inner, is),
+        _ => None,
+    })
+}
+
+fn replace_references(ty: &mut Type) {
+    match ty {
+        Type::Reference(reference) => {
+            let owned = match &*reference.elem {
+                Type::Path(path) if path.path.is_ident("str") => quote!(::std::string::String),
+                Type::Slice(slice) => {
+                    let item = &slice.elem;
+                    quote!(::std::vec::Vec<#item>)
+                }
+                other => other.to_token_stream(),
+            };
+            *ty = Type::Verbatim(owned);
+        }
+        Type::Path(path) => {
+            let last = path.path.segments.last_mut();
+            let Some(PathArguments::AngleBracketed(arguments)) = last.map(|last| &mut last.arguments) else { return };
+            for argument in &mut arguments.args {
+                if let GenericArgument::Type(inner) = argument {
+                    replace_references(inner);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_cannot_be_stored_are_answered_with_one_that_can() {
+        for (ty, expected) in [
+            ("Instant", Some("kctl::k8s::apimachinery::pkg::apis::meta::v1::Time")),
+            ("std::time::Instant", Some("v1::Time")),
+            ("Option<Vec<tokio::time::Instant>>", Some("v1::Time")),
+            ("&'static str", Some("write `String`")),
+            ("Option<&str>", Some("write `String`")),
+            ("&[u8]", Some("write `Vec<u8>`")),
+            ("String", None),
+            ("Instant<u8>", None),
+        ] {
+            let mut input: DeriveInput = syn::parse_str(&format!("struct Spec {{ field: {ty} }}")).unwrap();
+            let mut errors = Errors::default();
+            check(&mut input, &mut errors);
+            let told = errors.into_result(()).err().map(|error| error.to_string());
+            assert_eq!(told.is_some(), expected.is_some(), "{ty}");
+            assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{ty}");
+        }
+    }
+
+    #[test]
+    fn a_field_with_options_of_serde_is_left_alone() {
+        let text = "struct Spec { #[serde(skip)] since: Option<Instant> }";
+        let mut input: DeriveInput = syn::parse_str(text).unwrap();
+        let mut errors = Errors::default();
+        check(&mut input, &mut errors);
+        assert!(errors.into_result(()).is_ok());
+    }
+}

@@ -1,0 +1,258 @@
+//! The table of `dev --until-idle`: one line for each object, as `kubectl get` shows them.
+
+use std::fmt::Write as _;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+/// Shown where an object says nothing.
+const NOTHING: &str = "-";
+/// Characters of a status; what is longer ends with `…`, because a condition's message may be a paragraph.
+const STATUS_LEN_MAX: usize = 48;
+
+/// One object.
+pub(super) struct Row<'a> {
+    pub(super) object: &'a Value,
+    /// It was in the files, and not made by a controller.
+    pub(super) applied: bool,
+    /// The cluster beside the main one that it is on, or nothing.
+    pub(super) cluster: &'a str,
+}
+
+/// Returns the table, with a line for the names of its columns.
+pub(super) fn table(rows: &[Row<'_>], now: Timestamp) -> String {
+    let has_clusters = rows.iter().any(|row| !row.cluster.is_empty());
+    let mut lines = vec![["KIND", "NAME", "READY", "STATUS", "AGE", "SOURCE", "CLUSTER"].map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| line(row, now)));
+    let n_columns = if has_clusters { 7 } else { 6 };
+    let mut widths = [0; 7];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for line in &lines {
+        let mut row = String::new();
+        for (cell, width) in line.iter().zip(widths).take(n_columns) {
+            let _infallible = write!(row, "{cell:width$}   ");
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn line(row: &Row<'_>, now: Timestamp) -> [String; 7] {
+    let object = row.object;
+    let name = text(object, "/metadata/name").unwrap_or(NOTHING);
+    let name = match text(object, "/metadata/namespace") {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    };
+    let (ready, status) = state(object);
+    let source = if row.applied { "applied".to_owned() } else { owner(object).unwrap_or_else(|| NOTHING.to_owned()) };
+    let cluster = if row.cluster.is_empty() { NOTHING } else { row.cluster };
+    [
+        text(object, "/kind").unwrap_or(NOTHING).to_owned(),
+        name,
+        ready.unwrap_or_else(|| NOTHING.to_owned()),
+        status.map_or_else(|| NOTHING.to_owned(), |status| shortened(&status)),
+        age(object, now).unwrap_or_else(|| NOTHING.to_owned()),
+        source,
+        cluster.to_owned(),
+    ]
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> Option<&'a str> {
+    object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn number(object: &Value, path: &str) -> Option<i64> {
+    object.pointer(path).and_then(Value::as_i64)
+}
+
+/// `Site/web`: what controls the object.
+fn owner(object: &Value) -> Option<String> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true).or(owners.first())?;
+    Some(format!("{}/{}", text(owner, "/kind")?, text(owner, "/name")?))
+}
+
+/// READY and STATUS.
+fn state(object: &Value) -> (Option<String>, Option<String>) {
+    let (ready, status) = match (text(object, "/apiVersion"), text(object, "/kind")) {
+        (Some("v1"), Some("Pod")) => pod(object),
+        (Some("batch/v1"), Some("Job")) => job(object),
+        _ => other(object),
+    };
+    let is_deleted = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+    (ready, if is_deleted { Some("Terminating".into()) } else { status })
+}
+
+/// Its containers and its phase, or why a container waits.
+fn pod(object: &Value) -> (Option<String>, Option<String>) {
+    let statuses = object.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let statuses = statuses.map_or(&[][..], Vec::as_slice);
+    let n_ready = statuses.iter().filter(|status| status["ready"] == true).count();
+    let n = object.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
+    let waits = statuses.iter().find_map(|status| text(status, "/state/waiting/reason"));
+    let status = waits.or_else(|| text(object, "/status/reason")).or_else(|| text(object, "/status/phase"));
+    (Some(format!("{n_ready}/{n}")), status.map(ToOwned::to_owned))
+}
+
+fn job(object: &Value) -> (Option<String>, Option<String>) {
+    let completions = number(object, "/spec/completions").unwrap_or(1);
+    let succeeded = number(object, "/status/succeeded").unwrap_or(0);
+    (Some(format!("{succeeded}/{completions}")), conditions(object).1)
+}
+
+/// Replicas that are ready, or the condition `Ready`.
+fn other(object: &Value) -> (Option<String>, Option<String>) {
+    let (ready, status) = conditions(object);
+    let replicas = number(object, "/status/readyReplicas").zip(number(object, "/spec/replicas"));
+    // Go leaves a zero out of a status.
+    let none_yet =
+        number(object, "/status/replicas").and_then(|_some| number(object, "/spec/replicas")).map(|n| (0, n));
+    let counted = replicas.or(none_yet).map(|(ready, wanted)| format!("{ready}/{wanted}"));
+    let phase = text(object, "/status/phase").map(ToOwned::to_owned);
+    (counted.or(ready), status.or(phase))
+}
+
+/// The status of the condition `Ready`, and what the conditions say: why the object is not ready, or which one is true.
+fn conditions(object: &Value) -> (Option<String>, Option<String>) {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let conditions = conditions.map_or(&[][..], Vec::as_slice);
+    let of_type = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+    let Some(ready) = of_type("Ready") else {
+        let is_true = |condition: &&Value| condition["status"] == "True";
+        let shown = conditions.iter().filter(is_true).find_map(|condition| text(condition, "/type"));
+        return (None, shown.map(ToOwned::to_owned));
+    };
+    let status = text(ready, "/status").map(ToOwned::to_owned);
+    if ready["status"] == "True" {
+        return (status, Some("Ready".into()));
+    }
+    let words = [text(ready, "/reason"), text(ready, "/message")];
+    let words: Vec<_> = words.into_iter().flatten().collect();
+    (status, (!words.is_empty()).then(|| words.join(": ")))
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= STATUS_LEN_MAX {
+        return line.to_owned();
+    }
+    line.chars().take(STATUS_LEN_MAX - 1).chain(['…']).collect()
+}
+
+/// How long the object has existed, in the form of kubectl (`HumanDuration` of apimachinery).
+fn age(object: &Value, now: Timestamp) -> Option<String> {
+    let created: Timestamp = text(object, "/metadata/creationTimestamp")?.parse().ok()?;
+    let seconds = now.duration_since(created).as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let with = |large: i64, unit: &str, rest: i64, small: &str| {
+        if rest == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{rest}{small}") }
+    };
+    Some(match seconds {
+        ..120 => format!("{seconds}s"),
+        120..600 => with(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => with(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        _ => with(days, "d", if days < 8 { hours % 24 } else { 0 }, "h"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-01T00:01:30Z";
+
+    fn row(object: &Value) -> Vec<String> {
+        line(&Row { object, applied: false, cluster: "" }, NOW.parse().unwrap())[2..5].to_vec()
+    }
+
+    #[test]
+    fn each_kind_shows_whether_it_is_ready() {
+        let containers = json!({ "containers": [{}, {}] });
+        let crash = json!({ "phase": "Running", "containerStatuses": [{ "ready": false, "state": { "waiting": { "reason": "CrashLoopBackOff" } } }] });
+        let not_ready = json!([{ "type": "Ready", "status": "False", "reason": "Pods", "message": "1 of 3" }]);
+        for (object, ready, status) in [
+            (
+                json!({ "apiVersion": "v1", "kind": "Pod", "spec": containers, "status": { "phase": "Pending" } }),
+                "0/2",
+                "Pending",
+            ),
+            (
+                json!({ "apiVersion": "v1", "kind": "Pod", "spec": containers, "status": crash }),
+                "0/2",
+                "CrashLoopBackOff",
+            ),
+            (json!({ "apiVersion": "v1", "kind": "ConfigMap" }), "-", "-"),
+            (
+                json!({ "kind": "Deployment", "spec": { "replicas": 3 }, "status": { "replicas": 3, "readyReplicas": 2 } }),
+                "2/3",
+                "-",
+            ),
+            (json!({ "kind": "Deployment", "spec": { "replicas": 3 }, "status": { "replicas": 3 } }), "0/3", "-"),
+            (
+                json!({ "kind": "Site", "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }),
+                "True",
+                "Ready",
+            ),
+            (json!({ "kind": "Site", "status": { "conditions": not_ready } }), "False", "Pods: 1 of 3"),
+            (json!({ "kind": "Claim", "status": { "phase": "Bound" } }), "-", "Bound"),
+            (
+                json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "completions": 2 }, "status": { "succeeded": 1 } }),
+                "1/2",
+                "-",
+            ),
+            (json!({ "kind": "Site", "metadata": { "deletionTimestamp": NOW } }), "-", "Terminating"),
+        ] {
+            assert_eq!(row(&object)[..2], [ready, status], "{object}");
+        }
+    }
+
+    #[test]
+    fn ages_are_written_as_kubectl_writes_them() {
+        for (created, expected) in [
+            ("2026-01-01T00:01:30Z", "0s"),
+            ("2026-01-01T00:01:31Z", "0s"),
+            ("2025-12-31T23:59:31Z", "119s"),
+            ("2025-12-31T23:59:30Z", "2m"),
+            ("2025-12-31T23:58:00Z", "3m30s"),
+            ("2025-12-31T23:51:30Z", "10m"),
+            ("2025-12-31T20:00:00Z", "4h1m"),
+            ("2025-12-30T23:00:00Z", "25h"),
+            ("2025-12-29T22:00:00Z", "2d2h"),
+            ("2025-12-01T00:00:00Z", "31d"),
+        ] {
+            let object = json!({ "metadata": { "creationTimestamp": created } });
+            assert_eq!(row(&object)[2], expected, "{created}");
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_a_long_status_is_cut() {
+        let site = json!({ "kind": "Site", "metadata": { "name": "web", "namespace": "default" },
+            "status": { "conditions": [{ "type": "Ready", "status": "False", "message": "x".repeat(100) }] } });
+        let owner = json!([{ "kind": "Site", "name": "web", "controller": true }]);
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web-1", "namespace": "default", "ownerReferences": owner } });
+        let rows =
+            [Row { object: &site, applied: true, cluster: "" }, Row { object: &pod, applied: false, cluster: "" }];
+        let text = table(&rows, NOW.parse().unwrap());
+        let status = format!("{}…", "x".repeat(STATUS_LEN_MAX - 1));
+        let expected = [
+            format!("KIND   NAME            READY   STATUS{}   AGE   SOURCE", " ".repeat(STATUS_LEN_MAX - 6)),
+            format!("Site   default/web     False   {status}   -     applied"),
+            format!("Pod    default/web-1   0/0     -{}   -     Site/web", " ".repeat(STATUS_LEN_MAX - 1)),
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        let there = [Row { object: &pod, applied: false, cluster: "edge" }];
+        assert!(table(&there, NOW.parse().unwrap()).contains("CLUSTER\n"));
+    }
+}
