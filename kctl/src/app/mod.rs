@@ -383,6 +383,8 @@ impl App {
     /// Whatever keeps the command from being done, in words for the person at the terminal.
     pub async fn main(self) -> Result<()> {
         self.check()?;
+        #[cfg(feature = "webhook")]
+        self.check_addresses()?;
         // It holds all that `run` and `dev` hold: too much for the stacks of callers.
         Box::pin(cli::main(self)).await
     }
