@@ -368,6 +368,7 @@ pub(super) async fn main(app: App) -> Result<()> {
         }
         #[cfg(feature = "dev")]
         Command::Dev(options) => {
+            super::environment::deny_clusters()?;
             let ran = super::dev::dev(app, options).await;
             if let Err(error) = &ran {
                 end_soon(format!("Error: {error:?}"));

@@ -19,6 +19,8 @@ mod declared;
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
+mod environment;
+#[cfg(feature = "dev")]
 mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
@@ -62,6 +64,8 @@ use kube::{Client, CustomResourceExt};
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::{World, user_of};
+#[cfg(feature = "dev")]
+pub(crate) use environment::names_a_file;
 #[cfg(feature = "dev")]
 pub(crate) use files::{FromFile, apply, install, parse, path};
 #[cfg(feature = "dev")]
