@@ -18,6 +18,7 @@ mod keys;
 mod limits;
 mod namespaces;
 mod opaque;
+mod optional;
 mod outcomes;
 mod owners;
 mod protocol;

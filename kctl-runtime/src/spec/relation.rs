@@ -13,7 +13,7 @@ use crate::{
     key::Key,
     object::{Keep, Kind, OwnedBy, Readable, ViewOf},
     reconcile::{Cluster, Controller},
-    source::Check,
+    source::{Check, Presence},
     store::{Change, SharedStore, Store, index_values, view},
 };
 
@@ -51,6 +51,7 @@ impl<C: Controller, K> Relation<C, K> {
                 cluster: String::new(),
                 block_owner_deletion: false,
                 by_type: false,
+                presence: Presence::Required,
                 check: Check::fits::<K>(),
                 keep: Keep::whole(),
             },
@@ -177,6 +178,13 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     #[must_use]
     pub fn block_owner_deletion(mut self) -> Self {
         self.spec.block_owner_deletion = true;
+        self
+    }
+
+    /// `reads = K(optional)`: the controller works without the kind, and sees it once the API server serves it.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.spec.presence = Presence::Optional;
         self
     }
 
