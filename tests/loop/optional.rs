@@ -6,7 +6,7 @@ use kctl::{
         Api, CustomResourceExt,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::{View, health::Health, metrics::Metrics},
+    manager::{View, health::Health, lease::ElectionConfig, metrics::Metrics},
     prelude::*,
     testing::TestServer,
 };
@@ -249,4 +249,18 @@ fn optional_kind_that_comes_later_survives_simulated_faults(
             Api::<CustomResourceDefinition>::all(client).create(&PostParams::default(), &Bulb::crd()).await?;
             Ok(())
         })
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_takes_over_without_its_optional_kind() {
+    let (world, log) = (world(), Log::default());
+    world.create_secret("a").await;
+    let manager = counter(app(), &log).manager(world.faults.client(&world.server)).await.unwrap();
+    let manager = manager.elect(ElectionConfig::new("loop", "default", "me")).unwrap();
+    let view = manager.view();
+    let _running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    seconds(20).await;
+    assert_eq!(log.take(), ["a: not served"]);
+    assert!(crate::watch::source_of(&view, "bulbs").is_absent());
+    assert_eq!(unready(&view), Vec::<String>::new());
 }

@@ -2,6 +2,7 @@
 
 use kctl::{
     kube::{Api, Client, api::PostParams},
+    manifest::{Descriptions, definitions},
     prelude::*,
     testing::TestServer,
 };
@@ -99,5 +100,43 @@ async fn an_attribute_with_a_path_of_others_is_an_error_at_start() {
         let both = "`conversion(url = \"https://leaves.example.com/leaves\")` in #[resource] sends conversions to the path /leaves, and \
                     the functions of `App::conversion` answer at /convert";
         assert!(error.contains(both), "{error}");
+    }
+}
+
+mod divided {
+    pub(super) mod v1 {
+        use kctl::prelude::*;
+
+        #[resource(
+            group = "named.example.com",
+            version = "v1",
+            kind = "Branch",
+            namespaced,
+            storage = false,
+            conversion(service = "old", namespace = "branches")
+        )]
+        pub(in super::super) struct BranchSpec {}
+    }
+
+    pub(super) mod v2 {
+        use kctl::prelude::*;
+
+        #[resource(
+            group = "named.example.com",
+            version = "v2",
+            kind = "Branch",
+            namespaced,
+            conversion(service = "new", namespace = "branches")
+        )]
+        pub(in super::super) struct BranchSpec {}
+    }
+}
+
+#[test]
+fn two_versions_with_different_converters_are_an_error() {
+    let app = App::new("branches").kind::<divided::v1::Branch>().kind::<divided::v2::Branch>();
+    let error = definitions(&app.kinds(), Descriptions::Own).unwrap_err().to_string();
+    for part in ["v1 (", "v2 (", "have not the same `conversion(…)`"] {
+        assert!(error.contains(part), "{error}");
     }
 }
