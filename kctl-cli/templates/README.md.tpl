@@ -10,6 +10,8 @@ Run its tests: what it does, that its role is exactly what it needs, and that no
 
     cargo test
 
+`KUBECONFIG=/dev/null cargo test` keeps a client that does not come from the `Context` from a real cluster; `dev` does that by itself.
+
 As a program on this machine, against the cluster of your kubeconfig:
 
     cargo run -- generate-crds | kubectl apply -f -

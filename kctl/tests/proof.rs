@@ -54,6 +54,39 @@ async fn scenario_that_fails_or_panics_proves_nothing() {
     assert_eq!(error, "the scenario fails under the generated role: panic: 7 pods");
 }
 
+/// Asks whatever cluster its environment names.
+#[controller(name = "inferring")]
+async fn inferring(_config: Arc<ConfigMap>, _cx: Context<inferring>) -> Result<Action> {
+    // What comes of it is nothing to it.
+    let _found = kctl::kube::Client::try_default().await;
+    Ok(Action::await_change())
+}
+
+/// Asks a cluster that it knows itself.
+#[controller(name = "knowing")]
+async fn knowing(_config: Arc<ConfigMap>, _cx: Context<knowing>) -> Result<Action> {
+    let mut config = kctl::kube::Config::new("http://127.0.0.1:1".parse()?);
+    config.default_retry = false;
+    let client = kctl::kube::Client::try_from(config)?;
+    let _refused = Api::<Secret>::namespaced(client, "prod").list(&ListParams::default()).await;
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_bypass_the_context_are_named() {
+    let bypass =
+        "a client of its own, such as `kube::Client::try_default()`, sent what did not come through the context:\n  ";
+    let error =
+        check_role(|| App::new("knowing").controller::<knowing>(), create_config).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{bypass}GET http://127.0.0.1:1/api/v1/namespaces/prod/secrets\n")), "{error}");
+    assert!(error.contains("help: declare the kind and use `cx`"), "{error}");
+    if std::env::var_os("KUBECONFIG").is_none() {
+        let app = || App::new("inferring").controller::<inferring>();
+        let error = check_role(app, create_config).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{bypass}nothing: it found no cluster in the environment\n")), "{error}");
+    }
+}
+
 fn configs_of(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
     configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
 }

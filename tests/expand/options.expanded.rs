@@ -36,8 +36,9 @@ const _: () = {
                 .watches::<__K1>("watches = Secret(patch)")
                 .verbs(&["patch"])
                 .map(secrets_of)
-                .reads::<__K2>("reads = Node(patch)")
+                .reads::<__K2>("reads = Node(optional, patch)")
                 .verbs(&["patch"])
+                .optional()
                 .live_cluster::<__K3>("reads = Service(live(cluster))")
                 .build()
         }

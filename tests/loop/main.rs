@@ -19,6 +19,7 @@ mod keys;
 mod limits;
 mod namespaces;
 mod opaque;
+mod optional;
 mod outcomes;
 mod owners;
 mod propagation;

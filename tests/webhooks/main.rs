@@ -1,5 +1,6 @@
 //! Admission functions and conversions, as API servers and their clients see them.
 
+mod attribute;
 mod blocked;
 mod boot;
 mod both;

@@ -29,6 +29,8 @@ const VERBS: [&str; 14] = [
 ];
 /// The flag of `owns`.
 const BLOCKING: &str = "block_owner_deletion";
+/// The flag of a kind that need not be there.
+const OPTIONAL: &str = "optional";
 /// The flag of `primary`.
 const READ_ONLY: &str = "read_only";
 const RELATION_OPTIONS: [&str; 6] = ["map", "when", "index", "selector", "fields", "on"];
@@ -108,7 +110,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         part: Part::Whole,
     };
     let place = Place { role: name.clone(), of: relation.text.clone() };
-    let (mut given, mut blocks) = (Vec::new(), None);
+    let (mut given, mut blocks, mut optional) = (Vec::new(), None, None);
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) if word == "live" && name == "reads" => relation.role = word.clone(),
@@ -120,6 +122,10 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 let help = format!("write `owns = Kind({BLOCKING})`");
                 errors.push(word, 13, "only `owns` writes owner references", &help);
             }
+            Argument::Word(word) if word == OPTIONAL && optional.is_some() => {
+                errors.push(word, 22, "`optional` is given twice", "remove one of them");
+            }
+            Argument::Word(word) if word == OPTIONAL => optional = Some(word),
             Argument::Word(word) if word == "live" => {
                 errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`");
             }
@@ -143,6 +149,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     verbs_fit_the_role(&relation, errors);
     options_fit_the_role(&relation, &given, errors);
     part_fits_the_role(&relation, errors);
+    optional_fits_the_role(&relation, optional, errors);
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
     let flag = match relation.role.to_string().as_str() {
         "live" => Some("live".to_owned()),
@@ -150,8 +157,14 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         _ => blocks.map(ToString::to_string),
     };
     relation.calls.extend(blocks.map(|flag| quote!(.#flag())));
-    let told: Vec<_> =
-        flag.into_iter().chain(relation.part.text()).chain(verbs.clone()).chain(narrowed(entry)).collect();
+    relation.calls.extend(optional.map(|flag| quote!(.#flag())));
+    let told: Vec<_> = flag
+        .into_iter()
+        .chain(optional.map(ToString::to_string))
+        .chain(relation.part.text())
+        .chain(verbs.clone())
+        .chain(narrowed(entry))
+        .collect();
     if !told.is_empty() {
         relation.text += &format!("({})", told.join(", "));
     }
@@ -171,6 +184,11 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) if word == READ_ONLY => model.read_only = true,
+            Argument::Word(word) if word == OPTIONAL => {
+                let help =
+                    "remove it: a controller of a kind that is not there waits for it, and others of the app go on";
+                errors.push(word, 13, "a primary is not optional: without it there is nothing to reconcile", help);
+            }
             Argument::Word(word) if word == METADATA => {
                 errors.push(
                     word,
@@ -224,6 +242,15 @@ pub(super) fn named_at_run_time(kind: &Type, errors: &mut Errors) -> bool {
 pub(super) fn is_dynamic(kind: &Type) -> bool {
     let Type::Path(path) = kind else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "DynamicObject")
+}
+
+/// What is read live has no cache that could be there or not.
+fn optional_fits_the_role(relation: &Relation, optional: Option<&Ident>, errors: &mut Errors) {
+    let Some(word) = optional.filter(|_| relation.role.to_string().starts_with("live")) else { return };
+    let kind = relation.kind.to_token_stream();
+    let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
+    let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
+    errors.push(word, 28, &what, &help);
 }
 
 /// What is owned is changed by `cx.owned`, which has no operation for these.
@@ -305,7 +332,11 @@ struct Place {
 impl Place {
     /// The words that stand here alone.
     fn words(&self) -> impl Iterator<Item = &'static str> {
-        let live = if self.role == "reads" { &["live"][..] } else { &[] };
+        let live: &[&str] = match self.role.as_str() {
+            "reads" => &["live", OPTIONAL],
+            "primary" => &[],
+            _ => &[OPTIONAL],
+        };
         VERBS.into_iter().chain(live.iter().copied())
     }
 
@@ -474,6 +505,11 @@ mod tests {
             ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` beside it would be of the object itself".into()),
             ("reads = Secret(\"live\")", format!("{none}write `reads = Secret(live)`")),
             ("reads = Secret(live = true)", format!("{none}write `reads = Secret(live)`")),
+            ("reads = Secret(optional = true)", format!("{none}write `reads = Secret(optional)`")),
+            ("reads = Secret(Optional)", "`Optional` is not a verb / help: did you mean `optional`?".into()),
+            ("reads = Secret(optional, optional)", "`optional` is given twice / help: remove one of them".into()),
+            ("reads = Secret(live, optional)", "`Secret` is read live and has no cache: `optional` has no effect / help: remove `live` or `optional`; a live read of a kind that is not served fails with 404".into()),
+            ("primary(optional)", "a primary is not optional: without it there is nothing to reconcile / help: remove it".into()),
             ("reads = Secret(Live)", "`Live` is not a verb / help: did you mean `live`?".into()),
             ("reads = Secret(live(everywhere))", "`live` takes no parentheses / help: write `live` or `live(cluster)`".into()),
             ("owns = Pod(Create)", "`Create` is not a verb / help: did you mean `create`?".into()),

@@ -97,7 +97,7 @@ pub enum ApiError {
     },
     /// The cache does not know (any longer) what is there: nothing was sent.
     #[error(
-        "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed"
+        "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed (for an optional kind, ask `cx.is_served` first)"
     )]
     NotFollowed {
         /// Verb, kind and name of the request.

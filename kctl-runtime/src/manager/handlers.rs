@@ -9,15 +9,17 @@ use crate::{
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
-    source::Source,
+    source::{Presence, Source},
     spec::{RelationSpec, Role},
-    store::Handler,
+    store::{Handler, SharedStore},
 };
 
 pub(super) struct Handlers {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
     all: Vec<(Arc<Source>, By)>,
+    /// The caches of optional kinds, with the tag of what changes in them.
+    optional: Vec<(Arc<Source>, u32)>,
 }
 
 /// Who calls a handler.
@@ -43,7 +45,9 @@ impl Handlers {
             };
             (source.clone(), by)
         });
-        Self { all: all.collect(), env: env.clone(), queue: queue.clone() }
+        let optional = env.sources.iter().enumerate().filter(|(_, (of, _))| of.presence == Presence::Optional);
+        let optional = optional.map(|(index, (_, source))| (source.clone(), handler::relation_tag(index + 1)));
+        Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
     }
 
     /// Those that can be behind their store.
@@ -69,6 +73,11 @@ impl Handlers {
             };
             subscriptions.push(source.store().subscribe_while(handler, Arc::downgrade(alive)).await);
         }
+        for (source, tag) in &self.optional {
+            let (store, tag, env, queue) = (source.store().clone(), *tag, self.env.clone(), self.queue.clone());
+            let known = store.n_served_changes();
+            tasks.spawn(async move { queue_with_each_change(&store, known, || queue_tagged(&env, &queue, tag)).await });
+        }
         for subscription in subscriptions {
             subscription.delivered().await;
         }
@@ -82,6 +91,21 @@ impl Handlers {
 pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
         queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+    }
+}
+
+/// Queues every object because of a relation whose kind came or went: without objects of that kind no handler would.
+fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
+    for object in env.primary.store().all() {
+        queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, tag);
+    }
+}
+
+/// Calls the function whenever the kind of a store comes or goes, for ever.
+async fn queue_with_each_change(store: &SharedStore, mut known: u64, queue: impl Fn()) {
+    loop {
+        known = store.served_change(known).await;
+        queue();
     }
 }
 

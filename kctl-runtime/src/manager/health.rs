@@ -180,6 +180,9 @@ fn watch(source: &Source) -> Result<String, String> {
 }
 
 fn cache(source: &Source) -> Result<String, String> {
+    if source.is_absent() {
+        return Ok("optional, and not served by the API server now".into());
+    }
     if let Some(failure) = source.health().failure {
         let kind = &source.identity().kind;
         let lacks = if failure.is_forbidden() {

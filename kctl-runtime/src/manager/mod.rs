@@ -361,6 +361,7 @@ impl Manager {
             namespaces,
             labels: relation.labels.clone(),
             fields: relation.fields.clone(),
+            presence: relation.presence,
         };
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
         let known = self.caches.iter().position(|held| *held.source().identity() == identity);

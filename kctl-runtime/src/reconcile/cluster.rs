@@ -133,6 +133,14 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         Store::new(self.env.source_on::<K>(Some(M::NAME)).store().clone())
     }
 
+    /// Whether the API server of this cluster serves the kind `K`; as [`Context::is_served`](super::Context::is_served).
+    pub fn is_served<K: Readable>(&self) -> bool
+    where
+        C: CachesOn<M, K>,
+    {
+        self.env.source_on::<K>(Some(M::NAME)).store().is_served()
+    }
+
     /// Objects of this cluster, to be changed with the verbs that the controller declares: `reads = Node(patch, on = M)`.
     pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
     where

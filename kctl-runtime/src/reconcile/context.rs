@@ -357,6 +357,15 @@ impl<C> Context<C> {
         Store::new(self.inner.env.source::<K>().store().clone())
     }
 
+    /// Whether the API server serves the kind `K`. `false` is possible only for a relation with `optional`: its cache is empty then, and
+    /// writes of the kind fail. The controller runs for all its objects when that changes.
+    pub fn is_served<K: Readable>(&self) -> bool
+    where
+        C: Caches<K>,
+    {
+        self.inner.env.source::<K>().store().is_served()
+    }
+
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
     /// and nothing when they are equal, or when the API server has answered before that this patch changes nothing. Fields that
     /// `status` leaves out are removed. A list is replaced as a whole: where one changes, such as the conditions, the patch is

@@ -16,7 +16,11 @@ impl Source {
     pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
         let followed = self.scopes();
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
-        let (objects, version) = self.state(scope).await?;
+        let (objects, version) = match self.state(scope).await {
+            // Nothing of the kind is left, whatever a write has done.
+            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            state => state?,
+        };
         if version.parse::<u64>().is_ok() {
             self.store().acknowledged(Delta::Present(scope.clone(), objects, version)).await;
             return Ok(());
@@ -36,7 +40,10 @@ impl Source {
         let operation = format!("list {}", self.identity().kind.plural);
         let selector = transport::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
-        let answer = transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await?;
+        let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
+            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            answer => answer?,
+        };
         let Input::Page { objects, version, .. } = self.read_list(&operation, answer).await? else { return Ok(()) };
         if version.parse::<u64>().is_err() {
             return self.refresh(&scope).await;

@@ -1,7 +1,7 @@
 //! How a source is doing, for whoever asks and for the log.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Condition {
     /// One for each scope and activity that fails, oldest first; most sources have none.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
+    /// An optional kind is not served.
+    absent: AtomicBool,
     /// When the API server last sent anything.
     heard: Mutex<Option<Instant>>,
 }
@@ -90,9 +92,30 @@ impl Condition {
         }
     }
 
+    /// The API server does not serve a kind that need not be there, which is no failure.
+    pub(super) fn absent(&self, identity: &Identity, scope: &Scope) {
+        self.heard();
+        self.drops(scope);
+        if !self.absent.swap(true, Ordering::Relaxed) {
+            let kind = &identity.kind;
+            tracing::info!(
+                "the API server does not serve {}.{}, which is optional; it is watched once it is there",
+                kind.plural,
+                kind.api_version()
+            );
+        }
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.absent.load(Ordering::Relaxed)
+    }
+
     /// The API server answers as it should.
     pub(super) fn works(&self, identity: &Identity, scope: &Scope, activity: Activity) {
         self.heard();
+        if self.absent.swap(false, Ordering::Relaxed) {
+            tracing::info!("the API server serves {}.{} now", identity.kind.plural, identity.kind.api_version());
+        }
         let mut failures = self.failures.lock();
         let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
         if failures.remove(index).reported.is_some() {

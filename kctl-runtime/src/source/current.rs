@@ -53,7 +53,7 @@ impl Source {
     }
 
     async fn compare(&self) {
-        for scope in self.scopes().all() {
+        'scopes: for scope in self.scopes().all() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // A namespace that is no longer followed has nothing to compare, and may have failed because it is gone.
@@ -61,6 +61,11 @@ impl Source {
                 match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
+                    // Its watch finds out what that means.
+                    Err(error) if self.lacks_optional(&error) => {
+                        self.condition.absent(self.identity(), &scope);
+                        continue 'scopes;
+                    }
                     Err(error) => self.condition.fails(self.identity(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(spread.wait(wait)).await;

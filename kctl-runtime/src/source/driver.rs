@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    Check, Identity, METADATA, METADATA_LIST, PAGE_LEN,
+    Check, Identity, METADATA, METADATA_LIST, PAGE_LEN, Presence,
     check::Arrival,
     condition::{Activity, Condition, Health},
     event::{Bookmark, Event},
@@ -282,7 +282,8 @@ impl Source {
 
     async fn reflect(&self, scope: Scope) {
         let streams = self.streams.load(Ordering::Relaxed);
-        let mut reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
+        let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
+        let mut reflector = reflector.with(self.identity.presence);
         let mut spread = Spread::of((&self.identity, &scope));
         // From the first list until the watch after it has begun.
         let mut place = None;
@@ -550,7 +551,9 @@ impl Source {
 
     fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
-            if !error.is_expired() {
+            if self.lacks_optional(error) {
+                self.condition.absent(&self.identity, reflector.scope());
+            } else if !error.is_expired() {
                 self.condition.fails(&self.identity, reflector.scope(), Activity::Follow, error);
             }
         } else if matches!(input, Input::Page { .. }) {
@@ -576,6 +579,16 @@ impl Source {
             }
         }
         (deltas, wait)
+    }
+
+    /// Whether an error says that the API server does not serve a kind that need not be there.
+    pub(super) fn lacks_optional(&self, error: &ApiError) -> bool {
+        self.identity.presence == Presence::Optional && error.is_not_found()
+    }
+
+    /// Whether the API server answered last that it does not serve this kind, which need not be there.
+    pub fn is_absent(&self) -> bool {
+        self.condition.is_absent()
     }
 
     /// The client of its cluster.

@@ -26,6 +26,8 @@ pub use reflector::{Effect, Input, Reflector, Request};
 pub use unreadable::UNREADABLE_MAX;
 pub(crate) use unreadable::Unreadable;
 
+use std::hash::{Hash, Hasher};
+
 use kube::Resource;
 
 use crate::object::Kind;
@@ -37,6 +39,26 @@ pub const PAGE_LEN: u32 = 500;
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// The same for watches.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// Whether a program waits for a kind that the API server does not serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Presence {
+    /// Nothing works until the kind is there: its cache is not complete before.
+    #[default]
+    Required,
+    /// A kind that is not served has an empty, complete cache; once it is served it is listed and watched.
+    Optional,
+}
+
+/// The hash of an identity seeds the jitter of its requests: that of a required kind is what it was before there were optional ones, or
+/// recorded seeds of simulations would mean other runs.
+impl Hash for Presence {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if *self == Self::Optional {
+            state.write_u8(1);
+        }
+    }
+}
 
 /// What one list and one watch deliver; two users of equal identity share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,12 +73,21 @@ pub struct Identity {
     pub labels: String,
     /// Field selector; empty selects all.
     pub fields: String,
+    /// Whether its users wait for a kind that is not there: those who do share nothing with those who do not.
+    pub presence: Presence,
 }
 
 impl Identity {
     /// All objects of a kind.
     pub fn all(kind: Kind) -> Self {
-        Self { cluster: String::new(), kind, namespaces: Vec::new(), labels: String::new(), fields: String::new() }
+        Self {
+            cluster: String::new(),
+            kind,
+            namespaces: Vec::new(),
+            labels: String::new(),
+            fields: String::new(),
+            presence: Presence::Required,
+        }
     }
 
     /// All objects of a type's kind.
@@ -82,6 +113,13 @@ impl Identity {
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = selector.into();
+        self
+    }
+
+    /// Those of a kind that need not be there: as long as the API server does not serve it, its cache is empty and complete.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.presence = Presence::Optional;
         self
     }
 

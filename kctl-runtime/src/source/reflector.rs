@@ -8,6 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::Presence;
 use crate::{
     effect::ApiError,
     object::Stored,
@@ -26,6 +27,9 @@ const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 /// So many answers in a row that there is no such kind mean that its definition was deleted, and with it all objects: twelve
 /// seconds. A server that starts gives some as well (kube-apiserver, before it has read its definitions).
 const ABSENT_ANSWERS: u32 = 5;
+/// So many such answers, a second apart, and no list before them: an optional kind is not installed. Its users lose nothing that they
+/// knew. A kube-apiserver 1.36 that starts does not answer 404 for a kind that is there (429 and 503, in three restarts).
+const ABSENT_ANSWERS_AT_START: u32 = 2;
 /// So many lists of the newest state in a row that are older than what was seen mean that the server's state went back.
 const BEHIND_ANSWERS: u32 = 2;
 
@@ -116,6 +120,8 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Reflector {
     scope: Scope,
+    /// Whether a kind that is not there leaves the store complete.
+    presence: Presence,
     request: Request,
     objects: Vec<Arc<Stored>>,
     last: Option<String>,
@@ -145,6 +151,7 @@ impl Reflector {
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
+            presence: Presence::Required,
             request: Request::Whole { version: None },
             objects: Vec::new(),
             last: None,
@@ -169,6 +176,12 @@ impl Reflector {
     /// Returns the namespace that it reflects; `None` is all.
     pub fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// The same for a kind that need not be there.
+    #[must_use]
+    pub fn with(self, presence: Presence) -> Self {
+        Self { presence, ..self }
     }
 
     /// What to ask now.
@@ -305,7 +318,17 @@ impl Reflector {
         if self.last.is_some() {
             // Its controllers stop at once, and know no objects any more once it is certain.
             effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
-            effects.extend((self.absent == ABSENT_ANSWERS).then(|| Effect::Emit(Delta::Clear(self.scope.clone()))));
+        }
+        let is_certain = match (self.last.is_some(), self.presence) {
+            (true, _) => self.absent == ABSENT_ANSWERS,
+            (false, Presence::Optional) => self.absent == ABSENT_ANSWERS_AT_START,
+            (false, Presence::Required) => false,
+        };
+        if is_certain {
+            effects.push(Effect::Emit(match self.presence {
+                Presence::Required => Delta::Clear(self.scope.clone()),
+                Presence::Optional => Delta::Absent(self.scope.clone()),
+            }));
         }
         let (first, longest) = ABSENT_WAIT;
         effects.push(Effect::Wait(first.saturating_mul(1 << (self.absent - 1).min(8)).min(longest)));

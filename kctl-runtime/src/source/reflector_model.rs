@@ -207,7 +207,7 @@ impl Watcher {
     fn take(&mut self, delta: Delta) -> Result<(), TestCaseError> {
         let text = format!("{delta:?}");
         let cleared = match &delta {
-            Delta::Clear(scope) => Some(scope.clone()),
+            Delta::Clear(scope) | Delta::Absent(scope) => Some(scope.clone()),
             _ => None,
         };
         for change in self.cache.apply(delta) {

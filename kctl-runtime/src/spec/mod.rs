@@ -17,7 +17,7 @@ pub use relation::{Erased, Relation};
 use crate::{
     key::ObjectKey,
     object::{Keep, Kind, Stored},
-    source::Check,
+    source::{Check, Presence},
     store::{Change, IndexFn, SharedStore},
 };
 
@@ -72,6 +72,8 @@ pub struct RelationSpec {
     pub block_owner_deletion: bool,
     /// `on` names a type: the kind is reached by `cx.cluster`, so that others of its kind can be declared elsewhere.
     pub by_type: bool,
+    /// Whether the controller waits for a kind that the API server does not serve.
+    pub presence: Presence,
     /// Checks that an object fits the relation's type.
     pub check: Check,
     /// What it reads of each object.

@@ -7,7 +7,7 @@ use crate::{
     key::Key,
     object::{Keep, Kind, OwnedBy, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
-    source::Check,
+    source::{Check, Presence},
     store::{Change, SharedStore, Store, index_values, view},
 };
 
@@ -45,6 +45,7 @@ impl<C: Controller, K> Relation<C, K> {
                 cluster: String::new(),
                 block_owner_deletion: false,
                 by_type: false,
+                presence: Presence::Required,
                 check: Check::fits::<K>(),
                 keep: Keep::whole(),
             },
@@ -171,6 +172,13 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     #[must_use]
     pub fn block_owner_deletion(mut self) -> Self {
         self.spec.block_owner_deletion = true;
+        self
+    }
+
+    /// `reads = K(optional)`: the controller works without the kind, and sees it once the API server serves it.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.spec.presence = Presence::Optional;
         self
     }
 

@@ -38,6 +38,9 @@ pub enum Delta {
     Open(Scope),
     /// The API server no longer has the kind: neither has it any objects of it. It may come back.
     Clear(Scope),
+    /// The API server does not serve the kind, which is optional: there are no objects of it, and the store is complete. Nothing is written
+    /// there until it is listed.
+    Absent(Scope),
     /// The scope is no longer wanted: its objects go, and nothing is written there any more.
     Close(Scope),
     /// The API server's watch reports this state.
@@ -127,6 +130,11 @@ impl Cache {
     /// Whether all that is wanted has been listed.
     pub(crate) fn is_complete(&self) -> bool {
         self.scopes.all().all(|mark| mark.listed)
+    }
+
+    /// Whether the API server serves the kind in all that is wanted.
+    pub(crate) fn is_served(&self) -> bool {
+        self.scopes.all().all(|mark| mark.listed && !mark.absent)
     }
 
     /// Whether nothing may be written in a namespace.
@@ -224,6 +232,16 @@ impl Cache {
                 Vec::new()
             }
             Delta::Clear(scope) => self.clear(&scope),
+            Delta::Absent(scope) => {
+                if !self.scopes.has(&scope) {
+                    return Vec::new();
+                }
+                let changes = self.clear(&scope);
+                let mark = self.scopes.entry(&scope);
+                (mark.listed, mark.absent) = (true, true);
+                self.barred.insert(scope);
+                changes
+            }
             Delta::Close(scope) => {
                 let changes = self.clear(&scope);
                 self.scopes.remove(&scope);
@@ -469,7 +487,7 @@ impl Cache {
 
     /// The scope has been listed, up to there.
     fn set_mark(&mut self, scope: &Scope, revision: u64) {
-        *self.scopes.entry(scope) = Mark { listed: true, revision };
+        *self.scopes.entry(scope) = Mark { listed: true, absent: false, revision };
         self.barred.remove(scope);
     }
 

@@ -136,6 +136,12 @@ impl<K: Readable> Store<K> {
         self.shared.get(key.object()).map(|object| object.meta().clone())
     }
 
+    /// Whether the API server serves the kind. `false` is possible only for a kind that the controller declares as `optional`; its store is
+    /// empty then. The controller runs for all its objects when that changes.
+    pub fn is_served(&self) -> bool {
+        self.shared.is_served()
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.len()

@@ -60,6 +60,10 @@ pub struct SharedStore {
     synced: AtomicBool,
     /// Who waits for it is woken in the order of coming, as a `watch` channel would not do: simulated runs repeat themselves.
     becomes_synced: Notify,
+    /// Whether the API server serves the kind, and how often that has changed.
+    served: AtomicBool,
+    n_served_changes: AtomicU64,
+    served_changes: Notify,
     /// After each delta.
     advances: Notify,
     /// Deltas that were taken in since the start.
@@ -104,6 +108,9 @@ impl SharedStore {
             cache: RwLock::new(cache),
             synced: AtomicBool::new(false),
             becomes_synced: Notify::new(),
+            served: AtomicBool::new(false),
+            n_served_changes: AtomicU64::new(0),
+            served_changes: Notify::new(),
             advances: Notify::new(),
             applied: AtomicU64::new(0),
             processing: Durations::default(),
@@ -154,9 +161,9 @@ impl SharedStore {
     fn apply(&self, delta: Delta, audience: &mut Audience) {
         let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
         let initial = listed && !self.is_synced();
-        let (changes, complete) = {
+        let (changes, complete, served) = {
             let mut cache = self.cache.write();
-            (cache.apply(delta), cache.is_complete())
+            (cache.apply(delta), cache.is_complete(), cache.is_served())
         };
         audience.subscribers.retain(Subscriber::is_alive);
         for change in &changes {
@@ -169,6 +176,11 @@ impl SharedStore {
             if complete {
                 self.becomes_synced.notify_waiters();
             }
+        }
+        // What is not complete may be served or not: that is known later.
+        if complete && self.served.swap(served, Ordering::SeqCst) != served {
+            self.n_served_changes.fetch_add(1, Ordering::SeqCst);
+            self.served_changes.notify_waiters();
         }
         if complete {
             for done in audience.waiting.drain(..) {
@@ -237,6 +249,29 @@ impl SharedStore {
     /// Whether everything that is wanted has been listed: not before the first list, nor while the kind is not there.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::SeqCst)
+    }
+
+    /// Whether the API server serves the kind. Only an optional kind can be complete and not served.
+    pub fn is_served(&self) -> bool {
+        self.served.load(Ordering::SeqCst)
+    }
+
+    /// How often [`is_served`](Self::is_served) has changed since the start.
+    pub(crate) fn n_served_changes(&self) -> u64 {
+        self.n_served_changes.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of changes of [`is_served`](Self::is_served) once it is another one.
+    pub(crate) async fn served_change(&self, known: u64) -> u64 {
+        loop {
+            let mut changes = std::pin::pin!(self.served_changes.notified());
+            changes.as_mut().enable();
+            let n = self.n_served_changes();
+            if n != known {
+                return n;
+            }
+            changes.await;
+        }
     }
 
     /// How many bytes the objects' JSON takes as it is kept; what indexes and decoded objects take beside is not in it.

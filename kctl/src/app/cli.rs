@@ -80,9 +80,9 @@ enum Command {
 /// Names in manifests.
 #[derive(clap::Args)]
 struct NameOptions {
-    /// The namespace in which the program runs
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = names::namespace)]
-    namespace: String,
+    /// The namespace in which the program runs [default: default]
+    #[arg(short, long, value_name = "NS", value_parser = names::namespace)]
+    namespace: Option<String>,
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME", value_parser = names::name)]
     name: Option<String>,
@@ -370,6 +370,7 @@ pub(super) async fn main(app: App) -> Result<()> {
         }
         #[cfg(feature = "dev")]
         Command::Dev(options) => {
+            super::environment::deny_clusters()?;
             let ran = super::dev::dev(app, options).await;
             if let Err(error) = &ran {
                 end_soon(format!("Error: {error:?}"));
@@ -387,7 +388,10 @@ pub(super) async fn main(app: App) -> Result<()> {
             #[cfg_attr(not(feature = "webhook"), expect(unused_mut, reason = "nobody converts"))]
             let mut manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
             #[cfg(feature = "webhook")]
-            app.convert_by_service(&names.of(&app), &mut manifests)?;
+            {
+                let is_named = names.named();
+                app.convert_by_service(&names.of(&app), is_named, &mut manifests)?;
+            }
             refuse_breaking(&manifests, &out, &breaking)?;
             hand_out(&manifests, &out, &app.name, &OWN_ENDINGS)
         }
@@ -423,7 +427,14 @@ fn end_soon(error: String) {
 impl NameOptions {
     fn of(self, app: &App) -> RbacOptions {
         let name = self.name.unwrap_or_else(|| app.name.clone());
-        RbacOptions { name, namespace: self.namespace, ..RbacOptions::default() }
+        let namespace = self.namespace.unwrap_or_else(|| "default".into());
+        RbacOptions { name, namespace, ..RbacOptions::default() }
+    }
+
+    #[cfg(feature = "webhook")]
+    fn named(&self) -> super::webhook::Named {
+        use super::webhook::Named;
+        if self.name.is_some() || self.namespace.is_some() { Named::ByOptions } else { Named::ByDefault }
     }
 }
 

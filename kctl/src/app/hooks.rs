@@ -1,7 +1,11 @@
 //! The app's admission functions and conversions: how they are added, checked, and made known to API servers.
 
+mod address;
+
+use std::sync::OnceLock;
+
 use kctl_runtime::{
-    manifest::{KindSpec, Manifest},
+    manifest::{self, KindSpec, Manifest},
     reconcile::Result,
 };
 use kctl_webhook::{
@@ -12,6 +16,8 @@ use kctl_webhook::{
 };
 use serde_json::{Value, json};
 
+pub(super) use self::address::{Address, check_service, hosts};
+use self::address::{check_path, check_same, written};
 use super::App;
 
 /// The functions of an app.
@@ -19,6 +25,8 @@ use super::App;
 pub(super) struct Hooks {
     pub(super) admission: Vec<admission::Rule>,
     pub(super) conversion: Vec<conversion::Rule>,
+    /// The CRDs of the kinds that are converted, from the first time that somebody asks: deriving them takes a moment.
+    converted: OnceLock<Vec<Value>>,
     /// How the embedded API server reaches them; without it, in this process.
     #[cfg(feature = "dev")]
     pub(super) reached: Option<(Client, Option<String>)>,
@@ -135,38 +143,71 @@ impl App {
         self.hook_routes(&Metrics::default()).map(drop)
     }
 
-    /// Says in a definition who converts, unless it says so itself.
-    pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let spec = &mut definition["spec"];
-        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
-        let ours = |rule: &conversion::Rule| rule.from().group == group && rule.from().kind == kind;
-        if spec["conversion"].is_null() && self.hooks.conversion.iter().any(ours) {
-            spec["conversion"] = json!({
-                "strategy": "Webhook",
-                "webhook": {
-                    "clientConfig": client.config(conversion::PATH, authority),
-                    "conversionReviewVersions": ["v1"],
-                },
-            });
-        }
+    /// What can be known to be wrong between `#[resource]` and `App::conversion`: once a process, since it takes the definitions.
+    pub(super) fn check_addresses(&self) -> Result<()> {
+        self.converted_definitions()?.iter().try_for_each(check_path)
     }
 
-    /// The same for manifests.
+    /// Whether the app has conversions for the kind of a CRD.
+    pub(super) fn converts(&self, definition: &Value) -> bool {
+        let spec = &definition["spec"];
+        let of =
+            |rule: &conversion::Rule| rule.from().group == spec["group"] && rule.from().kind == spec["names"]["kind"];
+        self.hooks.conversion.iter().any(of)
+    }
+
+    /// Has API servers call this program for conversions, if it has some for the kind of the CRD. That replaces the address of
+    /// `conversion(…)` in `#[resource]`, which is for a cluster: who calls is in this process, or beside it.
+    pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
+        if !self.converts(definition) {
+            return;
+        }
+        definition["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": client.config(conversion::PATH, authority),
+                "conversionReviewVersions": ["v1"],
+            },
+        });
+    }
+
+    /// The same for manifests of a cluster, where `conversion(…)` in `#[resource]` is a second address of the same program.
+    ///
+    /// # Errors
+    /// When the two addresses differ, unless the attribute is the only one that somebody wrote.
     pub(super) fn convert_manifests(
         &self,
         manifests: &mut [Manifest],
-        client: &Client,
+        address: &Address<'_>,
         authority: Option<&str>,
     ) -> Result<()> {
         for manifest in manifests.iter_mut().filter(|manifest| manifest.object["kind"] == "CustomResourceDefinition") {
             let mut object = manifest.object.clone();
-            self.convert_by(&mut object, client, authority);
+            match (self.converts(&object).then(|| written(&object)).flatten(), address) {
+                (Some(_), Address::Default(_)) => continue,
+                (Some(written), Address::Given { client, origin }) => check_same(&object, &written, client, origin)?,
+                (None, _) => {}
+            }
+            self.convert_by(&mut object, address.client(), authority);
             if object != manifest.object {
                 *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
             }
         }
         Ok(())
+    }
+
+    /// The CRDs of the kinds that the app converts.
+    pub(super) fn converted_definitions(&self) -> Result<Vec<Value>> {
+        if self.hooks.conversion.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Some(known) = self.hooks.converted.get() {
+            return Ok(known.clone());
+        }
+        let manifests = manifest::crd_manifests(&self.kinds(), manifest::Descriptions::Own)?;
+        let objects = manifests.into_iter().map(|manifest| manifest.object);
+        let converted: Vec<Value> = objects.filter(|object| self.converts(object)).collect();
+        Ok(self.hooks.converted.get_or_init(|| converted).clone())
     }
 
     /// The configurations that register the admission functions.
@@ -217,6 +258,9 @@ mod embedded {
             let mut definitions = Vec::new();
             for definition in self.definitions()? {
                 let mut definition = serde_json::to_value(definition)?;
+                if self.converts(&definition) {
+                    super::check_path(&definition)?;
+                }
                 self.convert_by(&mut definition, &client, authority.as_deref());
                 definitions.push(serde_json::from_value(definition)?);
             }

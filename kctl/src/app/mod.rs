@@ -19,6 +19,8 @@ mod declared;
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
+mod environment;
+#[cfg(feature = "dev")]
 mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
@@ -64,6 +66,8 @@ use kube::{Client, CustomResourceExt};
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::{World, user_of};
+#[cfg(feature = "dev")]
+pub(crate) use environment::names_a_file;
 #[cfg(feature = "dev")]
 pub(crate) use files::{FromFile, apply, install, parse, path};
 #[cfg(feature = "dev")]
@@ -388,6 +392,8 @@ impl App {
     /// Whatever keeps the command from being done, in words for the person at the terminal.
     pub async fn main(self) -> Result<()> {
         self.check()?;
+        #[cfg(feature = "webhook")]
+        self.check_addresses()?;
         // It holds all that `run` and `dev` hold: too much for the stacks of callers.
         Box::pin(cli::main(self)).await
     }

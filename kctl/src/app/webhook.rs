@@ -24,10 +24,11 @@ use kctl_webhook::{
 use serde_json::Value;
 
 use self::manifests::secret_name;
-pub(super) use self::manifests::{Issued, RegisterOptions};
+pub(super) use self::manifests::{Issued, Named, RegisterOptions};
 use super::{
     App,
     certificates::{Certificates, READ_EVERY, trusting},
+    hooks::{check_service, hosts},
     rbac_check::Extra,
 };
 
@@ -58,7 +59,8 @@ pub(super) struct ServeOptions {
     /// The URL that the webhooks are reached at, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
-    /// Write the webhook configurations for the running server; a file that kctl did not write is never replaced
+    /// Write what has a control plane call this server: webhook configurations, and the CRDs of kinds that the app converts. Apply it
+    /// with `kubectl apply --server-side -f FILE`; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
     /// Where the authority of a certificate that is made at the start is kept: `--data` of `dev`.
@@ -177,8 +179,8 @@ impl App {
         if !self.has_webhooks() {
             return match &options.write_webhook_config {
                 Some(_) => Err(Error::from(
-                    "there is no webhook to configure: the app has no interpreters and no admission functions\nhelp: add them by \
-                     `App::interpreter` or `App::admission`",
+                    "there is no webhook to configure: the app has no interpreters, no admission functions and no conversions\n\
+                     help: add them by `App::interpreter`, `App::admission` or `App::conversion`",
                 )),
                 None => Ok(None),
             };
@@ -190,7 +192,7 @@ impl App {
             (Some(folder), _) => Certificate::in_folder(folder),
             (None, Some(_)) => Certificate::Handed(served.clone()),
             (None, None) => {
-                let names = self.names(options, server.address);
+                let names = self.names(options, server.address)?;
                 match &options.keep_in {
                     Some(folder) => Certificate::Kept { names, folder: folder.clone() },
                     None => Certificate::SelfMade(names),
@@ -203,8 +205,14 @@ impl App {
         let server = Server::listen(routes, server).await?;
         let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
         let client = Client::Url(url.clone());
-        let objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
+        let mut objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
         if let Some(file) = &options.write_webhook_config {
+            // First: objects of other versions than the stored one can't be read without them.
+            let mut definitions = self.converted_definitions()?;
+            for definition in &mut definitions {
+                self.convert_by(definition, &client, server.authority());
+            }
+            objects.splice(..0, definitions);
             write(file, &manifest::yaml(&objects)?)?;
             if is_new_each_start {
                 say!(
@@ -277,7 +285,7 @@ impl App {
             served,
             secret: secret.to_owned(),
             service: name.clone(),
-            names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into()),
+            names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into())?,
             trusting: trusting(&configurations, self.converted()?),
             manager: format!("{}-webhook", self.name),
             clock: Arc::new(Timestamp::now),
@@ -291,9 +299,15 @@ impl App {
     }
 
     /// The role that `run` needs to make its certificate in a namespace.
+    ///
+    /// # Errors
+    /// When `#[resource]` names another Service for conversions.
     pub(super) fn certificate_role(&self, options: &ServeOptions, namespace: &str) -> Result<Option<Extra>> {
         let Some(secret) = options.webhook_secret.as_ref().filter(|_| self.has_webhooks()) else { return Ok(None) };
         let service = options.webhook_service.as_ref().unwrap_or(&self.name);
+        for definition in self.converted_definitions()? {
+            check_service(&definition, service, namespace)?;
+        }
         Ok(Some(Extra {
             role: "webhook",
             generate: "",
@@ -317,27 +331,22 @@ impl App {
 
     /// The names of definitions whose objects the app converts.
     fn converted(&self) -> Result<Vec<String>> {
-        let definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::Own)?;
-        let ours = |group: &str, kind: &str| {
-            self.hooks.conversion.iter().any(|rule| rule.from().group == group && rule.from().kind == kind)
-        };
-        let converted = definitions
-            .into_iter()
-            .filter(|crd| crd.spec.conversion.is_none() && ours(&crd.spec.group, &crd.spec.names.kind));
-        Ok(converted.filter_map(|crd| crd.metadata.name).collect())
+        let name = |definition: &Value| definition["metadata"]["name"].as_str().map(ToOwned::to_owned);
+        Ok(self.converted_definitions()?.iter().filter_map(name).collect())
     }
 
     /// What a certificate is made for: the hosts by which the webhook may be reached.
-    fn names(&self, options: &ServeOptions, address: SocketAddr) -> Vec<String> {
+    fn names(&self, options: &ServeOptions, address: SocketAddr) -> Result<Vec<String>> {
         let mut names = vec!["localhost".into(), "127.0.0.1".into(), self.name.clone()];
         if !address.ip().is_unspecified() {
             names.push(address.ip().to_string());
         }
         let url = options.webhook_url.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
         names.extend(url.as_ref().and_then(http::Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned()));
+        names.extend(self.converted_definitions()?.iter().flat_map(hosts));
         names.sort();
         names.dedup();
-        names
+        Ok(names)
     }
 }
 

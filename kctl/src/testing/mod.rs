@@ -1,5 +1,6 @@
 //! Runs an app on an API server of its own, for tests.
 
+mod bypass;
 mod emitted;
 mod made;
 mod real;
@@ -17,6 +18,8 @@ pub use emitted::check_grants;
 #[doc(hidden)]
 pub use emitted::{Emitted, Granted, Probe, Refused};
 pub(crate) use refusal::Refusals;
+#[doc(hidden)]
+pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
 #[doc(hidden)]
 pub use sim::simulate;

@@ -5,7 +5,7 @@ use kctl::{k8s::api::rbac::v1::PolicyRule, prelude::*};
 #[controller(
     owns = Pod(block_owner_deletion, map = by_label, when = always, index = by_node, selector = "app", fields = "spec.nodeName=a"),
     watches = Secret(map = secrets_of, index = by_type, index = by_name),
-    reads = Node,
+    reads = Node(optional),
     reads = ServiceAccount(live),
     reads = Service(live(cluster)),
     primary(patch, delete, when = changed, index = keys, selector = "app", fields = "metadata.name=a"),

@@ -60,8 +60,14 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
         if version.name() != root.name() {
             crd.spec.versions.extend(version.crd.spec.versions.iter().cloned());
         }
-        if crd.spec.conversion.is_none() {
-            crd.spec.conversion.clone_from(&version.crd.spec.conversion);
+        match (&crd.spec.conversion, &version.crd.spec.conversion) {
+            (None, _) => crd.spec.conversion.clone_from(&version.crd.spec.conversion),
+            (Some(one), Some(other)) if one != other => {
+                let with = versions.iter().filter(|version| version.crd.spec.conversion.is_some()).collect::<Vec<_>>();
+                let what = format!("{} have not the same `conversion(…)`", named(&with));
+                return Err(error(what, "a kind has one converter: write `conversion(…)` in one of them"));
+            }
+            (Some(_), _) => {}
         }
     }
     crd.spec.versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));

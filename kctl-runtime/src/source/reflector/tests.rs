@@ -34,6 +34,7 @@ fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
                 Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
                 Effect::Emit(Delta::Open(_)) => seen.push("open".into()),
                 Effect::Emit(Delta::Clear(_)) => seen.push("clear".into()),
+                Effect::Emit(Delta::Absent(_)) => seen.push("absent".into()),
                 Effect::Emit(Delta::Restore(..)) => seen.push("restore".into()),
                 Effect::Emit(_) | Effect::Next => {}
             }
@@ -54,6 +55,19 @@ fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
 /// The same where the state is wanted as a stream.
 fn check_streaming(inputs: Vec<Input>, expected: &str) {
     check_on(Reflector::streaming(None), inputs, expected);
+}
+
+#[test]
+fn optional_kind_is_absent_after_two_answers_or_five_where_it_was_known() {
+    let mut inputs: Vec<Input> = (0..3).map(|_| refused(404)).collect();
+    inputs.push(page("7", None));
+    inputs.extend((0..6).map(|_| refused(404)));
+    check_on(
+        Reflector::default().with(Presence::Optional),
+        inputs,
+        "wait 1000, whole -, absent, wait 2000, whole -, wait 4000, whole -, watch 7, open, wait 1000, whole -, wait 2000, whole -, \
+         wait 4000, whole -, wait 5000, whole -, absent, wait 5000, whole -, wait 5000, whole -",
+    );
 }
 
 #[test]

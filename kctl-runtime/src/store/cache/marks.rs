@@ -5,7 +5,10 @@ use super::Scope;
 /// How far list and watch of a scope have come.
 #[derive(Default)]
 pub(super) struct Mark {
+    /// The API server has said what there is: a list, or that it does not serve an optional kind.
     pub(super) listed: bool,
+    /// It does not serve the kind, which is optional.
+    pub(super) absent: bool,
     /// Everything up to here has been reported. An object that is unknown at or below it is gone.
     pub(super) revision: u64,
 }

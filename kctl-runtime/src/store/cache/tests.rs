@@ -235,6 +235,8 @@ fn scope_is_complete_and_written_to_from_its_list_until_it_is_opened_again() {
         (Delta::Open(scope()), false, true),
         (Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into()), true, false),
         (Delta::Clear(scope()), true, false),
+        (Delta::Absent(scope()), true, true),
+        (Delta::Replace(scope(), Vec::new(), "7".into()), true, false),
         (Delta::Close(scope()), true, true),
         (Delta::Open(scope()), false, true),
         (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),

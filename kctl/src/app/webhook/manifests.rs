@@ -14,6 +14,7 @@ use kctl_webhook::admission::Client;
 use serde_json::{Value, json};
 
 use super::App;
+use crate::app::hooks::Address;
 
 /// The port of the Service.
 const SERVICE_PORT: u16 = 443;
@@ -52,11 +53,21 @@ fn authority(file: &Path) -> Result<String> {
 }
 
 impl App {
-    /// Says in definitions that the Service of the app converts.
-    pub(in crate::app) fn convert_by_service(&self, names: &RbacOptions, manifests: &mut [Manifest]) -> Result<()> {
+    /// Says in definitions that the Service of the app converts. Where no option names that Service, one that `#[resource]` names
+    /// counts instead.
+    pub(in crate::app) fn convert_by_service(
+        &self,
+        names: &RbacOptions,
+        is_named: Named,
+        manifests: &mut [Manifest],
+    ) -> Result<()> {
         let RbacOptions { name, namespace, .. } = names;
         let client = Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
-        self.convert_manifests(manifests, &client, None)
+        let address = match is_named {
+            Named::ByDefault => Address::Default(client),
+            Named::ByOptions => Address::Given { client, origin: "--name and --namespace" },
+        };
+        self.convert_manifests(manifests, &address, None)
     }
 
     /// The manifests that register the webhooks and bring control planes to them; none for an app without. The Deployment
@@ -72,9 +83,12 @@ impl App {
             return Ok(());
         }
         let RbacOptions { name, namespace, .. } = names;
-        let client = match &options.webhook_url {
-            Some(url) => Client::Url(url.clone()),
-            None => Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
+        let (client, origin) = match &options.webhook_url {
+            Some(url) => (Client::Url(url.clone()), "--webhook-url"),
+            None => {
+                let service = Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
+                (service, "the generated Service")
+            }
         };
         let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;
         let source = match issued {
@@ -87,7 +101,8 @@ impl App {
             (false, _) if self.hooks.is_empty() => Probed::Manager,
             (true, Source::Secret) | (false, _) => Probed::Webhook,
         };
-        self.convert_manifests(all, &client, authority.as_deref())?;
+        let address = Address::Given { client: client.clone(), origin };
+        self.convert_manifests(all, &address, authority.as_deref())?;
         for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
             let mut object = manifest.object.take();
             serve_in(&mut object, name, source, probed);
@@ -103,10 +118,19 @@ impl App {
         }
         all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
         if issued == Issued::Elsewhere {
-            issued_by_cert_manager(names, all)?;
+            issued_by_cert_manager(names, |definition| self.converts(definition), all)?;
         }
         Ok(())
     }
+}
+
+/// How the name and the namespace of the Service are known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::app) enum Named {
+    /// They are the app's name and `default`.
+    ByDefault,
+    /// Somebody wrote `--name` or `--namespace`.
+    ByOptions,
 }
 
 /// Who makes certificates in a cluster.
@@ -176,12 +200,15 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
 }
 
 /// Has cert-manager make the certificate, and put its authority where it is trusted.
-fn issued_by_cert_manager(names: &RbacOptions, all: &mut Vec<Manifest>) -> Result<()> {
+fn issued_by_cert_manager(
+    names: &RbacOptions,
+    converts: impl Fn(&Value) -> bool,
+    all: &mut Vec<Manifest>,
+) -> Result<()> {
     let RbacOptions { name, namespace, .. } = names;
     let trusts = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
-        kind.ends_with("ingWebhookConfiguration")
-            || kind == "CustomResourceDefinition" && !object["spec"]["conversion"].is_null()
+        kind.ends_with("ingWebhookConfiguration") || kind == "CustomResourceDefinition" && converts(object)
     };
     for manifest in all.iter_mut().filter(|manifest| trusts(&manifest.object)) {
         let mut object = manifest.object.take();

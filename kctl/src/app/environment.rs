@@ -1,0 +1,107 @@
+//! The environment of `dev`: `kube::Client::try_default()` finds no cluster in it, whatever KUBECONFIG of the terminal names.
+//!
+//! A client that does not come from the context goes past the role, the write permit and the embedded API server. Where it finds its cluster
+//! is read from the environment at each call, and a process cannot change its own environment safely while it has threads. So `dev` replaces
+//! its process by the same program in another environment, before it starts anything.
+
+use std::{ffi::OsString, path::Path, process::Command};
+
+use kctl_runtime::reconcile::{Error, Result};
+
+/// The variable that clients read first, as kubectl does.
+const KUBECONFIG: &str = "KUBECONFIG";
+/// The variable by which clients know that they run in a pod.
+const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
+/// A file that cannot be there. Its name is what the error of a client says.
+#[cfg(not(windows))]
+const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for a client of its own - send requests through `Context`";
+/// The same where `/dev/null` is no file.
+#[cfg(windows)]
+const NO_CLUSTER: &str = r"NUL\dev has no cluster for a client of its own - send requests through Context";
+
+/// Makes sure that a client which asks the environment for its cluster finds none. Returns at once where that is so; otherwise
+/// the program begins again, with the same arguments, and this call does not return.
+///
+/// # Errors
+/// When the program cannot be started again.
+pub(super) fn deny_clusters() -> Result<()> {
+    if !names_a_cluster(|name| std::env::var_os(name), std::env::home_dir().as_deref()) {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| {
+        Error::from(format!(
+            "failed to start again without the cluster of the environment: {error}\nhelp: `KUBECONFIG=/dev/null` before the command \
+             does the same"
+        ))
+    };
+    let mut arguments = std::env::args_os();
+    let name = arguments.next();
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(arguments).env(KUBECONFIG, NO_CLUSTER).env_remove(SERVICE_HOST);
+    begin_again(command, name).map_err(failed)
+}
+
+/// Replaces this process: its id, its terminal and its signals stay.
+#[cfg(unix)]
+fn begin_again(mut command: Command, name: Option<OsString>) -> std::io::Result<()> {
+    use std::os::unix::process::CommandExt;
+    if let Some(name) = name {
+        command.arg0(name);
+    }
+    Err(command.exec())
+}
+
+/// Where processes are not replaced, this one waits for the other one. Ctrl-C reaches both.
+#[cfg(not(unix))]
+fn begin_again(mut command: Command, _name: Option<OsString>) -> std::io::Result<()> {
+    let status = command.status()?;
+    std::process::exit(status.code().unwrap_or(1))
+}
+
+/// Whether a client that asks the environment may find a cluster.
+fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> bool {
+    if variable(SERVICE_HOST).is_some() {
+        return true;
+    }
+    match variable(KUBECONFIG).filter(|list| !list.is_empty()) {
+        Some(list) => names_a_file(&list),
+        None => home.is_some_and(|home| home.join(".kube/config").exists()),
+    }
+}
+
+/// Whether a value of `KUBECONFIG` names a file that is there; `/dev/null` names no cluster.
+pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
+    std::env::split_paths(list).any(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environments_that_name_a_cluster_are_known() {
+        let folder = std::env::temp_dir().join(format!("kctl-environment-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join(".kube")).unwrap();
+        let there = folder.join(".kube/config");
+        std::fs::write(&there, "").unwrap();
+        let (there, nowhere) = (there.to_str().unwrap(), folder.join("none"));
+        let both = format!("{}:{there}", nowhere.display());
+        let cases: [(&[(&str, &str)], bool, bool); 8] = [
+            (&[], false, false),
+            (&[], true, true),
+            (&[(KUBECONFIG, "")], true, true),
+            (&[(KUBECONFIG, there)], false, true),
+            (&[(KUBECONFIG, NO_CLUSTER)], true, false),
+            (&[(KUBECONFIG, "/dev/null")], true, false),
+            (&[(KUBECONFIG, NO_CLUSTER), (SERVICE_HOST, "10.0.0.1")], false, true),
+            (&[(KUBECONFIG, &both)], false, true),
+        ];
+        for (variables, has_home, expected) in cases {
+            let variable =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+            let names = names_a_cluster(variable, has_home.then_some(folder.as_path()));
+            assert_eq!(names, expected, "{variables:?}, home: {has_home}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

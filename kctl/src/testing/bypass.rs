@@ -1,0 +1,165 @@
+//! Notices clients that do not come from the context: the declared role, the write permit and the embedded API server know nothing of what
+//! they do.
+//!
+//! Such a client is kube's own, made of a `kube::Config`. It opens a span for each request, and says so when it finds no cluster. Both are
+//! seen here, on the thread of the test; everything goes on to the subscriber that was there.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use tracing::{
+    Dispatch, Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::{DefaultGuard, Interest},
+};
+
+/// Where kube opens its spans of requests.
+const REQUESTS: &str = "kube_client::client::builder";
+const REQUEST: &str = "HTTP";
+/// Where kube says that it has found no cluster.
+const CONFIGS: &str = "kube_client::config";
+/// So many are kept.
+const SEEN_MAX: usize = 20;
+/// The id of a span that the subscriber which was there does not want.
+const UNWANTED: u64 = u64::MAX;
+
+/// What clients of others did, as long as this is held.
+pub(super) struct Bypasses {
+    seen: Arc<Mutex<Vec<String>>>,
+    _watched: DefaultGuard,
+}
+
+impl Bypasses {
+    /// Looks from now on, on this thread.
+    pub(super) fn watch() -> Self {
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let inner = tracing::dispatcher::get_default(Clone::clone);
+        let watching = Dispatch::new(Watching { inner, seen: seen.clone() });
+        Self { seen, _watched: tracing::dispatcher::set_default(&watching) }
+    }
+
+    /// Says what was seen, for the author of the controller.
+    pub(super) fn told(&self) -> Option<String> {
+        let seen = self.seen.lock();
+        if seen.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "a client of its own, such as `kube::Client::try_default()`, sent what did not come through the context:\n  {}\n\
+             The role, the write permit and the simulator know nothing of it, and the cluster that it reaches is a real one.\n\
+             help: declare the kind and use `cx`; for what has no declaration, `rbac(rule())` and `cx.client()`",
+            seen.join("\n  ")
+        ))
+    }
+}
+
+struct Watching {
+    inner: Dispatch,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Watching {
+    fn note(&self, what: String) {
+        let mut seen = self.seen.lock();
+        if seen.len() < SEEN_MAX && !seen.contains(&what) {
+            seen.push(what);
+        }
+    }
+}
+
+fn is_request(metadata: &Metadata<'_>) -> bool {
+    metadata.is_span() && metadata.name() == REQUEST && metadata.target() == REQUESTS
+}
+
+fn is_of_configs(metadata: &Metadata<'_>) -> bool {
+    metadata.is_event() && metadata.target() == CONFIGS
+}
+
+impl Subscriber for Watching {
+    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
+        // The one that was there may change its mind.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        is_request(metadata) || is_of_configs(metadata) || self.inner.enabled(metadata)
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        if is_request(span.metadata()) {
+            let mut request = Fields::default();
+            span.record(&mut request);
+            self.note(format!("{} {}", request.method, request.url));
+            if !self.inner.enabled(span.metadata()) {
+                return Id::from_u64(UNWANTED);
+            }
+        }
+        self.inner.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        if span.into_u64() != UNWANTED {
+            self.inner.record(span, values);
+        }
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        if span.into_u64() != UNWANTED && follows.into_u64() != UNWANTED {
+            self.inner.record_follows_from(span, follows);
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if is_of_configs(event.metadata()) {
+            let mut fields = Fields::default();
+            event.record(&mut fields);
+            if fields.message.contains("no local config found") {
+                self.note("nothing: it found no cluster in the environment".into());
+            }
+        }
+        if self.inner.enabled(event.metadata()) {
+            self.inner.event(event);
+        }
+    }
+
+    fn enter(&self, span: &Id) {
+        if span.into_u64() != UNWANTED {
+            self.inner.enter(span);
+        }
+    }
+
+    fn exit(&self, span: &Id) {
+        if span.into_u64() != UNWANTED {
+            self.inner.exit(span);
+        }
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        if id.into_u64() == UNWANTED { id.clone() } else { self.inner.clone_span(id) }
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        id.into_u64() == UNWANTED || self.inner.try_close(id)
+    }
+}
+
+/// The fields of a span or an event that are read.
+#[derive(Default)]
+struct Fields {
+    method: String,
+    url: String,
+    message: String,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        match field.name() {
+            "http.method" => self.method = text,
+            "http.url" => self.url = text.split('?').next().unwrap_or_default().to_owned(),
+            "message" => self.message = text,
+            _ => {}
+        }
+    }
+}

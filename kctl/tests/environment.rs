@@ -1,0 +1,86 @@
+//! `dev` in an environment that names a real cluster: a client that a reconcile makes of its own finds none. This program is the app, too.
+
+use std::{
+    net::TcpListener,
+    process::{Command, Stdio},
+};
+
+use kctl::{kube::Client, prelude::*};
+
+/// Reads its cluster by a client of its own, which the compiler cannot keep it from.
+#[controller]
+async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
+    let found = match Client::try_default().await {
+        Ok(client) => format!("a cluster: {:?}", client.apiserver_version().await.map(|version| version.git_version)),
+        Err(error) => format!("none: {error}"),
+    };
+    println!("{} found {found}", config.name_any());
+    Ok(Action::await_change())
+}
+
+const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
+
+/// A kubeconfig of the cluster at this address.
+fn kubeconfig(address: std::net::SocketAddr) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: real\n\
+         clusters: [{{ name: real, cluster: {{ server: \"http://{address}\" }} }}]\n\
+         users: [{{ name: me, user: {{}} }}]\n\
+         contexts: [{{ name: real, context: {{ cluster: real, user: me }} }}]\n"
+    )
+}
+
+/// What `dev` prints, and how many connections the cluster of the environment got.
+fn dev(in_environment: impl Fn(&mut Command, &std::path::Path)) -> (String, usize) {
+    let cluster = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = std::env::temp_dir().join(format!("kctl-environment-test-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join(".kube")).unwrap();
+    std::fs::write(folder.join(".kube/config"), kubeconfig(cluster.local_addr().unwrap())).unwrap();
+    std::fs::write(folder.join("config.yaml"), CONFIG).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dev", "--until-idle", "--filename"]).arg(folder.join("config.yaml")).stdin(Stdio::null());
+    program.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env_remove("HOME");
+    in_environment(&mut program, &folder);
+    cluster.set_nonblocking(true).unwrap();
+    // A cluster that answers at once: whoever asks it is seen, and waits for nothing.
+    let counted = std::thread::scope(|scope| {
+        let running = scope.spawn(|| program.output().unwrap());
+        let mut n = 0;
+        while !running.is_finished() {
+            n += usize::from(cluster.accept().is_ok());
+            std::thread::yield_now();
+        }
+        n += usize::from(cluster.accept().is_ok());
+        (running.join().unwrap(), n)
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    let (output, n) = counted;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (String::from_utf8(output.stdout).unwrap(), n)
+}
+
+fn check(name: &str, in_environment: impl Fn(&mut Command, &std::path::Path)) {
+    let (printed, n) = dev(in_environment);
+    assert_eq!(n, 0, "{name}: the cluster of the environment was called: {printed}");
+    assert!(printed.contains("web found none: "), "{name}: {printed}");
+    assert!(printed.contains("name: web"), "{name}: the objects are printed: {printed}");
+    println!("{name} ... ok");
+}
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("dev") {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(App::new("bold").controller::<bold>().main()).unwrap();
+        return;
+    }
+    check("cluster_of_kubeconfig_is_denied", |program, folder| {
+        program.env("KUBECONFIG", folder.join(".kube/config"));
+    });
+    check("cluster_of_the_home_folder_is_denied", |program, folder| {
+        program.env("HOME", folder);
+    });
+    check("cluster_of_a_pod_is_denied", |program, _folder| {
+        program.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", "1");
+    });
+    check("no_cluster_stays_none", |_program, _folder| {});
+}
