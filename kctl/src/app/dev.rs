@@ -20,6 +20,7 @@ use super::{
     App, Grants,
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
+    hot_loops::HotLoops,
     log::{self, LogFormat},
     signals::{INTERRUPTED, Signals},
     simulation::Simulation,
@@ -249,6 +250,7 @@ pub(crate) struct World {
     pub(crate) view: View,
     /// What the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
+    hot_loops: HotLoops,
     _tasks: JoinSet<()>,
 }
 
@@ -291,15 +293,33 @@ impl World {
                 server: other,
             });
         }
-        let repeatable = |manager: Manager| manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+        let hot_loops = HotLoops::of(&user_of(app).name);
+        for server in std::iter::once(&server).chain(others.iter().map(|other| &other.server)) {
+            let counts = hot_loops.clone();
+            server.observe(move |request| counts.request(request));
+        }
+        let (begins, ended) = (hot_loops.clone(), hot_loops.clone());
+        let repeatable = |manager: Manager| {
+            let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+            manager
+                .on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace)))
+                .on_end(Arc::new(move |report| ended.ended(report)))
+        };
         let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
-        let view = manager.view();
+        let (view, hot) = (manager.view(), hot_loops.clone());
         tasks.spawn(async move {
-            if let Err(error) = manager.run(std::future::pending()).await {
-                tracing::error!(%error, "the controllers no longer run");
+            // An app that goes on would keep time from advancing: whatever else the test waits for would hang.
+            tokio::select! {
+                biased;
+                hot_loop = hot.found() => tracing::error!("{hot_loop}"),
+                ended = manager.run(std::future::pending()) => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the controllers no longer run");
+                    }
+                }
             }
         });
-        Ok(Self { server, simulation, client, others, view, refusals, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, _tasks: tasks })
     }
 
     /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
@@ -308,6 +328,9 @@ impl World {
     }
 
     /// Returns once nothing is left to do.
+    ///
+    /// # Errors
+    /// When something is left after this time, or a hot loop kept simulated time from advancing.
     pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
         let quiet = async {
             let mut quiet = 0;
@@ -319,8 +342,11 @@ impl World {
                 quiet = if idle { quiet + 1 } else { 0 };
             }
         };
-        let timed = tokio::time::timeout(timeout, quiet).await;
-        timed.map_err(|_elapsed| Error::from(self.busy(timeout)))
+        tokio::select! {
+            biased;
+            hot_loop = self.hot_loops.found() => Err(Error::from(hot_loop)),
+            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.busy(timeout))),
+        }
     }
 
     fn busy(&self, timeout: Duration) -> String {

@@ -23,6 +23,8 @@ mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
+#[cfg(feature = "dev")]
+mod hot_loops;
 mod log;
 mod names;
 mod options;

@@ -139,7 +139,8 @@ impl Trial {
     /// Returns once nothing is left to do.
     ///
     /// # Errors
-    /// When something is left after a minute.
+    /// When something is left after a minute, or as [`TestServer::idle`](super::TestServer::idle) when a hot loop keeps simulated
+    /// time from advancing.
     pub async fn idle(&self) -> Result<()> {
         match &self.server {
             Server::Embedded(world) => world.idle(IDLE_WITHIN).await,

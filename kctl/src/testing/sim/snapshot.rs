@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kctl_apiserver::Change;
 use kctl_runtime::object::Kind;
 use kube::Resource;
@@ -60,6 +61,8 @@ pub struct Snapshot {
     /// The uids of what the app created.
     pub(super) created: BTreeSet<String>,
     pub(super) time: Duration,
+    /// The server's clock at the start.
+    pub(super) started: Timestamp,
 }
 
 impl Snapshot {
@@ -95,6 +98,14 @@ impl Snapshot {
     /// The simulated time since the start.
     pub fn time(&self) -> Duration {
         self.time
+    }
+
+    /// The time that the server's clock shows: to compare with `metadata.creationTimestamp` and other times in objects.
+    pub fn now(&self) -> Timestamp {
+        SignedDuration::try_from(self.time)
+            .ok()
+            .and_then(|passed| self.started.checked_add(passed).ok())
+            .unwrap_or(Timestamp::MAX)
     }
 
     fn of_kind<K: Resource<DynamicType = ()>>(&self) -> impl Iterator<Item = (&Id, &Arc<Value>)> {
