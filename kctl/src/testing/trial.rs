@@ -8,7 +8,7 @@ use std::{
 use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     connection,
-    manager::View,
+    manager::{UnusedCache, View},
     manifest::Grant,
     reconcile::{Error, Result},
 };
@@ -157,6 +157,14 @@ impl Trial {
     /// What the role lacks, as far as the app has asked for it.
     pub(super) fn lacks(&self) -> Option<Grant> {
         self.refusals.iter().find_map(Refusals::last)
+    }
+
+    /// Returns the caches that no reconcile has used so far.
+    pub(super) fn unused_caches(&self) -> Vec<UnusedCache> {
+        match &self.server {
+            Server::Embedded(world) => world.view.unused_caches(),
+            Server::Real(real) => real.view.unused_caches(),
+        }
     }
 
     /// Stops the app and removes what the trial has made in clusters.
