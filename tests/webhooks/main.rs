@@ -4,6 +4,7 @@ mod blocked;
 mod boot;
 mod both;
 mod kinds;
+mod once;
 mod protocol;
 mod start;
 mod world;

@@ -53,6 +53,8 @@ impl<C: Controller, K> Relation<C, K> {
                 by_type: false,
                 check: Check::fits::<K>(),
                 keep: Keep::whole(),
+                crd: None,
+                schema: None,
             },
             before: (),
             kinds: PhantomData,

@@ -71,7 +71,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
         let page = options.debug.listen(usual).await?;
         let serve_page = |manager| page.serve(&app.name, manager);
-        let world = World::with_servers(server, others, &app, &app.grants(), serve_page).await?;
+        let world = World::with_servers(server, others, &app, (&app.grants(), &[]), serve_page).await?;
         for other in &world.others {
             print_writes(&app, &other.server, &other.name);
         }
@@ -257,21 +257,53 @@ pub(crate) struct World {
 impl World {
     /// Starts a server, installs the definitions, runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        Self::with_role(ApiServer::new(), app, &app.grants()).await
+        Self::with_role(app, &app.grants()).await
+    }
+
+    /// The same with objects that are applied before the controllers start.
+    pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
+        world.check_kinds(app).await?;
+        Ok(world)
     }
 
     /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
     /// not declare is refused here as in a cluster.
-    pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
-        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role, |manager| manager).await
+    pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
+        world.check_kinds(app).await?;
+        Ok(world)
     }
 
-    /// The same on servers that are there.
+    /// Checks that the servers have all kinds of the app: a cache of one that is missing would wait for it without end.
+    async fn check_kinds(&self, app: &App) -> Result<()> {
+        for spec in app.specs() {
+            for relation in std::iter::once(&spec.primary).chain(&spec.relations) {
+                let other = self.others.iter().find(|other| other.name == relation.cluster);
+                let client = other.map_or(&self.client, |other| &other.client);
+                if files::has_kind(client, &relation.kind).await? {
+                    continue;
+                }
+                let Kind { kind, .. } = &relation.kind;
+                let text = if relation.text.is_empty() { "the primary" } else { &relation.text };
+                let (location, api) = (&spec.location, relation.kind.api_version());
+                return Err(Error::from(format!(
+                    "{location}: `{text}` needs the kind {kind} of {api}, which the API server does not have\n\
+                     help: add `.kind::<{kind}>()` to the app, or give `TestServer::start_with` its CustomResourceDefinition"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same on servers that are there, with objects that are applied before the controllers start.
     async fn with_servers(
         server: ApiServer,
         servers: Vec<(String, ApiServer)>,
         app: &App,
-        role: &Grants,
+        (role, objects): (&Grants, &[FromFile]),
         set_up: impl FnOnce(Manager) -> Manager + Send,
     ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
@@ -279,6 +311,7 @@ impl World {
         let simulation = Simulation::of_pods(&server, &mut tasks);
         let clock = server.clone();
         let (own, refusals) = as_role(&server, app, role, "").await?;
+        files::apply(&client, objects).await?;
         let mut refusals = vec![refusals];
         let mut clusters = Vec::new();
         let mut others = Vec::new();

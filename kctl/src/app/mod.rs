@@ -16,6 +16,8 @@ mod connection;
 mod debug;
 mod declared;
 #[cfg(feature = "dev")]
+mod derived;
+#[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]

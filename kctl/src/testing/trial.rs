@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     connection,
     manager::{UnusedCache, View},
@@ -60,7 +59,7 @@ pub(super) enum Reach {
 impl Trial {
     /// On a server of its own.
     pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
-        let world = World::with_role(ApiServer::new(), app, role).await?;
+        let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),
             refusals: world.refusals.clone(),
