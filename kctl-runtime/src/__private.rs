@@ -273,13 +273,17 @@ macro_rules! allows {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! spec_of {
-    ($primary:ident, $name:literal) => {{
+    ($primary:ident, $name:literal $(; $($kind:ident)*)?) => {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use $crate::__private::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
         let probe = $crate::__private::CrdProbe::<$primary>::NEW;
         $crate::__private::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
             .crd((&&probe).crd(), (&&probe).has_status())
             .schema((&&probe).schema())
+            $(.related(::std::vec::Vec::from([$({
+                let probe = $crate::__private::CrdProbe::<$kind>::NEW;
+                ((&&probe).crd(), (&&probe).schema())
+            }),*])))?
     }};
 }
 

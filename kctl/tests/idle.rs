@@ -107,3 +107,123 @@ async fn key_that_is_dropped_is_done_also_when_its_errors_ask_for_a_time() {
         assert_eq!(attempts, 5);
     }
 }
+
+/// Returns an error that asks for the next try at once.
+#[controller(name = "impatient")]
+async fn impatient(_config: Arc<ConfigMap>, _cx: Context<impatient>) -> Result<Action> {
+    let failed: Result<Action> = Err("not yet".into());
+    failed.retry_after(Duration::ZERO)
+}
+
+/// Asks for another reconcile at once, without end.
+#[controller(name = "restarts")]
+async fn restarts(_config: Arc<ConfigMap>, _cx: Context<restarts>) -> Result<Action> {
+    Ok(Action::requeue(Duration::ZERO))
+}
+
+/// Deletes its child and creates it again: each event of the child begins the next reconcile.
+#[controller(name = "recreates", owns = Secret(create, delete))]
+async fn recreates(config: Arc<ConfigMap>, cx: Context<recreates>) -> Result<Action> {
+    let secrets = cx.owned::<Secret>();
+    if let Some(secret) = secrets.iter().next() {
+        secrets.delete(&secret).await?;
+    }
+    let metadata = ObjectMeta { generate_name: Some(format!("{}-", config.name_any())), ..ObjectMeta::default() };
+    secrets.create(Secret { metadata, ..Secret::default() }).await?;
+    Ok(Action::await_change())
+}
+
+/// One of two controllers that disagree about a label.
+async fn label(value: &str, config: &ConfigMap) -> Option<kctl::Json> {
+    let is_set = config.labels().get("color").is_some_and(|color| color == value);
+    (!is_set).then(|| kctl::json!({ "metadata": { "labels": { "color": value } } }))
+}
+
+#[controller(name = "red", primary(patch))]
+async fn red(config: Arc<ConfigMap>, cx: Context<red>) -> Result<Action> {
+    if let Some(patch) = label("red", &config).await {
+        cx.patch(patch).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[controller(name = "blue", primary(patch))]
+async fn blue(config: Arc<ConfigMap>, cx: Context<blue>) -> Result<Action> {
+    if let Some(patch) = label("blue", &config).await {
+        cx.patch(patch).await?;
+    }
+    Ok(Action::await_change())
+}
+
+/// Reads its object for ever in one reconcile.
+#[controller(name = "rereads", primary(get))]
+async fn rereads(_config: Arc<ConfigMap>, cx: Context<rereads>) -> Result<Action> {
+    loop {
+        cx.get().await?;
+    }
+}
+
+async fn create_one(server: &TestServer) {
+    let metadata = ObjectMeta { name: Some("one".into()), ..ObjectMeta::default() };
+    let object = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(server.client()).create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// An app whose hot loop never lets simulated time advance, and parts of the error.
+fn hot_loops() -> Vec<(App, [&'static str; 2])> {
+    let app = || App::new("hot");
+    let endless = |_env| futures::stream::repeat(Key::namespaced("default", "one"));
+    vec![
+        (app().controller::<restarts>(), ["`restarts` reconciled default/one 1000 times", "requeue after 0ns"]),
+        (app().controller::<impatient>(), ["`impatient` reconciled default/one 1000 times", "failed: not yet"]),
+        (app().controller::<recreates>(), ["`recreates` reconciled default/one 1000 times", "delete secrets default/"]),
+        (
+            app().controller::<red>().controller::<blue>(),
+            ["`red` reconciled default/one ", "`blue` reconciled default/one "],
+        ),
+        (app().controller::<rereads>(), ["`rereads` sent 10000 requests", "get configmaps default/one"]),
+        (
+            app().controller::<counting>().trigger_on::<counting, _, _>(endless),
+            ["`counting` reconciled default/one 1000 times", "trigger"],
+        ),
+    ]
+}
+
+#[controller(name = "counting")]
+async fn counting(_config: Arc<ConfigMap>, _cx: Context<counting>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn hot_loop_ends_idle_with_an_error_that_names_key_and_writes() {
+    for (app, parts) in hot_loops() {
+        let server = TestServer::start(app).await.unwrap();
+        create_one(&server).await;
+        let text = server.idle().await.unwrap_err().to_string();
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+        // The app was stopped: time advances again, and the error stays.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(server.idle().await.unwrap_err().to_string(), text);
+    }
+}
+
+/// Asks for another reconcile at once, one time less than is a hot loop.
+#[controller(of = ConfigMap, name = "settles")]
+struct Settles(AtomicU32);
+
+impl Reconcile for Settles {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        let n = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(if n < 999 { Action::requeue(Duration::ZERO) } else { Action::await_change() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_reconcile_under_the_bound_is_no_hot_loop() {
+    let app = App::new("settles").controller_with(|_env| async { Ok(Settles(AtomicU32::new(0))) });
+    let server = TestServer::start(app).await.unwrap();
+    create_one(&server).await;
+    server.idle().await.unwrap();
+}

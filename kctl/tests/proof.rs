@@ -151,3 +151,45 @@ async fn what_the_whole_role_lacks_is_said_at_once() {
     );
     assert!(begin.elapsed() < Duration::from_secs(5), "after {:?}", begin.elapsed());
 }
+
+/// Keeps a cache of nodes and one of all secrets, and reads neither.
+#[controller(reads = Node, watches = Secret(map = configs_of), primary(patch), name = "curious")]
+async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
+    if !config.labels().contains_key("seen") {
+        cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "true" } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_that_no_reconcile_reads_are_named_secrets_first() {
+    let error = check_role(|| App::new("curious").controller::<curious>(), create_config).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the scenario does not need everything that is declared:\
+         \n  `list secrets` and `watch secrets`, declared by `curious: watches = Secret`: \
+         no reconcile reads the store of Secret, and every Secret is held in memory\
+         \n  `list nodes` and `watch nodes`, declared by `curious: reads = Node`: \
+         no reconcile reads the store of Node\
+         \nhelp: leave it out of the declaration, or let the scenario do what needs it"
+    );
+}
+
+/// Reads one cache, and hears of the other's changes alone.
+#[controller(reads = Node, watches = Secret(map = configs_of_metadata, metadata), primary(patch), name = "modest")]
+async fn modest(config: Arc<ConfigMap>, cx: Context<modest>) -> Result<Action> {
+    if !config.labels().contains_key("seen") {
+        let n_nodes = cx.store::<Node>().len().to_string();
+        cx.patch(kctl::json!({ "metadata": { "labels": { "seen": n_nodes } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn configs_of_metadata(secret: &PartialObjectMeta<Secret>, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_that_are_read_or_only_trigger_are_not_named() {
+    check_role(|| App::new("modest").controller::<modest>(), create_config).await.unwrap();
+}

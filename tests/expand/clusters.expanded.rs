@@ -18,7 +18,7 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs")
+            __p::spec_of!(__Primary, "configs"; __K0 __K1 __K2 __K3)
                 .primary(&[])
                 .primary_on(<Edge as __p::Cluster>::NAME)
                 .owns::<__K0>("owns = Secret(on = Edge)")

@@ -15,7 +15,7 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs").owns::<__K0>("owns = Pod").build()
+            __p::spec_of!(__Primary, "configs"; __K0).owns::<__K0>("owns = Pod").build()
         }
     }
     __p::function!(

@@ -16,7 +16,7 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs")
+            __p::spec_of!(__Primary, "configs"; __K0 __K1 __K2 __K3)
                 .primary_when(is_changed)
                 .primary(&["patch", "status"])
                 .named("configs")

@@ -16,7 +16,7 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs")
+            __p::spec_of!(__Primary, "configs"; __K0 __K1)
                 .owns::<__V0>("owns = Pod(metadata)")
                 .metadata()
                 .watches::<__K1>("watches = Node(as = Zone, patch)")

@@ -10,7 +10,7 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "Configs")
+            __p::spec_of!(__Primary, "Configs"; __K0)
                 .finalizer("example.com/configs")
                 .owns::<__K0>("owns = Pod(create, delete)")
                 .verbs(&["create", "delete"])

@@ -63,6 +63,12 @@ async fn spins(_config: Arc<ConfigMap>, _cx: Context<spins>) -> Result<Action> {
     Ok(Action::requeue(Duration::from_millis(100)))
 }
 
+/// Is back without any wait.
+#[controller]
+async fn restarts(_config: Arc<ConfigMap>, _cx: Context<restarts>) -> Result<Action> {
+    Ok(Action::requeue(Duration::ZERO))
+}
+
 /// Changes its object without an end.
 #[controller(primary(patch))]
 async fn floods(_config: Arc<ConfigMap>, cx: Context<floods>) -> Result<Action> {
@@ -139,6 +145,7 @@ fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
         ("still there after the end of all primaries:", "2000 changes at one moment, the last one of");
     let (every, more) =
         ("600 requests within 10s although nothing changed, the last one:", "although nothing was left to do");
+    let sixty = "configmap reconciles default/a 60 times within 10s although nothing changed; the last time:";
     let needless = format!("{more}, first {BY}: patch configmaps default/a, which changes nothing");
     let cases = [
         (
@@ -172,8 +179,13 @@ fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
         ),
         (
             "no hot loop",
-            "configmap reconciles default/a 60 times within 10s although nothing changed".into(),
+            format!("{sixty} done, requeue after 100ms"),
             Scenario::new(|| App::new("spinner").controller::<spins>()),
+        ),
+        (
+            "no hot loop",
+            format!("{sixty} done, requeue after 0ns"),
+            Scenario::new(|| App::new("restarter").controller::<restarts>()),
         ),
         (
             "no hot loop",

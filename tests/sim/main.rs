@@ -3,4 +3,5 @@
 mod checkers;
 mod examples;
 mod finds;
+mod timed;
 mod workloads;

@@ -5,6 +5,7 @@ mod blocked;
 mod boot;
 mod both;
 mod kinds;
+mod once;
 mod protocol;
 mod silent;
 mod start;

@@ -168,9 +168,10 @@ impl ApiServer {
         self.state.lock().requests.iter().cloned().collect()
     }
 
-    /// Calls this for each request that is answered, in order. It must not use the server.
+    /// Calls this for each request that is answered, in order, after the observers that were added before. It must not use the
+    /// server.
     pub fn observe(&self, observer: impl Fn(&RequestRecord) + Send + 'static) {
-        self.state.lock().observer = Some(Box::new(observer));
+        self.state.lock().observers.push(Box::new(observer));
     }
 
     /// Calls this for each change of an object, in order. It must not use the server.

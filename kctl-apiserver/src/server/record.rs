@@ -131,7 +131,7 @@ pub(super) fn record(
         dry_run: verbs::is_dry_run(call),
         trace: trace(call).into(),
     };
-    if let Some(observer) = &state.observer {
+    for observer in &state.observers {
         observer(&record);
     }
     state.requests.push_back(record);

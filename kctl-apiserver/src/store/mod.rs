@@ -96,7 +96,7 @@ pub(crate) struct State {
     pub(crate) audit: Option<std::fs::File>,
     /// Of requests: drawn beside the uids of objects, which are the same whoever asks.
     pub(crate) audit_ids: Chance,
-    pub(crate) observer: Option<Observer>,
+    pub(crate) observers: Vec<Observer>,
     pub(crate) change_observer: Option<ChangeObserver>,
     /// Whose request is being handled; nobody's while the server's own controllers work.
     pub(crate) acting: Acting,
@@ -140,7 +140,7 @@ impl State {
             journal: None,
             audit: None,
             audit_ids: Chance::new(!seed),
-            observer: None,
+            observers: Vec::new(),
             change_observer: None,
             acting: Acting::default(),
             transport: Transport::default(),

@@ -136,6 +136,8 @@ fn controller(model: &Model) -> TokenStream {
         let (keeps, on) = (keeps(index, relation), on(index, relation));
         quote!(#new #keeps #(#calls)* #on)
     });
+    let kinds = model.relations.iter().enumerate().map(|(index, relation)| alias(index, relation));
+    let kinds = (!model.relations.is_empty()).then(|| quote!(; #(#kinds)*));
     let primary_on = model.primary_on.as_ref().map(primary_on);
     let finalize = model.finalizer.as_ref().map(|word| {
         let finalize = quote_spanned!(word.span()=> __p::finalize_fn::<Self>);
@@ -155,7 +157,7 @@ fn controller(model: &Model) -> TokenStream {
             type Primary = #primary;
             type Grant = __Grant;
             fn spec() -> __p::ControllerSpec {
-                __p::spec_of!(#primary, #text)
+                __p::spec_of!(#primary, #text #kinds)
                     #(#calls)*
                     #primary_on
                     #(#relations)*

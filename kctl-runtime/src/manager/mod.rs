@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod serve;
 mod settable;
 mod unreadable;
+mod unused;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 use tokio::{net::TcpListener, sync::watch};
 
 pub use lifecycle::ManagerError;
+pub use unused::UnusedCache;
 
 use self::{
     debug::History,
@@ -34,13 +36,14 @@ use self::{
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
     settable::Settable,
+    unused::Declared,
 };
 use crate::{
     effect::{Recorder, RecorderView, WritePermit, Writer},
     handler::Aside,
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
-    reconcile::{Applied, Env, Reconcile, Vain},
+    reconcile::{Applied, Env, Reconcile, Used, Vain},
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role, finalizer_warning},
     watches::{Closing, Held, Informers, Watches},
@@ -132,6 +135,7 @@ pub struct View {
     recorders: Vec<RecorderView>,
     asides: Vec<Arc<Aside>>,
     leadership: Option<Leadership>,
+    declared: Vec<Declared>,
 }
 
 impl Manager {
@@ -296,7 +300,7 @@ impl Manager {
         }
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
-        let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
+        let sources: Vec<_> = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
         let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
         self.metrics.declare(&spec.name);
@@ -312,6 +316,7 @@ impl Manager {
         let env = Arc::new(Env {
             spec,
             primary,
+            used: Used::none_of(sources.len()),
             sources,
             writer,
             raw: Mutex::default(),
@@ -436,8 +441,14 @@ impl Manager {
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             asides: self.controllers.iter().flat_map(|c| c.handlers.asides().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
+            declared: self.controllers.iter().map(|c| declared(&c.env)).collect(),
         }
     }
+}
+
+fn declared(env: &Env) -> Declared {
+    let relations = env.sources.iter().map(|(relation, _)| relation.clone()).collect();
+    Declared { controller: env.spec.name.clone(), relations, used: env.used.clone() }
 }
 
 impl View {

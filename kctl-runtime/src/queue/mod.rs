@@ -302,6 +302,12 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().delayed_until(Some(now + horizon.min(WAIT_MAX)), now)
     }
 
+    /// The key whose time comes next, and in how long.
+    pub fn next_due(&self) -> Option<(K, Duration)> {
+        let now = Instant::now();
+        self.shared.state.lock().next_due().map(|(key, due)| (key, due.saturating_duration_since(now)))
+    }
+
     /// Numbers for metrics.
     pub fn stats(&self) -> QueueStats {
         self.shared.state.lock().stats(Instant::now())

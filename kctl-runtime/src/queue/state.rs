@@ -534,6 +534,12 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
+    /// The key whose time comes next.
+    pub(super) fn next_due(&self) -> Option<(K, Instant)> {
+        let ((due, _), id) = self.delayed.first_key_value()?;
+        Some((self.keys.key(*id)?.clone(), *due))
+    }
+
     /// What has been processed for so long, the longest first.
     pub(super) fn processing_since(&self, before: Instant) -> Vec<(K, Instant)> {
         let works = self.working.iter().filter_map(|id| {

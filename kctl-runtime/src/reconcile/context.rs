@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::{
     Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus, Live,
     MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive,
-    Reason, Request, Vain, WritableBy, Writes, given::Given,
+    Reason, Request, Used, Vain, WritableBy, Writes, given::Given,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -34,6 +34,8 @@ pub(crate) struct Env {
     pub(crate) spec: ControllerSpec,
     pub(crate) primary: Arc<Source>,
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
+    /// Which of them a reconcile has used, in the same order.
+    pub(crate) used: Used,
     pub(crate) writer: Writer,
     /// By cluster; each is made when a controller with `rbac(…)` first asks for it.
     pub(crate) raw: Mutex<BTreeMap<String, Client>>,
@@ -74,9 +76,11 @@ impl Env {
     /// guarantee that it was declared: what is not among the relations is the primary.
     pub(crate) fn source_on<K: Readable>(&self, cluster: Option<&str>) -> Arc<Source> {
         let kind = Kind::of::<K>();
-        let mut declared = self.sources.iter().filter(|(relation, _)| relation.is_reached_by(&kind, cluster));
-        match declared.next() {
-            Some((_, source)) => source.clone(),
+        match self.sources.iter().position(|(relation, _)| relation.is_reached_by(&kind, cluster)) {
+            Some(index) => {
+                self.used.mark(index);
+                self.sources[index].1.clone()
+            }
             None => self.primary.clone(),
         }
     }

@@ -21,6 +21,7 @@ mod request;
 mod status;
 mod unbound;
 mod unreadable;
+mod used;
 mod vain;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -49,6 +50,7 @@ pub use status::{BuiltIn, Derived, HasStatus};
 #[doc(hidden)]
 pub use unbound::WithoutBounds;
 pub use unreadable::UnreadableObject;
+pub(crate) use used::Used;
 pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};

@@ -43,7 +43,12 @@ impl Rules for Vec<PolicyRule> {
 pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,
     primary: Relation<C, C::Primary>,
+    /// Of the relations, in their order.
+    definitions: Vec<Definition>,
 }
+
+/// How the kind of a relation is defined, and its JSON schema, where its type says so.
+pub type Definition = (Option<fn() -> CustomResourceDefinition>, Option<fn() -> serde_json::Value>);
 
 impl<C: Controller> SpecBuilder<C> {
     /// The defaults: the name is the kind in lower case.
@@ -68,7 +73,15 @@ impl<C: Controller> SpecBuilder<C> {
                 rbac: Vec::new(),
             },
             primary,
+            definitions: Vec::new(),
         }
+    }
+
+    /// The definitions of the kinds of the relations, in their order.
+    #[must_use]
+    pub fn related(mut self, definitions: Vec<Definition>) -> Self {
+        self.definitions = definitions;
+        self
     }
 
     /// The definition of the primary, where it is a custom resource, and whether it has a status.
@@ -219,6 +232,9 @@ impl<C: Controller> SpecBuilder<C> {
     /// The declaration as data.
     pub fn build(mut self) -> ControllerSpec {
         self.spec.primary = self.primary.erase();
+        for (relation, (crd, schema)) in self.spec.relations.iter_mut().zip(self.definitions) {
+            (relation.crd, relation.schema) = (crd, schema);
+        }
         // Owner references never cross clusters.
         for owned in self.spec.relations.iter_mut().filter(|relation| relation.role == Role::Owned) {
             owned.cluster.clone_from(&self.spec.primary.cluster);

@@ -10,7 +10,7 @@ use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 
-pub use builder::{Rules, SpecBuilder};
+pub use builder::{Definition, Rules, SpecBuilder};
 pub use finalizer::{finalizer_problem, finalizer_warning};
 pub use relation::{Erased, Relation};
 
@@ -78,6 +78,10 @@ pub struct RelationSpec {
     pub check: Check,
     /// What it reads of each object.
     pub keep: Keep,
+    /// The definition of the kind, where its type has one: for servers of tests. On a cluster it is another program's.
+    pub crd: Option<fn() -> CustomResourceDefinition>,
+    /// The JSON schema of the kind with its references, where it has one.
+    pub schema: Option<fn() -> serde_json::Value>,
 }
 
 impl RelationSpec {

@@ -48,6 +48,8 @@ impl<C: Controller, K> Relation<C, K> {
                 presence: Presence::Required,
                 check: Check::fits::<K>(),
                 keep: Keep::whole(),
+                crd: None,
+                schema: None,
             },
             before: (),
             kinds: PhantomData,

@@ -89,6 +89,8 @@ impl<C: Reconcile> Pool<C> {
         if !self.env.is_complete() && !self.resumes().await {
             return false;
         }
+        // A key that asks to run again at once, without waiting for anything, would otherwise hold its thread for ever.
+        tokio::task::coop::consume_budget().await;
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
         if !self.env.is_complete() {

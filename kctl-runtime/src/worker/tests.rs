@@ -20,7 +20,7 @@ use crate::{
     effect::{Recorder, WritePermit, Writer},
     object::Kind,
     queue::QueueConfig,
-    reconcile::{Applied, Controller, Result, ResultExt, Vain},
+    reconcile::{Applied, Controller, Result, ResultExt, Used, Vain},
     source::{Identity, Source},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
@@ -75,12 +75,14 @@ fn source(kind: Kind) -> Arc<Source> {
 
 fn env(spec: ControllerSpec) -> Arc<Env> {
     let primary = source(spec.primary.kind.clone());
-    let sources = spec.relations.iter().map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
+    let relations = spec.relations.iter();
+    let sources: Vec<_> = relations.map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
     let (client, clock) = (primary.client().clone(), Arc::new(|| Timestamp::UNIX_EPOCH));
     let (recorder, _sending) = Recorder::new(client, "test", "Test", clock, WritePermit::always());
     Arc::new(Env {
         spec,
         primary,
+        used: Used::none_of(sources.len()),
         sources,
         writer: Writer::new("test"),
         raw: Mutex::default(),

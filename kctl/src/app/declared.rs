@@ -10,11 +10,16 @@ use kctl_runtime::{
     spec::{self, ControllerSpec},
 };
 
+#[cfg(feature = "webhook")]
+use kctl_interpreter::kind::Gvk;
+#[cfg(feature = "webhook")]
+use kube::core::GroupVersionKind;
+
 use super::App;
-#[cfg(feature = "dev")]
-use super::Grants;
 #[cfg(feature = "chain")]
 use super::chain;
+#[cfg(feature = "dev")]
+use super::{Grants, derived};
 
 impl App {
     /// The declarations of all controllers.
@@ -30,7 +35,8 @@ impl App {
         specs
     }
 
-    /// The definitions of all kinds, and those of what a chain of interpreters follows.
+    /// The definitions of all kinds, of those that controllers only own, watch or read, where their types have one, and of what a
+    /// chain of interpreters follows.
     #[cfg(feature = "dev")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
@@ -39,7 +45,26 @@ impl App {
         if !self.chains.is_empty() && !self.has_interpreter_kinds {
             kinds.extend(chain::kinds());
         }
-        Ok(manifest::definitions(&kinds, manifest::Descriptions::All)?)
+        kinds.extend(self.related_kinds(&kinds));
+        derived::definitions(&kinds)
+    }
+
+    /// The kinds of relations that somebody else defines on a cluster, and nobody on the server of a test.
+    #[cfg(feature = "dev")]
+    fn related_kinds(&self, known: &[KindSpec]) -> Vec<KindSpec> {
+        let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
+        let mut related: Vec<KindSpec> = Vec::new();
+        for spec in self.controllers.iter().map(|controller| &controller.spec) {
+            for kind in spec.relations.iter().filter_map(|relation| KindSpec::of_relation(spec, relation)) {
+                let is_known = known.iter().any(|known| of_kind(known) == of_kind(&kind))
+                    || related.iter().any(|other| other.kind == kind.kind);
+                // A type that an API server would refuse may be a part of what the kind has in its cluster.
+                if !is_known && derived::definitions(std::slice::from_ref(&kind)).is_ok() {
+                    related.push(kind);
+                }
+            }
+        }
+        related
     }
 
     /// The declarations of all controllers for the namespaces that the app is run for.
@@ -108,7 +133,9 @@ impl App {
         kinds.extend(chain::kinds().into_iter().filter(|_| self.has_interpreter_kinds));
         #[cfg(feature = "webhook")]
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
-            Some(KindSpec { location: rule.about().location(), crd: rule.definition()?, schema: rule.schema() })
+            let Gvk { group, version, kind } = rule.kind();
+            let kind = GroupVersionKind::gvk(group, version, kind);
+            Some(KindSpec { location: rule.about().location(), kind, crd: rule.definition()?, schema: rule.schema() })
         }));
         #[cfg(feature = "webhook")]
         kinds.extend(self.hooks.kinds());

@@ -21,6 +21,7 @@ use super::{
     App, Grants,
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
+    hot_loops::HotLoops,
     log::{self, LogFormat},
     signals::{INTERRUPTED, Signals},
     simulation::Simulation,
@@ -72,7 +73,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
         let page = options.debug.listen(usual).await?;
         let serve_page = |manager| page.serve(&app.name, manager);
-        let world = World::with_servers(server, others, &app, &app.grants(), serve_page).await?;
+        let world = World::with_servers(server, others, &app, (&app.grants(), &[]), serve_page).await?;
         for other in &world.others {
             print_writes(&app, &other.server, &other.name);
         }
@@ -282,27 +283,60 @@ pub(crate) struct World {
     pub(crate) view: View,
     /// What the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
+    hot_loops: HotLoops,
     _tasks: JoinSet<()>,
 }
 
 impl World {
     /// Starts a server, installs the definitions, runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        Self::with_role(ApiServer::new(), app, &app.grants()).await
+        Self::with_role(app, &app.grants()).await
+    }
+
+    /// The same with objects that are applied before the controllers start.
+    pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
+        world.check_kinds(app).await?;
+        Ok(world)
     }
 
     /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
     /// not declare is refused here as in a cluster.
-    pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
-        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role, |manager| manager).await
+    pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
+        world.check_kinds(app).await?;
+        Ok(world)
     }
 
-    /// The same on servers that are there.
+    /// Checks that the servers have all kinds of the app: a cache of one that is missing would wait for it without end.
+    async fn check_kinds(&self, app: &App) -> Result<()> {
+        for spec in app.specs() {
+            for relation in std::iter::once(&spec.primary).chain(&spec.relations) {
+                let other = self.others.iter().find(|other| other.name == relation.cluster);
+                let client = other.map_or(&self.client, |other| &other.client);
+                if files::has_kind(client, &relation.kind).await? {
+                    continue;
+                }
+                let Kind { kind, .. } = &relation.kind;
+                let text = if relation.text.is_empty() { "the primary" } else { &relation.text };
+                let (location, api) = (&spec.location, relation.kind.api_version());
+                return Err(Error::from(format!(
+                    "{location}: `{text}` needs the kind {kind} of {api}, which the API server does not have\n\
+                     help: add `.kind::<{kind}>()` to the app, or give `TestServer::start_with` its CustomResourceDefinition"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same on servers that are there, with objects that are applied before the controllers start.
     async fn with_servers(
         server: ApiServer,
         servers: Vec<(String, ApiServer)>,
         app: &App,
-        role: &Grants,
+        (role, objects): (&Grants, &[FromFile]),
         set_up: impl FnOnce(Manager) -> Manager + Send,
     ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
@@ -310,6 +344,7 @@ impl World {
         let simulation = Simulation::of_pods(&server, &mut tasks);
         let clock = server.clone();
         let (own, refusals) = as_role(&server, app, role, "").await?;
+        files::apply(&client, objects).await?;
         let mut refusals = vec![refusals];
         let mut clusters = Vec::new();
         let mut others = Vec::new();
@@ -324,15 +359,33 @@ impl World {
                 server: other,
             });
         }
-        let repeatable = |manager: Manager| manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+        let hot_loops = HotLoops::of(&user_of(app).name);
+        for server in std::iter::once(&server).chain(others.iter().map(|other| &other.server)) {
+            let counts = hot_loops.clone();
+            server.observe(move |request| counts.request(request));
+        }
+        let (begins, ended) = (hot_loops.clone(), hot_loops.clone());
+        let repeatable = |manager: Manager| {
+            let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+            manager
+                .on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace)))
+                .on_end(Arc::new(move |report| ended.ended(report)))
+        };
         let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
-        let view = manager.view();
+        let (view, hot) = (manager.view(), hot_loops.clone());
         tasks.spawn(async move {
-            if let Err(error) = manager.run(std::future::pending()).await {
-                tracing::error!(%error, "the controllers no longer run");
+            // An app that goes on would keep time from advancing: whatever else the test waits for would hang.
+            tokio::select! {
+                biased;
+                hot_loop = hot.found() => tracing::error!("{hot_loop}"),
+                ended = manager.run(std::future::pending()) => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the controllers no longer run");
+                    }
+                }
             }
         });
-        Ok(Self { server, simulation, client, others, view, refusals, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, _tasks: tasks })
     }
 
     /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
@@ -341,6 +394,9 @@ impl World {
     }
 
     /// Returns once nothing is left to do.
+    ///
+    /// # Errors
+    /// When something is left after this time, or a hot loop kept simulated time from advancing.
     pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
         let quiet = async {
             let mut quiet = 0;
@@ -352,8 +408,11 @@ impl World {
                 quiet = if idle { quiet + 1 } else { 0 };
             }
         };
-        let timed = tokio::time::timeout(timeout, quiet).await;
-        timed.map_err(|_elapsed| Error::from(self.busy(timeout)))
+        tokio::select! {
+            biased;
+            hot_loop = self.hot_loops.found() => Err(Error::from(hot_loop)),
+            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.busy(timeout))),
+        }
     }
 
     fn busy(&self, timeout: Duration) -> String {

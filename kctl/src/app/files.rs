@@ -9,6 +9,7 @@ use http::{Method, Request};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::{
     manifest::{self, Grant, RbacOptions},
+    object::Kind,
     reconcile::{Error, Result, ResultExt},
 };
 use kube::Client;
@@ -169,6 +170,20 @@ pub(super) async fn get(client: &Client, object: &Value) -> Result<Value> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let path = path(client, object).await?;
     Ok(client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await?)
+}
+
+/// Returns whether an API server has a kind.
+///
+/// # Errors
+/// When it answers with an error other than 404.
+pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
+    let Kind { group, version, plural, .. } = kind;
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    match client.request::<Resources>(Request::get(&root).body(Vec::new())?).await {
+        Ok(known) => Ok(known.resources.iter().any(|resource| resource.name == *plural)),
+        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Where objects of this kind and namespace are.

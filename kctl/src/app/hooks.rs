@@ -14,6 +14,7 @@ use kctl_webhook::{
     conversion::{self, Conversions, Converts},
     server::Routes,
 };
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 pub(super) use self::address::{Address, check_service, hosts};
@@ -39,12 +40,14 @@ impl Hooks {
 
     /// The kinds that only functions know.
     pub(super) fn kinds(&self) -> Vec<KindSpec> {
-        let spec =
-            |location: String, Definition { crd, schema }: Definition| Some(KindSpec { location, crd: crd?, schema });
-        let admitted = self.admission.iter().filter_map(|rule| spec(rule.about().location(), rule.definition()));
+        let spec = |location: String, kind: &GroupVersionKind, Definition { crd, schema }: Definition| {
+            Some(KindSpec { location, kind: kind.clone(), crd: crd?, schema })
+        };
+        let admitted =
+            self.admission.iter().filter_map(|rule| spec(rule.about().location(), rule.kind(), rule.definition()));
         let converted = self.conversion.iter().flat_map(|rule| {
-            let location = rule.about().location();
-            rule.definitions().map(|definition| spec(location.clone(), definition)).into_iter().flatten()
+            let of_each = [rule.from(), rule.to()].into_iter().zip(rule.definitions());
+            of_each.filter_map(|(kind, definition)| spec(rule.about().location(), kind, definition))
         });
         admitted.chain(converted).collect()
     }
@@ -128,12 +131,8 @@ impl App {
         // The versions are those of all kinds, converted or not: one that nobody converts is named.
         let versions: Vec<_> = self
             .kinds()
-            .iter()
-            .filter_map(|kind| std::panic::catch_unwind(kind.crd).ok())
-            .flat_map(|crd| {
-                let (group, kind) = (crd.spec.group, crd.spec.names.kind);
-                crd.spec.versions.into_iter().map(move |version| (group.clone(), kind.clone(), version.name))
-            })
+            .into_iter()
+            .map(|KindSpec { kind: GroupVersionKind { group, version, kind }, .. }| (group, kind, version))
             .collect();
         Ok(Conversions::new(self.hooks.conversion.clone(), &versions)?)
     }

@@ -16,6 +16,8 @@ mod connection;
 mod debug;
 mod declared;
 #[cfg(feature = "dev")]
+mod derived;
+#[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
@@ -25,6 +27,8 @@ mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
+#[cfg(feature = "dev")]
+mod hot_loops;
 mod log;
 mod names;
 mod options;

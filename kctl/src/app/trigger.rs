@@ -133,6 +133,8 @@ impl Triggers {
 pub(super) async fn drain<C: Controller>(triggers: Triggers, keys: impl Stream<Item = Key<C::Primary>> + Send) {
     let mut keys = std::pin::pin!(keys);
     while let Some(key) = keys.next().await {
+        // A stream that always has a next key must not keep its thread from everything else.
+        tokio::task::coop::consume_budget().await;
         if let Err(error) = triggers.trigger::<C>(&key) {
             tracing::error!(%key, "{error}");
         }

@@ -26,7 +26,10 @@ pub use sim::simulate;
 pub use sim::{Failure, Report, Scenario, Sim, Snapshot};
 pub use trial::Trial;
 
-use crate::{App, app::World};
+use crate::{
+    App,
+    app::{self, World},
+};
 
 /// An app that runs on an embedded API server. Under `#[tokio::test(start_paused = true)]` no time passes.
 ///
@@ -58,12 +61,25 @@ use crate::{App, app::World};
 pub struct TestServer(World);
 
 impl TestServer {
-    /// Starts the server, installs the definitions of the app's kinds and runs its controllers.
+    /// Starts the server, installs the definitions of the app's kinds and runs its controllers. Kinds that are only owned, watched
+    /// or read are installed as well, where their types have a definition.
     ///
     /// # Errors
-    /// When a controller cannot be made or a definition is refused.
+    /// When a controller cannot be made, a definition is refused, or a kind is declared that the server does not have: the
+    /// error names it. [`App::kind`] adds a definition, and [`start_with`](Self::start_with) one that is no Rust type.
     pub async fn start(app: App) -> Result<Self> {
         Ok(Self(World::start(&app).await?))
+    }
+
+    /// Starts the server as [`start`](Self::start), and applies objects before the controllers run, as a stream of YAML documents:
+    /// definitions of kinds that have none in Rust, and whatever is there before the app is.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and when an object cannot be read or applied.
+    pub async fn start_with(app: App, yaml: &str) -> Result<Self> {
+        let mut objects = Vec::new();
+        app::parse(yaml, "the objects of the test", &mut objects)?;
+        Ok(Self(World::start_with(&app, &objects).await?))
     }
 
     /// A client of the server.
@@ -90,7 +106,10 @@ impl TestServer {
     /// Returns once nothing is left to do.
     ///
     /// # Errors
-    /// When something is left after a minute: it names what fails.
+    /// When something is left after a minute: the error names what fails. Under paused time also when a key is reconciled 1,000
+    /// times, or one reconcile sends 10,000 requests, while time stands still: such a hot loop would never let time advance. The
+    /// error names the controller, the key and what it did, and the app is stopped. Writes by other clients begin the count of
+    /// reconciles anew, up to 10,000.
     pub async fn idle(&self) -> Result<()> {
         self.0.idle(Duration::from_secs(60)).await
     }

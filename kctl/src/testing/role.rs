@@ -4,7 +4,9 @@ use std::{fmt, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
 use kctl_runtime::{
+    manager::UnusedCache,
     manifest::Grant,
+    object::Kind,
     reconcile::{Error, Result},
 };
 use kube::Config;
@@ -59,7 +61,9 @@ pub fn names_a_real_server() -> bool {
 
 /// Runs a scenario under exactly the generated role, then once for each permission in it without that one: each time
 /// something has to be refused. What kctl needs for every declaration of its sort - list and watch of caches, events - is not
-/// tried.
+/// tried that way: an app without its caches does nothing at all. Instead a cache of `reads` or `watches` counts as superfluous
+/// when no reconcile of the scenario has asked for its store (`cx.store`) or its objects (`cx.objects`). A kind that is watched at
+/// run time (`Env::watches`) is used, and `watches = K(metadata)` is there for its changes alone.
 ///
 /// A request that does not come through the context is named, with its URL, whether it reached a cluster or not: one of a client that a
 /// reconcile makes of its own, such as `kube::Client::try_default()`. It is seen on the thread of the test alone: not on those of a
@@ -67,7 +71,7 @@ pub fn names_a_real_server() -> bool {
 ///
 /// # Errors
 /// When a request bypasses the context, when the scenario fails, when the role lacks something, or when something is
-/// superfluous: it names the declarations.
+/// superfluous: it names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().grants();
     let bypasses = Bypasses::watch();
@@ -78,6 +82,8 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
         return Err(Error::from(told));
     }
     check_whole(outcome, whole.lacks())?;
+    let unused = whole.unused_caches();
+    drop(whole);
     let mut superfluous = Vec::new();
     let parts = app().all_grants();
     for (_, part) in droppable(&role) {
@@ -86,7 +92,7 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
         let trial = Trial::embedded(&app(), &rest).await?;
         check_part(&trial, &scenario, part, &mut superfluous).await?;
     }
-    report(&superfluous)
+    report(&superfluous, unused)
 }
 
 /// The same on the cluster that the kubeconfig names, by impersonation: each run in a namespace of its own, and the app is run
@@ -123,7 +129,7 @@ async fn check_on_clusters(
     let config = Config::infer().await?;
     let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
     let outcome = run_whole(&whole, &scenario).await;
-    let lacks = whole.lacks();
+    let (lacks, unused) = (whole.lacks(), whole.unused_caches());
     whole.end().await?;
     check_whole(outcome, lacks)?;
     let mut superfluous = Vec::new();
@@ -137,7 +143,7 @@ async fn check_on_clusters(
         trial.end().await?;
         checked?;
     }
-    report(&superfluous)
+    report(&superfluous, unused)
 }
 
 /// What is left of a role: all that others have declared, of which the one that is taken away may have covered some.
@@ -217,15 +223,33 @@ async fn check_part(
     Ok(())
 }
 
-fn report(superfluous: &[Part]) -> Result<()> {
-    if superfluous.is_empty() {
+fn is_secrets(kind: &Kind) -> bool {
+    kind.group.is_empty() && kind.plural == "secrets"
+}
+
+fn of_cache(cache: &UnusedCache) -> String {
+    let UnusedCache { controller, relation } = cache;
+    let Kind { group, plural, kind, .. } = &relation.kind;
+    let resource = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
+    let on = if relation.cluster.is_empty() { String::new() } else { format!(" on {}", relation.cluster) };
+    let why = if is_secrets(&relation.kind) { ", and every Secret is held in memory" } else { "" };
+    format!(
+        "\n  `list {resource}` and `watch {resource}`{on}, declared by `{controller}: {}`: no reconcile reads the store of {kind}{why}",
+        relation.text
+    )
+}
+
+fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
+    if superfluous.is_empty() && unused.is_empty() {
         return Ok(());
     }
+    // A program that holds Secrets in memory that it never reads gives them to whoever breaks into it.
+    unused.sort_by_key(|cache| !is_secrets(&cache.relation.kind));
     let line = |part: &Part| {
         let because: Vec<_> = part.grant.because.iter().map(|text| format!("`{text}`")).collect();
         format!("\n  {part}, declared by {}", because.join(" and "))
     };
-    let lines: String = superfluous.iter().map(line).collect();
+    let lines: String = unused.iter().map(of_cache).chain(superfluous.iter().map(line)).collect();
     Err(Error::from(format!(
         "the scenario does not need everything that is declared:{lines}\n\
          help: leave it out of the declaration, or let the scenario do what needs it"

@@ -5,10 +5,9 @@ use std::{
     time::Duration,
 };
 
-use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     connection,
-    manager::View,
+    manager::{UnusedCache, View},
     manifest::Grant,
     reconcile::{Error, Result},
 };
@@ -60,7 +59,7 @@ pub(super) enum Reach {
 impl Trial {
     /// On a server of its own.
     pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
-        let world = World::with_role(ApiServer::new(), app, role).await?;
+        let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),
             refusals: world.refusals.clone(),
@@ -139,7 +138,8 @@ impl Trial {
     /// Returns once nothing is left to do.
     ///
     /// # Errors
-    /// When something is left after a minute.
+    /// When something is left after a minute, or as [`TestServer::idle`](super::TestServer::idle) when a hot loop keeps simulated
+    /// time from advancing.
     pub async fn idle(&self) -> Result<()> {
         match &self.server {
             Server::Embedded(world) => world.idle(IDLE_WITHIN).await,
@@ -156,6 +156,14 @@ impl Trial {
     /// What the role lacks, as far as the app has asked for it.
     pub(super) fn lacks(&self) -> Option<Grant> {
         self.refusals.iter().find_map(Refusals::last)
+    }
+
+    /// Returns the caches that no reconcile has used so far.
+    pub(super) fn unused_caches(&self) -> Vec<UnusedCache> {
+        match &self.server {
+            Server::Embedded(world) => world.view.unused_caches(),
+            Server::Real(real) => real.view.unused_caches(),
+        }
     }
 
     /// Stops the app and removes what the trial has made in clusters.

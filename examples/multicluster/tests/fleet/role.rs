@@ -9,7 +9,7 @@ use kctl::{
     prelude::*,
     testing::Trial,
 };
-use multicluster::PropagationPolicy;
+use multicluster::{MemberCluster, PropagationPolicy};
 
 use crate::{
     cluster::{REAL, clients},
@@ -81,7 +81,11 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     for member in &members {
         no_pods_are_left(&Api::default_namespaced(member.clone())).await?;
     }
-    Ok(())
+    // A member leaves the fleet: its finalizer looks for works that are left.
+    policies.delete("all", &DeleteParams::default()).await?;
+    trial.idle().await?;
+    Api::<MemberCluster>::all(home).delete("member1", &DeleteParams::default()).await?;
+    trial.idle().await
 }
 
 /// What a member collects is no work of the app, and takes its time.

@@ -20,8 +20,13 @@ mod union;
 mod values;
 mod variants;
 
+use std::collections::HashSet;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
+use kube::{
+    CustomResourceExt,
+    core::{ApiResource, GroupVersionKind},
+};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
@@ -34,7 +39,7 @@ pub(crate) use values::allowed_values;
 use super::{Descriptions, Manifest, descriptions};
 use crate::{
     marks::{ROOT, rules_of},
-    spec::ControllerSpec,
+    spec::{ControllerSpec, RelationSpec},
     worker::panic_text,
 };
 
@@ -49,6 +54,8 @@ pub const APPLY_BYTES_MAX: usize = 262_144;
 pub struct KindSpec {
     /// Where it is declared, for messages.
     pub location: String,
+    /// Group, version and kind, which cost nothing: the definition takes a moment where a kind contains a pod template.
+    pub kind: GroupVersionKind,
     /// What kube's derive makes.
     pub crd: fn() -> CustomResourceDefinition,
     /// The JSON schema with references, where there is one: it knows the user's types by name.
@@ -58,12 +65,24 @@ pub struct KindSpec {
 impl KindSpec {
     /// The kind that a controller reconciles, where it is a custom resource.
     pub fn of(spec: &ControllerSpec) -> Option<Self> {
-        Some(Self { location: spec.location.clone(), crd: spec.crd?, schema: spec.schema })
+        let crate::object::Kind { group, version, kind, .. } = &spec.primary.kind;
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        Some(Self { location: spec.location.clone(), kind, crd: spec.crd?, schema: spec.schema })
+    }
+
+    /// The kind of a relation, where its type has a definition.
+    pub fn of_relation(spec: &ControllerSpec, relation: &RelationSpec) -> Option<Self> {
+        let crate::object::Kind { group, version, kind, .. } = &relation.kind;
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        let location = format!("{}: {}", spec.location, relation.text);
+        Some(Self { location, kind, crd: relation.crd?, schema: relation.schema })
     }
 
     /// A kind by its type.
     pub fn of_type<K: CustomResourceExt + JsonSchema>() -> Self {
-        Self { location: std::any::type_name::<K>().into(), crd: K::crd, schema: Some(schema_of::<K>) }
+        let ApiResource { group, version, kind, .. } = K::api_resource();
+        let kind = GroupVersionKind::gvk(&group, &version, &kind);
+        Self { location: std::any::type_name::<K>().into(), kind, crd: K::crd, schema: Some(schema_of::<K>) }
     }
 }
 
@@ -107,7 +126,9 @@ pub fn definitions(
     descriptions: Descriptions,
 ) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
     let mut versions: Vec<Version> = Vec::new();
-    for kind in kinds {
+    // Several controllers and functions may be about one type: it is derived once.
+    let mut types = HashSet::new();
+    for kind in kinds.iter().filter(|kind| types.insert((kind.crd, kind.schema))) {
         let version = version(kind, descriptions)?;
         let is_same =
             |known: &&Version| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name();

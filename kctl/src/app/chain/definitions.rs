@@ -2,6 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::manifest::KindSpec;
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
@@ -9,7 +10,12 @@ use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
 /// The two kinds. Karmada brings its own definitions; a control plane without it has these.
 pub(crate) fn kinds() -> [KindSpec; 2] {
     let location = "App::interpreter_chain";
-    [customizations, configurations].map(|crd| KindSpec { location: location.into(), crd, schema: None })
+    let kinds: [(&str, fn() -> CustomResourceDefinition); 2] =
+        [(CUSTOMIZATION.0, customizations), (CONFIGURATION.0, configurations)];
+    kinds.map(|(kind, crd)| {
+        let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", kind);
+        KindSpec { location: location.into(), kind, crd, schema: None }
+    })
 }
 
 fn customizations() -> CustomResourceDefinition {

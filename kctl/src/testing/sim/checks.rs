@@ -15,6 +15,7 @@ use super::{
     ownership::{Ownership, Plural},
     scenario::Invariant,
     snapshot::{Id, Snapshot},
+    timed::TimeDependent,
 };
 
 /// Reconciles of one key within [`HOT_WITHIN`] while nothing changes.
@@ -50,6 +51,14 @@ pub(super) struct Needless {
     pub(super) first: Vec<String>,
 }
 
+/// Reconciles of one key.
+#[derive(Default)]
+struct Repeated {
+    n: u32,
+    /// How the last one ended, in words.
+    end: String,
+}
+
 pub(super) struct Checks {
     pub(super) snapshot: Snapshot,
     invariants: Vec<Invariant>,
@@ -67,7 +76,7 @@ pub(super) struct Checks {
     /// Where several processes contend for a lease, the number of the one that the server says holds it.
     leader: Option<String>,
     /// Since the last change.
-    reconciles: BTreeMap<(String, String), u32>,
+    reconciles: BTreeMap<(String, String), Repeated>,
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
@@ -77,6 +86,9 @@ pub(super) struct Checks {
     pub(super) changes_max: u64,
     pub(super) n_requests: u64,
     pub(super) n_changes: u64,
+    pub(super) timed: TimeDependent,
+    /// Without those that depend on time.
+    pub(super) n_lasting_changes: u64,
     pub(super) changes_by_app: u64,
     /// How many objects of the app the garbage collector has deleted: to make them again, as long as it is not known that
     /// their owner is gone, is no loop of the app's own making.
@@ -114,6 +126,8 @@ impl Checks {
             changes_max: REQUESTS_MAX,
             n_requests: 0,
             n_changes: 0,
+            timed: TimeDependent::default(),
+            n_lasting_changes: 0,
             changes_by_app: 0,
             collected: 0,
         }
@@ -144,6 +158,7 @@ impl Checks {
             return;
         }
         self.n_changes += 1;
+        self.n_lasting_changes += u64::from(!self.timed.learn(change));
         self.changes_by_app += u64::from(by_app);
         self.collected += u64::from(self.is_collected(change));
         self.reconciles.clear();
@@ -250,7 +265,7 @@ impl Checks {
         }
         self.only_the_leader_writes(request, by, &id);
         let what = format!("{verb} {id}{}", if changes { "" } else { ", which changes nothing" });
-        if let Some(needless) = &mut self.needless {
+        if let Some(needless) = self.needless.as_mut().filter(|_| !self.timed.has_request(resource)) {
             needless.n_writes += 1;
             if needless.first.len() < NEEDLESS_NAMED_MAX {
                 needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
@@ -279,13 +294,23 @@ impl Checks {
             self.find(Found::new("a key never runs twice at once", what));
         }
         self.turn_window(now);
-        let n = self.reconciles.entry(place).or_default();
-        *n += 1;
-        if *n > HOT_RECONCILES_MAX {
+        let repeated = self.reconciles.entry(place).or_default();
+        repeated.n += 1;
+        if repeated.n > HOT_RECONCILES_MAX {
             let what = format!(
-                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_WITHIN:?} although nothing changed"
+                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_WITHIN:?} although nothing changed; \
+                 the last time: {}",
+                repeated.end
             );
             self.find(Found::new("no hot loop", what));
+        }
+    }
+
+    /// A reconcile has ended, in words.
+    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey, end: String) {
+        self.authors.end(controller, key);
+        if let Some(repeated) = self.reconciles.get_mut(&(controller.to_owned(), key.to_string())) {
+            repeated.end = end;
         }
     }
 

@@ -12,6 +12,7 @@ mod run;
 mod scenario;
 mod search;
 mod snapshot;
+mod timed;
 mod trace;
 mod world;
 

@@ -77,6 +77,13 @@ pub(super) enum Timed {
     Lapse(Lapse),
 }
 
+impl Fault {
+    /// Returns `true` for a clock that is wrong from some time on.
+    pub(super) fn is_of_a_clock(&self) -> bool {
+        matches!(self, Self::At { what: Timed::ClockJump { .. }, .. })
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,11 +187,15 @@ pub(super) struct Points {
     pub(super) events: Vec<Told>,
     /// What was when on each cluster, the app's own first.
     pub(super) histories: Vec<History>,
+    /// When the final state was reached.
+    pub(super) settled: Duration,
     /// How long it took.
     pub(super) length: Duration,
     pub(super) instances: usize,
     /// Whether a server may take an old state for the newest one.
     pub(super) outdated_lists: bool,
+    /// The clocks of processes are right.
+    pub(super) without_clock_faults: bool,
 }
 
 /// The states of one cluster that a program can begin with.
@@ -283,7 +294,9 @@ impl Points {
         for moment in [Moment::Before, Moment::After] {
             singles.extend(writes().map(|nth| on_write(nth, OnWrite::Outage(moment))));
         }
-        singles.extend((0..self.instances).flat_map(wrong_clocks));
+        if !self.without_clock_faults {
+            singles.extend((0..self.instances).flat_map(wrong_clocks));
+        }
         evenly(singles, SINGLES_MAX)
     }
 
@@ -413,7 +426,9 @@ impl Points {
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },
-            1 => Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 },
+            1 if !self.without_clock_faults => {
+                Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 }
+            }
             _ => Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) },
         };
         Fault::At { time, what }
@@ -545,6 +560,20 @@ mod tests {
             _ => None,
         });
         assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
+    }
+
+    #[test]
+    fn without_clock_faults_no_clock_is_wrong_and_other_faults_stay() {
+        let length = Duration::from_secs(9);
+        let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
+        let without = Points { without_clock_faults: true, ..with.clone() };
+        let faults =
+            |points: &Points| [points.singles(), (0..400).flat_map(|seed| points.seeded(seed)).collect()].concat();
+        let is_clock = |fault: &Fault| matches!(fault, Fault::At { what: Timed::ClockJump { .. }, .. });
+        assert!(faults(&with).iter().any(is_clock));
+        assert!(!faults(&without).iter().any(is_clock));
+        let n_others = |points: &Points| points.singles().iter().filter(|fault| !is_clock(fault)).count();
+        assert_eq!(n_others(&with), without.singles().len());
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Failure {
     pub(super) replay: String,
     pub(super) faults: Vec<String>,
     pub(super) n_faults_before: usize,
+    /// What to write where the scenario does not mean the faults.
+    pub(super) help: Option<&'static str>,
     pub(super) lines: Vec<Line>,
 }
 
@@ -89,6 +91,9 @@ impl fmt::Display for Failure {
                 writeln!(formatter, "seed {}, {n} of {} faults are enough:", self.seed, self.n_faults_before)?;
                 for fault in faults {
                     writeln!(formatter, "  {fault}")?;
+                }
+                if let Some(help) = self.help {
+                    writeln!(formatter, "help: {help}")?;
                 }
             }
         }

@@ -16,6 +16,7 @@ use super::{
     normal::{self, Normal},
     plan::{Fault, Points},
     scenario::Scenario,
+    search::SAME_STATE,
     trace::Line,
     world::{Servers, World},
 };
@@ -27,6 +28,8 @@ const QUIET_FOR: Duration = Duration::from_secs(15);
 const STUCK_FOR: Duration = Duration::from_secs(600);
 /// A system has settled within this.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
+/// A step ends within this time.
+const STEP_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// And then nothing is written for so long.
 const STABLE_FOR: Duration = Duration::from_secs(120);
 /// Between two looks.
@@ -151,16 +154,20 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
             check_settled(world)?;
         }
         world.shared.log("user", &step.name);
-        (step.action)(world.client.clone()).await.map_err(failed(&step.name))?;
+        let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;
+        let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_WITHIN:?} of simulated time")));
+        action.unwrap_or_else(late).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
     settle(world).await?;
     world.shared.log("checker", "the state has settled");
     check_settled(world)?;
     let snapshot = world.shared.checks.lock().snapshot.clone();
-    *state = normal::state(&snapshot, &scenario.ignored);
+    let timed = world.shared.checks.lock().timed.clone();
+    *state = normal::state(&snapshot, &scenario.ignored, &timed);
+    world.shared.settled_at();
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
-        return Err(Found::new("the same final state", difference));
+        return Err(Found::new(SAME_STATE, difference + &pending(world)));
     }
     stays(world).await?;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
@@ -173,10 +180,12 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
 async fn settle(world: &World) -> Result<(), Found> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
+    let within = world.shared.scenario.requeues_within;
+    let mut look = LOOK;
     loop {
-        sleep(LOOK).await;
+        sleep(look).await;
         let now = Instant::now();
-        let newest = world.shared.checks.lock().n_changes;
+        let newest = world.shared.checks.lock().n_lasting_changes;
         if newest != revision {
             (revision, changed) = (newest, now);
         }
@@ -184,23 +193,38 @@ async fn settle(world: &World) -> Result<(), Found> {
             quiet_since = now;
         }
         let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
-        if quiet || now - changed >= STUCK_FOR {
+        let next = world.next_requeue().map(|(wait, _)| wait).filter(|wait| *wait <= within);
+        // Nothing else is going to happen before: hours pass in a few looks.
+        look = next.filter(|_| quiet).map_or(LOOK, |wait| wait.max(LOOK));
+        let is_due = next.is_some();
+        // A requeue that came due and changed nothing is not waited for again: the next one is as far away.
+        let waited = now - changed >= within + QUIET_FOR;
+        if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_FOR {
             return Ok(());
         }
-        if now - begun >= SETTLE_WITHIN {
+        if now - begun >= SETTLE_WITHIN + 2 * within {
             let last = world.shared.checks.lock().last_change.clone();
-            let what = format!("the state still changes after {SETTLE_WITHIN:?}, last {last}{}", world.failing());
+            let after = SETTLE_WITHIN + 2 * within;
+            let what = format!("the state still changes after {after:?}, last {last}{}", world.failing());
             return Err(Found::new("the state settles", what));
         }
     }
 }
 
 fn check_settled(world: &World) -> Result<(), Found> {
-    let snapshot = world.shared.checks.lock().snapshot.clone();
+    let mut snapshot = world.shared.checks.lock().snapshot.clone();
+    snapshot.time = world.shared.elapsed();
     for invariant in &world.shared.scenario.settled {
-        (invariant.holds)(&snapshot).map_err(|message| Found::new(&invariant.name, message))?;
+        let holds = (invariant.holds)(&snapshot);
+        holds.map_err(|message| Found::new(&invariant.name, message + &pending(world)))?;
     }
     Ok(())
+}
+
+/// Says that something was going to happen later, and how to wait for it.
+fn pending(world: &World) -> String {
+    let Some((wait, key)) = world.next_requeue() else { return String::new() };
+    format!("; {key} asked to be reconciled again in {wait:.1?}: `waiting_for_requeues` waits for what that does")
 }
 
 /// What has settled is not written any more, not even in vain: each write is a request that a server has to answer.

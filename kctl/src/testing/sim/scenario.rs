@@ -59,6 +59,11 @@ pub struct Scenario {
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
     pub(super) outdated_lists: bool,
+    pub(super) clock_faults: bool,
+    /// Plurals, and plurals with `/status`.
+    pub(super) time_dependent: Vec<String>,
+    /// Keys that come due within this time are waited for.
+    pub(super) requeues_within: Duration,
 }
 
 /// Something that a user does.
@@ -100,6 +105,9 @@ impl Scenario {
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
             outdated_lists: true,
+            clock_faults: true,
+            time_dependent: Vec::new(),
+            requeues_within: Duration::ZERO,
         }
     }
 
@@ -163,7 +171,8 @@ impl Scenario {
         self
     }
 
-    /// Something that holds whenever the system has settled: before each step, and before everything is deleted at the end.
+    /// Something that holds whenever the system has settled: before each step, and before everything is deleted at the end. What
+    /// only a later requeue does is waited for with [`waiting_for_requeues`](Self::waiting_for_requeues).
     #[must_use]
     pub fn settled(
         mut self,
@@ -209,6 +218,67 @@ impl Scenario {
     #[must_use]
     pub fn without_outdated_lists(mut self) -> Self {
         self.outdated_lists = false;
+        self
+    }
+
+    /// Leaves out the faults that set the clock of a process wrong: for an app that compares [`Context::now`] with times that
+    /// others wrote, such as `metadata.creationTimestamp`, and so relies on clocks that agree.
+    ///
+    /// [`Context::now`]: kctl_runtime::reconcile::Context::now
+    #[must_use]
+    pub fn without_clock_faults(mut self) -> Self {
+        self.clock_faults = false;
+        self
+    }
+
+    /// Waits for requeues that come due within this time before the state counts as settled, and so before each step, before
+    /// [`settled`](Self::settled) rules, and before the final state is compared: a little longer than the longest
+    /// `Action::requeue` after which a correct app still has something to do. Unless it is said, the state has settled once
+    /// nothing has changed for 15 simulated seconds and no key is due within five.
+    ///
+    /// For an app that always has a requeue pending, as one with a schedule does, the state has settled when nothing but what
+    /// [depends on time](Self::depending_on_time) has changed for so long: the app then has run for at least this time.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};
+    ///
+    /// /// Deletes each ConfigMap an hour after it was created.
+    /// #[controller(primary(delete))]
+    /// async fn expires(config: Arc<ConfigMap>, cx: Context<expires>) -> Result<Action> {
+    ///     let created = config.creation_timestamp().map_or(cx.now(), |time| time.0);
+    ///     let left = Duration::from_secs(3_600).saturating_sub(cx.now().duration_since(created).unsigned_abs());
+    ///     if left.is_zero() {
+    ///         cx.delete().await?;
+    ///         return Ok(Action::await_change());
+    ///     }
+    ///     Ok(Action::requeue(left))
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("expires").controller::<expires>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+    ///     .without_clock_faults()
+    ///     .waiting_for_requeues(Duration::from_secs(2 * 3_600))
+    ///     .settled("all have expired", |snapshot: &Snapshot| match snapshot.all::<ConfigMap>().len() {
+    ///         0 => Ok(()),
+    ///         n => Err(format!("{n} are left")),
+    ///     });
+    /// let report = Sim::seeds(0..4).run(&scenario)?;
+    /// assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn waiting_for_requeues(mut self, within: Duration) -> Self {
+        self.requeues_within = within;
+        self
+    }
+
+    /// Objects of this resource (its plural, such as `jobs`), and all that they own, depend on when something happens: two correct
+    /// runs may differ in them. They are left out when final states are compared, their changes do not keep the state from being
+    /// settled, and writes to them are no needless writes. `schedules/status` says the same of nothing but the status of a
+    /// resource. Rules still see everything.
+    #[must_use]
+    pub fn depending_on_time(mut self, resource: &str) -> Self {
+        self.time_dependent.push(resource.into());
         self
     }
 

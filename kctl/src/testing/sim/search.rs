@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::{
     checks::Found,
-    plan::{Fault, Points, evenly},
+    normal,
+    plan::{Fault, Points, Timed, evenly},
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
@@ -19,8 +20,12 @@ use super::{
 
 /// Runs that are spent on a shorter schedule.
 const SHRINK_RUNS_MAX: usize = 40;
+/// Said of a failure that a wrong clock is needed for.
+const CLOCKS_HELP: &str = "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's";
 /// What finds that a run is another one when it is made again.
 const ONE_TRACE: &str = "one seed, one trace";
+/// What compares a final state with that of the run without faults.
+pub(super) const SAME_STATE: &str = "the same final state";
 /// Threads that run cases.
 const THREADS_MAX: usize = 8;
 
@@ -173,12 +178,29 @@ impl<'a> Search<'a> {
             }
             size /= 2;
         }
-        let (plan, found, outcome) = shortest;
+        let (plan, mut found, outcome) = shortest;
+        if found.checker == SAME_STATE {
+            found.message += self.verdict(&outcome.reference).unwrap_or_default();
+        }
         let n_before = case.plan.len();
         self.fail(&Case { plan, ..case.clone() }, found, outcome.lines);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
         }
+    }
+
+    /// Says that the run without faults is the wrong one, where a restart alone, once everything had settled, leads to the state
+    /// that the faults led to: a controller that is level-triggered finds nothing to do after it.
+    fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
+        let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
+        let plan = (0..self.points.instances).map(crash).collect();
+        let restarted = self.run(&Case { name: String::new(), seed: 0, plan }, true);
+        self.count(&restarted);
+        let is_mended = normal::difference(&found.state, &restarted.reference.state).is_none();
+        is_mended.then_some(
+            "; the run without faults is the wrong one: a restart alone, once everything had settled, leads to the same state as \
+             these faults",
+        )
     }
 
     fn fail(&mut self, case: &Case, found: Found, lines: Vec<Line>) {
@@ -188,6 +210,7 @@ impl<'a> Search<'a> {
             seed: case.name.clone(),
             replay: self.replay.replace("{seed}", &case.name),
             faults: case.plan.iter().map(ToString::to_string).collect(),
+            help: case.plan.iter().any(Fault::is_of_a_clock).then_some(CLOCKS_HELP),
             n_faults_before: case.plan.len(),
             lines,
         });

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kctl_apiserver::Change;
 use kctl_runtime::object::Kind;
 use kube::Resource;
@@ -62,6 +63,8 @@ pub struct Snapshot {
     /// The uids of what others created for that: the Pods of a Job, and whatever depends on those in turn.
     pub(super) dependents: BTreeSet<String>,
     pub(super) time: Duration,
+    /// The server's clock at the start.
+    pub(super) started: Timestamp,
 }
 
 impl Snapshot {
@@ -107,6 +110,14 @@ impl Snapshot {
             let uid = owner["uid"].as_str().unwrap_or_default();
             self.created.contains(uid) || self.dependents.contains(uid)
         })
+    }
+
+    /// Returns the time of the server's clock: to compare with `metadata.creationTimestamp` and other times in objects.
+    pub fn now(&self) -> Timestamp {
+        SignedDuration::try_from(self.time)
+            .ok()
+            .and_then(|passed| self.started.checked_add(passed).ok())
+            .unwrap_or(Timestamp::MAX)
     }
 
     fn of_kind<K: Resource<DynamicType = ()>>(&self) -> impl Iterator<Item = (&Id, &Arc<Value>)> {

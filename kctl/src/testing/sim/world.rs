@@ -29,6 +29,7 @@ use super::{
     process::{self, supervise},
     scenario::{Scenario, Simulated},
     snapshot::Id,
+    timed::TimeDependent,
     trace::{Line, Trace},
 };
 use crate::app::{self, FromFile, Simulation};
@@ -159,7 +160,9 @@ impl World {
         }
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        let mut checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        checks.timed = TimeDependent::of(&scenario.time_dependent)?;
+        checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
         let own = std::iter::once(history("", server.revision()));
         let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
@@ -167,6 +170,7 @@ impl World {
             histories: own.chain(of_others).collect(),
             instances: scenario.instances,
             outdated_lists: scenario.outdated_lists,
+            without_clock_faults: !scenario.clock_faults,
             ..Points::default()
         };
         let shared = Arc::new(Shared {
@@ -213,6 +217,16 @@ impl World {
         other.map_or_else(|| self.client.clone(), |(_, other)| Client::new(other.service(), "default"))
     }
 
+    /// The key that comes due next: in how long, and of which controller.
+    pub(super) fn next_requeue(&self) -> Option<(Duration, String)> {
+        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let due = views.iter().flat_map(View::controllers).filter_map(|(spec, queue)| {
+            let (key, wait) = queue.next_due()?;
+            Some((wait, format!("{} {key}", spec.name)))
+        });
+        due.min()
+    }
+
     /// Keys that fail, in words.
     pub(super) fn failing(&self) -> String {
         let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
@@ -247,6 +261,7 @@ impl Servers {
     pub(super) async fn installed(scenario: &Scenario) -> Result<Self> {
         let app = (scenario.app)();
         app::parse(&scenario.objects, "the objects of the scenario", &mut Vec::new())?;
+        TimeDependent::of(&scenario.time_dependent)?;
         let own = ApiServer::new();
         install(&own, &app, "", scenario.instances > 1).await?;
         let mut others = Vec::new();
@@ -280,6 +295,12 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bo
 impl Shared {
     pub(super) fn log(&self, who: &str, what: impl Into<String>) {
         self.trace.lock().add(who, what);
+    }
+
+    /// The state has settled for the last time before the end of all objects.
+    pub(super) fn settled_at(&self) {
+        let now = self.elapsed();
+        self.points.lock().settled = now;
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -345,14 +366,16 @@ impl Shared {
         }
         let Report { controller, key, outcome, .. } = report;
         let how = match outcome {
-            Outcome::Done(_) => "done".into(),
+            Outcome::Done(action) => {
+                action.requeue_after().map_or_else(|| "done".into(), |wait| format!("done, requeue after {wait:?}"))
+            }
             Outcome::Vanished => "there is no such object".into(),
             Outcome::Failed { text, .. } => format!("failed: {text}"),
             Outcome::Panicked(text) => format!("panic: {text}"),
             Outcome::TimedOut => "took longer than its timeout".into(),
         };
         self.log(process, format!("{controller} {key}: {how}"));
-        self.check(|checks, _| checks.authors.end(controller, key));
+        self.check(|checks, _| checks.end(controller, key, how));
     }
 
     fn observe(self: &Arc<Self>) {

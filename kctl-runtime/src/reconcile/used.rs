@@ -1,0 +1,29 @@
+//! Remembers which caches of a controller its reconciles have used, for the proof that a declaration is no larger than needed.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Caches by their place among those that the controller declares. Clones share what was used.
+#[derive(Clone, Default)]
+pub(crate) struct Used(Arc<[AtomicBool]>);
+
+impl Used {
+    /// Creates it for this number of caches, all unused.
+    pub(crate) fn none_of(n: usize) -> Self {
+        Self((0..n).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    pub(super) fn mark(&self, index: usize) {
+        // Reconciles on all threads come by: after the first one nothing is written any more.
+        if let Some(used) = self.0.get(index).filter(|used| !used.load(Ordering::Relaxed)) {
+            used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` for a cache that was used.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|used| used.load(Ordering::Relaxed))
+    }
+}

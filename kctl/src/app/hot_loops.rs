@@ -1,0 +1,222 @@
+//! Finds hot loops under simulated time, which stands still while anything is left to do: without a bound a test would hang.
+
+use std::{collections::HashMap, fmt::Write as _, sync::Arc};
+
+use kctl_apiserver::RequestRecord;
+use kctl_runtime::{
+    key::ObjectKey,
+    trace::Trace,
+    worker::{Outcome, Report},
+};
+use parking_lot::Mutex;
+use tokio::{sync::watch, time::Instant};
+
+/// Reconciles of one key at one simulated moment, counted anew after each write by another client. More are a hot loop.
+pub(crate) const RECONCILES_AT_ONCE_MAX: u32 = 1_000;
+/// The same bound where other clients write all the while, as a test does that answers each write of the app.
+pub(crate) const RECONCILES_AMID_WRITES_MAX: u32 = 10_000;
+/// Requests of one reconcile, or of the caches for one kind, at one simulated moment. More are a hot loop.
+pub(crate) const REQUESTS_AT_ONCE_MAX: u32 = 10_000;
+/// Different requests of one reconcile that the error names.
+const REQUESTS_NAMED_MAX: usize = 5;
+/// Other keys that were reconciled often at the same moment, of which the error names this many.
+const OTHERS_NAMED_MAX: usize = 5;
+/// Fewer reconciles at one moment are not worth naming beside a hot loop.
+const OTHERS_LEAST: u32 = 100;
+
+/// Counts reconciles and requests of an app at each moment of tokio's clock. On a clock that runs no two moments are the same, so
+/// nothing is found. Clones share the counts.
+#[derive(Clone)]
+pub(crate) struct HotLoops {
+    /// The user that the app is.
+    user: Arc<str>,
+    counts: Arc<Mutex<Counts>>,
+    found: Arc<watch::Sender<Option<String>>>,
+}
+
+struct Counts {
+    moment: Instant,
+    keys: HashMap<Place, OfKey>,
+    /// By trace.
+    running: HashMap<String, Run>,
+    /// Lists and watches of caches, by verb and resource.
+    outside: HashMap<(&'static str, String), u32>,
+}
+
+/// A controller and a key of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    controller: String,
+    key: ObjectKey,
+}
+
+#[derive(Default)]
+struct OfKey {
+    /// Since another client wrote.
+    n: u32,
+    n_amid_writes: u32,
+    /// The last reconcile, in words.
+    last: String,
+}
+
+struct Run {
+    place: Place,
+    n_requests: u32,
+    /// The first ones, in words.
+    requests: Vec<String>,
+}
+
+impl HotLoops {
+    /// Counts what this user does.
+    pub(crate) fn of(user: &str) -> Self {
+        let (moment, keys) = (Instant::now(), HashMap::new());
+        let counts = Counts { moment, keys, running: HashMap::new(), outside: HashMap::new() };
+        Self { user: user.into(), counts: Arc::new(Mutex::new(counts)), found: Arc::new(watch::Sender::new(None)) }
+    }
+
+    /// Returns at the first hot loop with what it did.
+    ///
+    /// # Cancel safety
+    /// What was found stays.
+    pub(crate) async fn found(&self) -> String {
+        let mut found = self.found.subscribe();
+        // The sender lives as long as this.
+        let first = found.wait_for(Option::is_some).await;
+        first.ok().and_then(|text| text.clone()).unwrap_or_default()
+    }
+
+    /// A reconcile begins.
+    pub(crate) fn begins(&self, controller: &str, key: &ObjectKey, trace: Trace) {
+        let mut counts = self.counts.lock();
+        counts.turn();
+        let place = Place { controller: controller.to_owned(), key: key.clone() };
+        counts.running.insert(trace.to_string(), Run { place, n_requests: 0, requests: Vec::new() });
+    }
+
+    /// A reconcile has ended.
+    pub(crate) fn ended(&self, report: &Report) {
+        let mut counts = self.counts.lock();
+        counts.turn();
+        let Some(run) = counts.running.remove(&report.trace.to_string()) else { return };
+        let count = counts.keys.entry(run.place.clone()).or_default();
+        count.n += 1;
+        count.n_amid_writes += 1;
+        count.last = did(&run, &report.outcome);
+        let n = match (count.n, count.n_amid_writes) {
+            (n @ RECONCILES_AT_ONCE_MAX.., _) | (_, n @ RECONCILES_AMID_WRITES_MAX..) => n,
+            _ => return,
+        };
+        let Place { controller, key } = &run.place;
+        let mut text = format!(
+            "hot loop: `{controller}` reconciled {key} {n} times while simulated time stood still; the app was stopped\n  \
+             the last time it {}; it was queued by: {}",
+            count.last, report.reason
+        );
+        counts.add_others(&run.place, &mut text);
+        text += "\nhelp: write only what differs, and requeue after a time above zero";
+        self.find(text);
+    }
+
+    /// A server has answered a request.
+    pub(crate) fn request(&self, request: &RequestRecord) {
+        let mut counts = self.counts.lock();
+        counts.turn();
+        if *request.user != *self.user {
+            if request.is_accepted_write() {
+                counts.keys.values_mut().for_each(|count| count.n = 0);
+            }
+            return;
+        }
+        let hot = match counts.running.get_mut(&request.trace) {
+            Some(run) => {
+                run.n_requests += 1;
+                let what = what(request);
+                if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
+                    run.requests.push(what);
+                }
+                let Place { controller, key } = &run.place;
+                (run.n_requests >= REQUESTS_AT_ONCE_MAX).then(|| {
+                    let requests = run.requests.join(", ");
+                    format!(
+                        "one reconcile of {key} by `{controller}` sent {REQUESTS_AT_ONCE_MAX} requests ({requests})"
+                    )
+                })
+            }
+            None if ["list", "watch"].contains(&request.verb) => {
+                let n = counts.outside.entry((request.verb, request.resource.clone())).or_default();
+                *n += 1;
+                (*n >= REQUESTS_AT_ONCE_MAX).then(|| format!("{REQUESTS_AT_ONCE_MAX} requests {}", what(request)))
+            }
+            None => None,
+        };
+        if let Some(hot) = hot {
+            self.find(format!("hot loop: {hot} while simulated time stood still; the app was stopped"));
+        }
+    }
+
+    fn find(&self, text: String) {
+        self.found.send_if_modified(|found| {
+            let is_first = found.is_none();
+            found.get_or_insert(text);
+            is_first
+        });
+    }
+}
+
+impl Counts {
+    /// Begins anew when time has gone by.
+    fn turn(&mut self) {
+        let now = Instant::now();
+        if self.moment != now {
+            self.moment = now;
+            self.keys.clear();
+            self.outside.clear();
+            self.running.values_mut().for_each(|run| run.n_requests = 0);
+        }
+    }
+
+    /// Other keys that may be a part of the same loop, as two controllers that overwrite each other are.
+    fn add_others(&self, found: &Place, text: &mut String) {
+        let often = self.keys.iter().filter(|(place, count)| *place != found && count.n_amid_writes >= OTHERS_LEAST);
+        let mut others: Vec<_> = often.collect();
+        let name = |place: &Place| (place.controller.clone(), place.key.to_string());
+        others.sort_by_cached_key(|(place, count)| (std::cmp::Reverse(count.n_amid_writes), name(place)));
+        for (Place { controller, key }, count) in others.into_iter().take(OTHERS_NAMED_MAX) {
+            let (n, last) = (count.n_amid_writes, &count.last);
+            let line = format_args!("\n  meanwhile `{controller}` reconciled {key} {n} times: the last time it {last}");
+            // Writing to a string does not fail.
+            let _written = text.write_fmt(line);
+        }
+    }
+}
+
+/// A reconcile in words.
+fn did(run: &Run, outcome: &Outcome) -> String {
+    let sent = match (run.requests.as_slice(), run.n_requests) {
+        ([], _) => "sent no request".to_owned(),
+        (requests, n) if n as usize > requests.len() => format!("sent {n} requests, first {}", requests.join(", ")),
+        (requests, _) => format!("sent {}", requests.join(", ")),
+    };
+    let end = match outcome {
+        Outcome::Done(action) => match action.requeue_after() {
+            Some(wait) => format!("asked for a requeue after {wait:?}"),
+            None => "awaits the next change".into(),
+        },
+        Outcome::Vanished => "found no such object".into(),
+        Outcome::Failed { text, .. } => format!("failed: {text}"),
+        Outcome::Panicked(text) => format!("panicked: {text}"),
+        Outcome::TimedOut => "took longer than its timeout".into(),
+    };
+    format!("{sent} and {end}")
+}
+
+fn what(request: &RequestRecord) -> String {
+    let RequestRecord { verb, resource, namespace, name, code, .. } = request;
+    let place = match (namespace.as_str(), name.as_str()) {
+        ("", name) => name.to_owned(),
+        (namespace, "") => format!("in {namespace}"),
+        (namespace, name) => format!("{namespace}/{name}"),
+    };
+    let answer = if *code >= 400 { format!(" (answered {code})") } else { String::new() };
+    format!("{verb} {resource} {place}").trim_end().to_owned() + &answer
+}

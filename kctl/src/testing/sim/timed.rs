@@ -1,0 +1,150 @@
+//! Decides which part of the state depends on when something happens: two correct runs may differ in it.
+
+use std::collections::BTreeSet;
+
+use kctl_apiserver::Change;
+use kctl_runtime::reconcile::{Error, Result};
+use serde_json::Value;
+
+use super::snapshot::uid;
+
+/// The resources of [`Scenario::depending_on_time`](super::Scenario::depending_on_time), and the objects that belong to them.
+#[derive(Clone, Default)]
+pub(super) struct TimeDependent {
+    /// Plurals.
+    resources: BTreeSet<String>,
+    /// Plurals of which only the status depends on time.
+    status_of: BTreeSet<String>,
+    /// Of the objects of these resources, and of all that they own.
+    uids: BTreeSet<String>,
+}
+
+impl TimeDependent {
+    /// Reads `jobs` and `schedules/status`.
+    ///
+    /// # Errors
+    /// When another subresource is named.
+    pub(super) fn of(names: &[String]) -> Result<Self> {
+        let mut timed = Self::default();
+        for name in names {
+            match name.split_once('/') {
+                None => drop(timed.resources.insert(name.clone())),
+                Some((plural, "status")) => drop(timed.status_of.insert(plural.into())),
+                Some((plural, other)) => {
+                    return Err(Error::from(format!(
+                        "depending_on_time({name:?}): there is no part {other:?}; write {plural:?} or {:?}",
+                        format!("{plural}/status")
+                    )));
+                }
+            }
+        }
+        Ok(timed)
+    }
+
+    /// Takes in a change. Returns whether it depends on time.
+    pub(super) fn learn(&mut self, change: &Change) -> bool {
+        let states = [&change.before, &change.after].map(Option::as_deref);
+        let belongs = self.resources.contains(&change.resource)
+            || states.iter().flatten().any(|object| self.uids.contains(uid(object)) || self.is_owned(object));
+        if belongs {
+            self.uids.extend(states.iter().flatten().map(|object| uid(object).to_owned()));
+            return true;
+        }
+        match states {
+            [Some(before), Some(after)] if self.status_of.contains(&change.resource) => {
+                is_same_but_status(before, after)
+            }
+            _ => false,
+        }
+    }
+
+    fn is_owned(&self, object: &Value) -> bool {
+        let references = object["metadata"]["ownerReferences"].as_array();
+        references.into_iter().flatten().any(|owner| self.uids.contains(owner["uid"].as_str().unwrap_or_default()))
+    }
+
+    /// Returns `true` for an object that depends on time as a whole.
+    pub(super) fn has(&self, object: &Value) -> bool {
+        self.uids.contains(uid(object))
+    }
+
+    /// Returns `true` where the status of these objects depends on time.
+    pub(super) fn has_status_of(&self, plural: &str) -> bool {
+        self.status_of.contains(plural)
+    }
+
+    /// Returns `true` for a request to such a resource; `resource` has the subresource.
+    pub(super) fn has_request(&self, resource: &str) -> bool {
+        let (plural, part) = resource.split_once('/').unwrap_or((resource, ""));
+        self.resources.contains(plural) || (part == "status" && self.status_of.contains(plural))
+    }
+}
+
+/// Returns `true` when two states differ in nothing but the status and what the server writes beside it.
+fn is_same_but_status(before: &Value, after: &Value) -> bool {
+    let rest = |object: &Value| {
+        let mut object = object.clone();
+        object.as_object_mut().map(|fields| fields.remove("status"));
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| !["resourceVersion", "managedFields"].contains(&field.as_str()));
+        }
+        object
+    };
+    rest(before) == rest(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(resource: &str, before: Option<Value>, after: Option<Value>) -> Change {
+        let [before, after] = [before, after].map(|state| state.map(Arc::new));
+        let text = String::new;
+        Change {
+            by: text(),
+            trace: text(),
+            revision: 1,
+            group: text(),
+            resource: resource.into(),
+            namespace: text(),
+            name: text(),
+            before,
+            after,
+        }
+    }
+
+    #[test]
+    fn objects_and_what_they_own_depend_on_time() {
+        let mut timed = TimeDependent::of(&["jobs".into(), "schedules/status".into()]).unwrap();
+        let object =
+            |uid: &str, owner: &str| json!({ "metadata": { "uid": uid, "ownerReferences": [{ "uid": owner }] } });
+        assert!(timed.learn(&change("jobs", None, Some(object("job", "schedule")))));
+        assert!(timed.learn(&change("pods", None, Some(object("pod", "job")))));
+        assert!(timed.learn(&change("pods", Some(object("pod", "job")), None)));
+        assert!(!timed.learn(&change("pods", None, Some(object("other", "set")))));
+        assert!(timed.has(&object("pod", "")) && !timed.has(&object("other", "")));
+    }
+
+    #[test]
+    fn only_the_status_depends_on_time_where_it_is_named() {
+        let mut timed = TimeDependent::of(&["schedules/status".into()]).unwrap();
+        let at = |version: &str, spec: u32, status: u32| json!({ "metadata": { "uid": "s", "resourceVersion": version }, "spec": spec, "status": status });
+        assert!(timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 1, 2)))));
+        assert!(!timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 2, 2)))));
+        assert!(!timed.learn(&change("schedules", None, Some(at("1", 1, 1)))));
+        assert!(timed.has_request("schedules/status") && !timed.has_request("schedules"));
+    }
+
+    #[test]
+    fn another_subresource_is_refused_with_what_to_write() {
+        let error = TimeDependent::of(&["sets/scale".into()]).err().unwrap().to_string();
+        assert_eq!(
+            error,
+            r#"depending_on_time("sets/scale"): there is no part "scale"; write "sets" or "sets/status""#
+        );
+    }
+}

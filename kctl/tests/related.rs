@@ -1,0 +1,122 @@
+//! Kinds that are only watched or read: a server of a test has them where their types have a definition.
+
+use std::borrow::Cow;
+
+use kctl::{
+    kube::{Api, Resource, api::PostParams},
+    prelude::*,
+    testing::TestServer,
+};
+use serde::{Deserialize, Serialize};
+
+/// A kind of another program.
+#[resource(group = "other.example.com", version = "v1", kind = "Zone", namespaced)]
+pub struct ZoneSpec {
+    /// Its name.
+    pub name: String,
+}
+
+/// Another one.
+#[resource(group = "other.example.com", version = "v1", kind = "Region")]
+pub struct RegionSpec {
+    /// Its name.
+    pub name: String,
+}
+
+fn all(_zone: &Zone, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    configs.keys()
+}
+
+/// Writes the number of zones and regions.
+#[controller(watches = Zone(map = all), reads = Region, primary(patch))]
+async fn counts(config: Arc<ConfigMap>, cx: Context<counts>) -> Result<Action> {
+    let n = format!("{}-{}", cx.store::<Zone>().len(), cx.store::<Region>().len());
+    if config.labels().get("zones") != Some(&n) {
+        cx.patch(kctl::json!({ "metadata": { "labels": { "zones": n } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+async fn create_config(server: &TestServer) -> Api<ConfigMap> {
+    let configs = Api::<ConfigMap>::default_namespaced(server.client());
+    let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+    configs.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    configs
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_are_only_watched_or_read_are_installed() {
+    let server = TestServer::start(App::new("counts").controller::<counts>()).await.unwrap();
+    let configs = create_config(&server).await;
+    let zone = Zone::new("a", ZoneSpec { name: "a".into() });
+    Api::default_namespaced(server.client()).create(&PostParams::default(), &zone).await.unwrap();
+    server.idle().await.unwrap();
+    assert_eq!(configs.get("web").await.unwrap().labels()["zones"], "1-0");
+}
+
+/// A kind whose type has no definition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Gate {
+    metadata: ObjectMeta,
+}
+
+impl Resource for Gate {
+    type DynamicType = ();
+    type Scope = kctl::kube::core::NamespaceResourceScope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        "Gate".into()
+    }
+
+    fn group(&(): &()) -> Cow<'_, str> {
+        "other.example.com".into()
+    }
+
+    fn version(&(): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(&(): &()) -> Cow<'_, str> {
+        "gates".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[controller(reads = Gate)]
+async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
+    let _n = cx.store::<Gate>().len();
+    Ok(Action::await_change())
+}
+
+const GATES: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: gates.other.example.com }
+spec:
+  group: other.example.com
+  scope: Namespaced
+  names: { kind: Gate, plural: gates, singular: gate, listKind: GateList }
+  versions:
+    - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }
+";
+
+#[tokio::test(start_paused = true)]
+async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
+    let app = || App::new("gated").controller::<gated>();
+    let error = TestServer::start(app()).await.err().expect("the server has no such kind").to_string();
+    let (what, help) = (
+        "`reads = Gate` needs the kind Gate of other.example.com/v1, which the API server does not have",
+        "help: add `.kind::<Gate>()` to the app, or give `TestServer::start_with` its CustomResourceDefinition",
+    );
+    assert!(error.contains(what) && error.ends_with(help), "{error}");
+    let server = TestServer::start_with(app(), GATES).await.unwrap();
+    create_config(&server).await;
+    server.idle().await.unwrap();
+}
