@@ -80,8 +80,10 @@ impl PodRunner {
     fn start(client: Client) -> Self {
         match std::env::var_os("KCTL_PROGRAM") {
             Some(program) => {
+                let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster of the soak test");
                 let mut command = Command::new(program);
-                Self::Program(command.args(["kubelet", "--node", "soak"]).stderr(Stdio::null()).spawn().unwrap())
+                command.args(["kubelet", "--node", "soak", "--kubeconfig"]).arg(kubeconfig);
+                Self::Program(command.stderr(Stdio::null()).spawn().unwrap())
             }
             None => Self::Task(tokio::spawn(Kubelet::new(client, "soak").run())),
         }
