@@ -82,9 +82,15 @@ impl Typed {
             (Self::Object(fields), Value::Object(all)) => {
                 // A field that is null is like one that is not there.
                 let there = all.iter().filter(|(_, value)| !value.is_null());
-                Some(map(there.map(|(name, value)| match fields.get(name) {
-                    Some((escaped, typed)) => (escaped.clone(), typed.value(value, kinds)),
-                    None => (name.clone(), to_cel(value)),
+                Some(map(there.flat_map(|(name, value)| match fields.get(name) {
+                    Some((escaped, typed)) => {
+                        let value = typed.value(value, kinds);
+                        // Expressions may write a reserved word as it is, too: `self.namespace` and `self.__namespace__`
+                        // are the same field (`unstructuredMap.lookup` upstream).
+                        let plain = kctl_cel::is_reserved(name).then(|| (name.clone(), value.clone()));
+                        [Some((escaped.clone(), value)), plain].into_iter().flatten()
+                    }
+                    None => [Some((name.clone(), to_cel(value))), None].into_iter().flatten(),
                 })))
             }
             _ => None,

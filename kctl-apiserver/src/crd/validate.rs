@@ -115,7 +115,14 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
                 types.format.filter(|format| !format::matches(format, text)).map(|format| mismatch(path, format, text)),
             );
         }
-        Value::Number(_) => number::check(schema, types.single(), types.format, value, path, &mut outcome.errors),
+        Value::Number(_) => number::check(
+            schema,
+            types.single(),
+            types.format.filter(|_| !types.names.is_empty()),
+            value,
+            path,
+            &mut outcome.errors,
+        ),
         Value::Array(items) => list(schema, items, path, past, &mut outcome),
         _ => {}
     }
@@ -155,8 +162,9 @@ impl<'a> Types<'a> {
         let is_checked = |format: &&str| match names.first() {
             Some(&"integer") => ["int32", "int64"].contains(format),
             Some(&"number") => ["float", "double"].contains(format),
-            Some(&"string") => format::is_known(format),
-            _ => false,
+            // A schema below `anyOf`, `oneOf`, `allOf` or `not` has no type. Formats of numbers are unknown there.
+            Some(&"string") | None => format::is_known(format),
+            Some(_) => false,
         };
         let format = schema.text("format").filter(is_checked);
         Self { names, format, nullable: schema.flag("nullable") }
@@ -167,10 +175,16 @@ impl<'a> Types<'a> {
     }
 
     fn check(&self, value: &Value, path: &str) -> Option<Cause> {
-        if self.names.is_empty() || (value.is_null() && self.nullable) {
+        if value.is_null() && (self.names.is_empty() || self.nullable) {
             return None;
         }
         let (actual, actual_format) = type_of(value);
+        if self.names.is_empty() {
+            // Without a type only the format is left: no number, boolean or object has one of strings
+            // (`typeValidator.Validate` of `kube-openapi/pkg/validation/validate/type.go`).
+            let format = self.format.filter(|_| !value.is_string() && !value.is_array())?;
+            return Some(mismatch(path, format, actual_format));
+        }
         let is_numeric = self.names.contains(&"integer") || self.names.contains(&"number");
         let fits = self.names.contains(&actual)
             || (actual == "integer" && self.names.contains(&"number"))

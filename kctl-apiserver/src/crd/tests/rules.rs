@@ -213,3 +213,22 @@ fn lists_that_are_sets_or_maps_are_the_same_in_another_order() {
     let other = json!([{"k": "b", "v": 2}, {"k": "a", "v": 2}]);
     check(&map, &other, Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
 }
+
+/// As recorded from kube-apiserver 1.36.3: a field with a reserved name is found under that name and under the escaped one.
+#[test]
+fn fields_with_reserved_names_have_values() {
+    for word in ["namespace", "package", "for", "if", "in", "as", "while"] {
+        for name in [word.to_owned(), format!("__{word}__")] {
+            let rule = json!({ "rule": format!("!has(self.{name}) || self.{name} != 'bad'"), "message": "bad" });
+            let string = json!({ "type": "string" });
+            let field = json!({ "type": "object", "properties": { word: string }, "x-kubernetes-validations": [rule] });
+            // `in` is an operator: CEL reads it as a field only in its escaped form.
+            if name == "in" {
+                continue;
+            }
+            check(&field, &json!({ word: "bad" }), None, &["FieldValueInvalid spec.f: Invalid value: bad"]);
+            check(&field, &json!({ word: "good" }), None, &[]);
+            check(&field, &json!({}), None, &[]);
+        }
+    }
+}

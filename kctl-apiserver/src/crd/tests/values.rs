@@ -431,3 +431,33 @@ fn texts_have_the_formats_that_the_server_finds() {
         }
     }
 }
+
+/// As recorded from kube-apiserver 1.36.3: below a combinator a schema has no type, and formats of strings are checked all the same.
+#[test]
+fn formats_below_combinators_are_checked() {
+    let judge = |field: &serde_json::Value, value: serde_json::Value| {
+        let schema =
+            json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": { "f": field } } } });
+        super::validate(super::Schema::structural(&schema), &json!({ "spec": { "f": value } }), None).is_empty()
+    };
+    let ipv4 = json!({ "format": "ipv4" });
+    let either = json!({ "type": "string", "anyOf": [ipv4, { "format": "ipv6" }] });
+    for (value, fits) in [("1.2.3.4", true), ("::1", true), ("1.2.3.4:8080", false)] {
+        assert_eq!(judge(&either, json!(value)), fits, "anyOf: {value}");
+    }
+    for (field, value, fits) in [
+        (json!({ "type": "string", "oneOf": [ipv4, { "format": "ipv6" }] }), json!("1.2.3.4:8"), false),
+        (json!({ "type": "string", "allOf": [ipv4] }), json!("1.2.3"), false),
+        (json!({ "type": "string", "not": ipv4 }), json!("1.2.3.4"), false),
+        (json!({ "type": "string", "not": ipv4 }), json!("x"), true),
+        (json!({ "type": "string", "nullable": true, "allOf": [ipv4] }), json!(null), true),
+        (json!({ "type": "integer", "allOf": [ipv4] }), json!(5), false),
+        (json!({ "type": "boolean", "allOf": [ipv4] }), json!(true), false),
+        (json!({ "type": "array", "items": { "type": "string" }, "allOf": [ipv4] }), json!(["a"]), true),
+        (json!({ "type": "array", "items": { "type": "string" }, "allOf": [{ "items": ipv4 }] }), json!(["a"]), false),
+        (json!({ "type": "integer", "allOf": [{ "format": "int32" }] }), json!(3_000_000_000_u32), true),
+        (json!({ "type": "string", "allOf": [{ "format": "nonsense" }] }), json!("a"), true),
+    ] {
+        assert_eq!(judge(&field, value.clone()), fits, "{field} {value}");
+    }
+}
