@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The controllers of kube-controller-manager to run, as in its own flag: `*` for all, `-NAME` for all but one, '-*' for none.
-    /// Without serviceaccount-controller the admission plugin ServiceAccount is off, too
+    /// Without `serviceaccount-controller`, the admission plugin `ServiceAccount` is off as well
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     controllers: ControllerOptions,
     /// Schedule pods and let them "run"

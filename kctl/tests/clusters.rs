@@ -33,7 +33,7 @@ fn of_that_name(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMa
 )]
 async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
     let (edge, north) = (cx.cluster(Edge), cx.cluster(North));
-    let key = Key::of(&*config).object().clone().into();
+    let key: Key<Secret> = Key::of(&*config).object().clone().into();
     if let Some(there) = edge.store::<Secret>().get(&key)
         && cx.owned::<Secret>().is_empty()
     {

@@ -116,6 +116,7 @@ mod tests {
         NoneIs::of(data.fields.iter().next().unwrap(), &input.attrs)
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table of cases, one struct each")]
     #[test]
     fn none_is_left_out_unless_serde_writes_or_reads_it_another_way() {
         let cases: [(DeriveInput, NoneIs); 14] = [

@@ -54,8 +54,8 @@ impl Hooks {
 }
 
 impl App {
-    /// Adds functions that an API server asks before it stores an object: one with `#[admission(validate)]` or
-    /// `#[admission(mutate)]`, or a tuple of such. `run` and `dev` serve them.
+    /// Adds admission functions: one with `#[admission(validate)]` or `#[admission(mutate)]`, or a tuple of such. An API server calls
+    /// them before it stores an object; `run` and `dev` serve them.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -64,7 +64,7 @@ impl App {
     /// fn has_an_owner(config: &ConfigMap) -> Result<()> {
     ///     match config.labels().get("owner") {
     ///         Some(_) => Ok(()),
-    ///         None => Err(Denial::because("write the label `owner`: somebody has to know what this is").into()),
+    ///         None => Err(Denial::because("write the label `owner`, so that people know whom to ask").into()),
     ///     }
     /// }
     ///

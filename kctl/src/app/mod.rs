@@ -90,7 +90,7 @@ pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
 type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
-/// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
+/// The environment of a controller: passed to the closure of [`App::controller_with`] at each start.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Env {
@@ -174,7 +174,7 @@ impl App {
         }
     }
 
-    /// What `--version` says of the app, before what it says of kctl and the build: usually `env!("CARGO_PKG_VERSION")`.
+    /// Sets the version that `--version` prints before those of kctl and the build: usually `env!("CARGO_PKG_VERSION")`.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.into());
@@ -203,7 +203,7 @@ impl App {
     /// ```
     /// use kctl::prelude::*;
     ///
-    /// /// Reports what it sees to somebody outside of the cluster.
+    /// /// Reports every `ConfigMap` to a service outside the cluster.
     /// #[controller(of = ConfigMap)]
     /// struct Reporter {
     ///     url: String,
@@ -402,17 +402,17 @@ impl App {
         Box::pin(cli::main(self)).await
     }
 
-    /// Another cluster beside the one that the program is started against: relations say `on = "name"`. The closure makes
-    /// its client at each start of `run`; `dev` and tests give it an API server of its own.
+    /// Adds a cluster beside the one that the program starts against: relations name it with `on = "name"`. The closure creates
+    /// its client at each start of `run`; `dev` and tests start an embedded API server for it.
     ///
-    /// What goes out by this client obeys `--dry-run`, `--kube-api-qps` (for each cluster by itself) and `--request-timeout`,
-    /// and is counted in `rest_client_requests_total` under the name of the cluster. How it connects is up to the closure:
-    /// `--as`, `--as-group` and `--proxy-url` do not concern it, and `run` says so when they are given.
+    /// `--dry-run`, `--kube-api-qps` (per cluster) and `--request-timeout` apply to this client, and its requests count in
+    /// `rest_client_requests_total` under the name of the cluster. `--as`, `--as-group` and `--proxy-url` don't apply: the closure
+    /// decides how to connect. `run` logs a warning when they are set.
     ///
     /// ```
     /// use kctl::{kube::{Config, config::KubeConfigOptions}, prelude::*};
     ///
-    /// /// Sees the pods of the cluster `edge`.
+    /// /// Counts the Pods of the cluster `edge`.
     /// #[controller(reads = Pod(on = "edge"))]
     /// async fn watching(_config: Arc<ConfigMap>, cx: Context<watching>) -> Result<Action> {
     ///     println!("{} pods", cx.store::<Pod>().len());

@@ -7,7 +7,7 @@ use kctl::{
 
 /// `primary_without_resource`, `resource_on_the_kind`, `resource_scope_text`, `mark_min` and `spec_with_an_instant`.
 #[resource(group = "example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus")]
-pub struct SiteSpec {
+pub(crate) struct SiteSpec {
     #[kctl(minimum = 0)]
     pub replicas: i32,
     pub since: Option<Time>,
@@ -15,7 +15,7 @@ pub struct SiteSpec {
 }
 
 #[schema]
-pub struct SiteStatus {
+pub(crate) struct SiteStatus {
     pub ready: i32,
 }
 

@@ -246,6 +246,7 @@ pub(crate) fn allowed_values(schema: &Map<String, Value>) -> Option<(Value, Vec<
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "each case builds its own schema")]
     fn check(before: Value, after: &Value) {
         let mut schema = before.clone();
         complete(&mut schema, Formats::OfTypes);
