@@ -1,0 +1,71 @@
+//! Links between pages lead to files and headings that exist, and every page is in the table of contents.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the pages that readers see: those at the root of the repository, and the book.
+fn pages() -> Vec<PathBuf> {
+    let folders = [root(), root().join("guide"), root().join("guide/recipes")];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// Returns the targets of the Markdown links of a text, outside of code.
+fn links(text: &str) -> Vec<&str> {
+    let mut in_code = false;
+    let mut links = Vec::new();
+    for line in text.lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        if !in_code {
+            links.extend(line.split("](").skip(1).filter_map(|rest| rest.split(')').next()));
+        }
+    }
+    links
+}
+
+/// Returns a heading as GitHub and mdBook name it in a link.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let (mut n_links, mut broken) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            n_links += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let exists = target.exists()
+                && (heading.is_empty()
+                    || fs::read_to_string(&target)
+                        .unwrap()
+                        .lines()
+                        .any(|line| line.starts_with('#') && anchor(line) == heading));
+            if !exists {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(n_links > 50, "only {n_links} links were found");
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let summary = fs::read_to_string(root().join("guide/SUMMARY.md")).unwrap();
+    let listed = links(&summary);
+    let guide = root().join("guide");
+    let pages = pages().into_iter().filter_map(|page| Some(page.strip_prefix(&guide).ok()?.to_str()?.to_owned()));
+    let missing: Vec<String> = pages.filter(|page| page != "SUMMARY.md" && !listed.contains(&page.as_str())).collect();
+    assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
+}

@@ -1,0 +1,152 @@
+//! Plain English: phrases that readers had to decode stay out of the book, and become rarer elsewhere.
+//!
+//! The patterns are those that CONTRIBUTING.md asks writers to avoid. `LIMITS` says how many lines of each crate's docs still have one:
+//! it only ever goes down.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use regex::Regex;
+
+/// A phrase, what to write instead, and continuations that are fine.
+struct Pattern {
+    phrase: Regex,
+    except: Option<Regex>,
+    instead: &'static str,
+}
+
+fn patterns() -> Vec<Pattern> {
+    let pattern = |phrase: &str, except: &str, instead| Pattern {
+        phrase: Regex::new(phrase).unwrap(),
+        except: (!except.is_empty()).then(|| Regex::new(except).unwrap()),
+        instead,
+    };
+    vec![
+        pattern(
+            r"^(What|Who|Whoever|Whom|Whose|Whether|Of (which|what|these|those))\b",
+            r"\?$|^What's",
+            "name the subject",
+        ),
+        pattern(r"\b(is|are|was|were) none\b", "", "say `None`, `not a …` or `no …`"),
+        pattern(
+            r"\b(is|are|was|were) no [a-z]+",
+            r"\bno (longer|more|need|way|reason|guarantee|such|different|other)",
+            "say `is not a …`, or `there is no …` of the thing itself",
+        ),
+        pattern(r"\b(nobody|whoever|somebody|whom)\b", "", "name who: the caller, the client, the user, no controller"),
+        pattern(r"\b(is|are|was|be) told\b|\btells? of\b|\btold of\b", "", "code returns, reports, logs or records"),
+        pattern(r"\b(says?|said) of\b|\bis said\b", "", "code returns, reports, logs or records"),
+        pattern(r"\bof (its|their|one's|his) own\b", "", "`its own …`"),
+        pattern(r"\b[Aa] text\b|\btexts\b|\bsigns of\b", "", "string, message, character"),
+    ]
+}
+
+/// Lines of public docs with such a phrase, by folder.
+const LIMITS: [(&str, usize); 8] = [
+    ("kctl", 0),
+    ("kctl-apiserver", 0),
+    ("kctl-cel", 0),
+    ("kctl-cli", 0),
+    ("kctl-interpreter", 0),
+    ("kctl-macros", 0),
+    ("kctl-runtime", 0),
+    ("kctl-webhook", 0),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the files below `folder` with this extension, without what is built or recorded.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !["target", ".git", "data"].contains(&name.as_str()) {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the prose of a Markdown page: number and text of each line outside of code and tables' rulers.
+fn markdown(text: &str) -> Vec<(usize, String)> {
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code && !line.starts_with("    ") {
+            lines.push((index + 1, line.trim_start_matches(['#', '>', '*', '-', '|', ' ']).to_owned()));
+        }
+    }
+    lines
+}
+
+/// Returns the doc comments of a Rust file, without their examples.
+fn docs(text: &str) -> Vec<(usize, String)> {
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else { continue };
+        if doc.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            lines.push((index + 1, doc.trim().to_owned()));
+        }
+    }
+    lines
+}
+
+fn odd(file: &Path, lines: Vec<(usize, String)>, patterns: &[Pattern]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in lines {
+        for pattern in patterns {
+            let is_fine = pattern.except.as_ref().is_some_and(|except| except.is_match(&line));
+            if pattern.phrase.is_match(&line) && !is_fine {
+                found.push(format!("{}:{number}: {line}\n    help: {}", file.display(), pattern.instead));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn pages_are_plain_english() {
+    let patterns = patterns();
+    let mut pages = files(&root().join("guide"), "md");
+    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    let found: Vec<String> =
+        pages.iter().flat_map(|page| odd(page, markdown(&fs::read_to_string(page).unwrap()), &patterns)).collect();
+    assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn docs_of_crates_do_not_get_worse() {
+    let patterns = patterns();
+    for (name, limit) in LIMITS {
+        let found: Vec<String> = files(&root().join(name), "rs")
+            .iter()
+            .flat_map(|file| odd(file, docs(&fs::read_to_string(file).unwrap()), &patterns))
+            .collect();
+        let n = found.len();
+        assert!(n <= limit, "{name}: {n} lines, {limit} were allowed:\n{}", found.join("\n"));
+        assert!(n == limit, "{name}: only {n} lines are left: lower its number in `LIMITS` from {limit}");
+    }
+}
+
+#[test]
+fn odd_phrases_are_found() {
+    let page = markdown(
+        "# A page\n\nWhoever reads is told.\n\n```rust\n// nobody\n```\n\nReturns `None` if there is no pod.\n",
+    );
+    let found = odd(Path::new("page.md"), page, &patterns());
+    assert_eq!(found.len(), 3, "{found:?}");
+}
