@@ -14,7 +14,7 @@ use crate::{
 /// The name of the type of `self`, after which upstream writes the time.
 const SELF: &str = "selfType0";
 
-/// What an expression may name.
+/// The variables and types that an expression can use.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: HashMap<String, Type>,
@@ -27,8 +27,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// What rules about the values of a schema may name: `self` and `oldSelf`. Whole objects and embedded resources have
-    /// metadata of their own (`is_whole`). None where API servers know no type.
+    /// Returns the environment of a CRD validation rule: `self` and `oldSelf` with the types of the schema. `is_whole` is for whole objects
+    /// and embedded resources, which have metadata. `None` if API servers know no type for the schema.
     #[must_use]
     pub fn of_rule(schema: &Value, is_whole: bool, is_old_optional: bool) -> Option<Self> {
         let mut environment = Self::default();
@@ -87,13 +87,13 @@ impl Environment {
         self
     }
 
-    /// What selectors of devices may name: `device` (`dynamic-resource-allocation/cel/compile.go`).
+    /// Returns the environment of device selectors: `device` (`dynamic-resource-allocation/cel/compile.go`).
     #[must_use]
     pub fn of_device() -> Self {
         Self { binds: true, ..Self::default() }.with("device", Type::Object("kubernetes.DRADevice".into()))
     }
 
-    /// The names of the fields of a type of its own, in order.
+    /// Returns the field names of an object type, sorted.
     pub fn fields(&self, of: &str) -> impl Iterator<Item = &str> {
         self.own.get(of).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
     }

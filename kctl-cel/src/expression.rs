@@ -41,7 +41,7 @@ fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Is
     if errors.is_empty() { Ok(Some(found)) } else { Err(Issues::new(expression, errors)) }
 }
 
-/// Whether an expression names a variable: as itself, not as a field, a text or a part of another word.
+/// Returns `true` if an expression uses a variable: not as a field, inside a string literal, or as a part of another identifier.
 pub fn names(expression: &str, variable: &str) -> bool {
     let names = || parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable));
     with_room(depth_of_text(expression), names)

@@ -9,11 +9,11 @@ use crate::Type;
 pub struct Issue {
     /// Where, in letters from the beginning.
     pub(crate) at: usize,
-    /// What.
+    /// The kind of issue.
     pub why: Why,
 }
 
-/// What is wrong.
+/// The kind of an issue, with its details.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
@@ -136,7 +136,7 @@ fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Re
     write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {pointer}", line + 1, column + 1, issue.why)
 }
 
-/// What stands below a line to point at one of its letters. What takes several bytes is marked by a wide letter.
+/// Returns the line of dots and a caret that points at a column of `line`, as cel-go prints it. Multi-byte characters get wide marks.
 ///
 /// ```
 /// assert_eq!(kctl_cel::pointer("a.b", 2), "..^");

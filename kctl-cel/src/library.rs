@@ -59,7 +59,8 @@ fn read(form: &str) -> Vec<Overload> {
     vec![Overload { takes, gives: Type::read(gives) }]
 }
 
-/// What the forms of a function take; none where there is no such function. Of a method the first is what stands before the dot.
+/// Returns the parameter types of each overload of a function, or `None` if it does not exist. A method's first parameter is its
+/// receiver.
 ///
 /// ```
 /// use kctl_cel::Type;

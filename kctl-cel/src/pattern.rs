@@ -7,10 +7,10 @@ use regex::Regex;
 /// How often Go's regexp repeats.
 const REPEAT_MAX: u64 = 1000;
 
-/// A regular expression that finds what Go finds with this pattern.
+/// Compiles a pattern of Go's RE2 syntax to an equivalent regular expression.
 ///
 /// # Errors
-/// Why it is none, in one line.
+/// The pattern is invalid; the message is one line.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(&translate(text)?).map_err(|error| {
         let text = error.to_string();

@@ -7,7 +7,7 @@ const REPEAT_MAX: u32 = 1000;
 /// Letters and digits that mean something after a backslash.
 const ESCAPES: &str = "AaBbCDdEfnPpQrSstvWwxz01234567";
 
-/// What is wrong with a pattern that cannot be compiled.
+/// Returns Go's message for an invalid pattern.
 ///
 /// ```
 /// assert_eq!(kctl_cel::why_no_pattern("[a"), "error parsing regexp: missing closing ]: `[a`");

@@ -5,10 +5,10 @@ const DEPTH_MAX: usize = 24;
 /// Enough for expressions that are as deep as the server reads.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
-/// Runs what recurses over an expression of this depth: on a stack of its own where it is deep, if there is one.
+/// Runs a function that recurses over an expression of this depth, on a separate, larger stack if the expression is deep.
 ///
 /// # Panics
-/// What is run panics.
+/// The function panics.
 pub fn with_room<T: Send>(depth: usize, run: impl Fn() -> T + Sync) -> T {
     if depth <= DEPTH_MAX {
         return run();

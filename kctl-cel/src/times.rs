@@ -24,7 +24,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// The time since 1970 of a text that is a time between the years 1 and 9999, and how many minutes its clock is before UTC.
+/// Parses an RFC 3339 timestamp between the years 1 and 9999. Returns the time since 1970 and the UTC offset in minutes.
 #[must_use]
 pub fn timestamp(text: &str) -> Option<(SignedDuration, i64)> {
     let (date, time) = text.split_once('T')?;
@@ -79,7 +79,7 @@ fn numbers<const N: usize>(text: &str, sign: char, lens: [usize; N]) -> Option<[
     parts.next().is_none().then_some(found)
 }
 
-/// The duration of a text that is one of less than 292 years: numbers, each with its unit.
+/// Parses a Go duration such as `1h30m`, of less than 292 years.
 #[must_use]
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -48,8 +48,8 @@ pub type LayerError = Box<dyn Error + Send + Sync>;
 /// The answer of a layer, once it is there.
 pub type LayerFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, LayerError>> + Send + 'a>>;
 
-/// One source of rules. It answers every operation through one method: what differs between operations is in the types
-/// of [`Op`], which turn an input into [`Inputs`] and an answer into an output.
+/// A source of interpreter rules. One method handles every operation; the types of [`Op`] convert inputs to [`Inputs`] and results to
+/// outputs.
 pub trait Layer: Send + Sync {
     /// Tells whether the layer has a rule for an operation on a kind.
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool;

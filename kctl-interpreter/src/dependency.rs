@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{name, operation::DependentReference};
 
-/// A list of dependencies that does not say what to bring along: correct each field that the text names.
+/// An invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
 pub struct DependenciesInvalid {

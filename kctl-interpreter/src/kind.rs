@@ -16,7 +16,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Reads `apiVersion` and `kind`; what is absent is empty.
+    /// Reads `apiVersion` and `kind`. An absent field becomes an empty string.
     pub fn of(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));

@@ -38,7 +38,7 @@ pub struct Quantity {
     format: Format,
 }
 
-/// A text that is no quantity. The texts are those of Kubernetes.
+/// An invalid quantity, with the messages of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -149,11 +149,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the number of units as a double: the digits times a power of ten, with the error that this makes in Kubernetes
-/// (`AsApproximateFloat64`).
+/// Returns a quantity as a float, with the rounding errors of Kubernetes' `AsApproximateFloat64`.
 ///
 /// # Errors
-/// The text is no quantity.
+/// The string is not a quantity.
 #[expect(clippy::cast_precision_loss, reason = "an approximation is what is asked for")]
 pub fn approximate(text: &str) -> Result<f64, QuantityError> {
     let Parts { negative, whole, fraction, base, exponent, .. } = Parts::of(text)?;
@@ -169,13 +168,13 @@ pub fn approximate(text: &str) -> Result<f64, QuantityError> {
     Ok(if negative { -number } else { number })
 }
 
-/// Returns a quantity as Kubernetes writes it back: in canonical form, or as it was where that is found fast.
+/// Returns a quantity as Kubernetes serializes it: in canonical form, or unchanged on `ParseQuantity`'s fast path.
 ///
-/// `ParseQuantity` upstream keeps the text of a number of few digits whose power of ten or two has a suffix of its own. It
-/// so keeps signs and leading zeros that the canonical form does not have.
+/// Upstream keeps the input of numbers with few digits and a plain suffix. That preserves signs and leading zeros, which the canonical
+/// form does not have.
 ///
 /// # Errors
-/// The text is no quantity.
+/// The string is not a quantity.
 pub fn rewritten(text: &str) -> Result<String, QuantityError> {
     let quantity: Quantity = text.parse()?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start_matches('0');

@@ -84,7 +84,7 @@ impl Registry {
         self.n_set.send_modify(|n_set| *n_set += 1);
     }
 
-    /// Returns what changes whenever a layer is set, from now on: whoever keeps answers asks again then.
+    /// Returns a channel that changes whenever a layer is replaced. A caller that caches results should ask again then.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.n_set.subscribe()
     }

@@ -15,14 +15,13 @@ pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
     poll_fn(|cx| if has_threads { block_in_place(|| future.as_mut().poll(cx)) } else { future.as_mut().poll(cx) }).await
 }
 
-/// Runs a future in a task of its own that gives way: one that blocks its thread does not hold back the timeout of whoever waits
-/// for it either.
+/// Runs a future in a separate task. If it blocks its thread, the caller's timeout still works.
 ///
 /// # Errors
 /// The future panicked, or the runtime ends.
 ///
 /// # Cancel safety
-/// Where nobody waits any more the future is dropped at its next wait; one that blocks its thread goes on until then.
+/// When the caller is dropped, the future is dropped at its next `.await`; until then it may keep blocking its thread.
 pub async fn in_own_task<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, JoinError> {
     let mut task = Task(tokio::spawn(giving_way(future).in_current_span()));
     (&mut task.0).await

@@ -49,10 +49,10 @@ enum Answering {
     Conversion(Arc<Conversions>),
 }
 
-/// Makes the routes of functions.
+/// Returns the routes of admission and conversion functions.
 ///
 /// # Errors
-/// Two functions are for the same, or a selector is none.
+/// Two functions handle the same request, or a selector is invalid.
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
     let (requests, bodies) = (Arc::new(Semaphore::new(CONCURRENCY_MAX)), Slots::new(CONCURRENCY_MAX));

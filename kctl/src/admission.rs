@@ -29,7 +29,7 @@
 
 pub use kctl_webhook::admission::*;
 
-/// What generated code names. Not part of the API: it changes without notice.
+/// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use std::{result::Result::Ok, string::String, vec::Vec};

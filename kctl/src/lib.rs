@@ -1,30 +1,85 @@
-//! A declarative Kubernetes controller framework: annotate a reconcile function, get a controller.
+//! Kubernetes controllers in Rust: annotate a reconcile function, get a controller.
+//!
+//! From the annotation come the informers, the work queue, the RBAC role, and a compile-time check that the function does nothing
+//! that it does not declare. The same program runs against a cluster (`run`), against an API server inside the process (`dev`), and
+//! in tests under simulated time.
+//!
+//! # A whole operator
 //!
 //! ```no_run
 //! use kctl::prelude::*;
 //!
-//! #[resource(group = "apps.example.com", version = "v1", kind = "Greeting", namespaced, status = "GreetingStatus")]
-//! pub struct GreetingSpec {
-//!     pub name: String,
+//! /// The kind: `generate-crds` prints its CustomResourceDefinition.
+//! #[resource(group = "apps.example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus")]
+//! pub struct SiteSpec {
+//!     #[kctl(minimum = 0)]
+//!     pub replicas: i32,
+//!     pub image: String,
 //! }
 //!
 //! #[schema]
-//! pub struct GreetingStatus {
-//!     pub text: String,
+//! pub struct SiteStatus {
+//!     pub pods: i32,
 //! }
 //!
-//! /// Greets.
-//! #[controller]
-//! async fn greeting(greeting: Arc<Greeting>, cx: Context<greeting>) -> Result<Action> {
-//!     cx.patch_status(GreetingStatus { text: format!("Hello, {}!", greeting.spec.name) }).await?;
+//! /// Keeps `spec.replicas` pods for every `Site`. The declaration `owns = Pod(create, delete)` is all that it may do.
+//! #[controller(owns = Pod(create, delete))]
+//! async fn sites(site: Arc<Site>, cx: Context<sites>) -> Result<Action> {
+//!     let pods = cx.owned::<Pod>();
+//!     let wanted = usize::try_from(site.spec.replicas)?;
+//!     for _ in pods.len()..wanted {
+//!         pods.create(kctl::from_json(kctl::json!({
+//!             "metadata": { "generateName": format!("{}-", site.name_any()) },
+//!             "spec": { "containers": [{ "name": "web", "image": site.spec.image }] },
+//!         }))?).await?;
+//!     }
+//!     for surplus in pods.iter().skip(wanted) {
+//!         pods.delete(&surplus).await?;
+//!     }
+//!     cx.patch_status(SiteStatus { pods: site.spec.replicas }).await?;
 //!     Ok(Action::await_change())
 //! }
 //!
-//! #[tokio::main]
+//! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> kctl::Result<()> {
-//!     App::new("greeter").controller::<greeting>().main().await
+//!     App::new("sites").controller::<sites>().main().await
 //! }
 //! ```
+//!
+//! `cargo run -- dev -f site.yaml` runs it without a cluster, `cargo run -- generate-manifests` prints what a cluster needs, and
+//! `cargo run -- run` works there.
+//!
+//! # Concepts
+//!
+//! | | |
+//! |---|---|
+//! | **Primary** | The kind that is reconciled: the function's first parameter. One call handles one object, and never runs twice at once for it. |
+//! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
+//! | **Watched** | `watches = K(map = f)`: objects whose changes queue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
+//! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
+//! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
+//! | **Requests** | Writes are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
+//! | **Errors** | `?` works with every error; a failed key is retried with growing waits. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |
+//! | **Tests** | [`testing::TestServer`](https://docs.rs/kctl/latest/kctl/testing/struct.TestServer.html) runs the app against an API server in the process; `#[kctl::test]` adds simulated faults. |
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `dev` | yes | the command `dev` and `kctl::testing`: the embedded API server. Leave it out of release builds. |
+//! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37; exactly one version has to be on |
+//! | `rules` | with `dev` | `generate-crds` checks CEL rules and patterns |
+//! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
+//! | `otel` | no | traces sent to a collector over OTLP |
+//! | `interpreter`, `lua`, `chain`, `thirdparty` | no | Karmada's resource interpreters |
+//!
+//! # Where to go next
+//!
+//! * [`prelude`]: the types that a controller's file needs.
+//! * [`App`]: the program as a value, and its commands.
+//! * [`reconcile::Context`]: reads and writes inside a reconcile.
+//! * The [book](https://github.com/kctl-rs/kctl/tree/main/guide): tutorial, recipes, every option, every compile error.
+//! * [`kctl_runtime`](https://docs.rs/kctl-runtime): the parts of the loop, usable without the macro.
 
 #[cfg(feature = "webhook")]
 pub mod admission;
@@ -41,6 +96,11 @@ pub use app::App;
 pub use k8s_openapi as k8s;
 #[cfg(feature = "dev")]
 pub use kctl_apiserver as apiserver;
+/// Validates or changes objects before an API server stores them: an admission webhook as a function.
+///
+/// `#[admission(validate)]` takes `&Kind` and rejects the request with an error; `#[admission(mutate)]` takes `&mut Kind`.
+/// [`App::admission`] registers functions.
+///
 /// ```
 /// use kctl::prelude::*;
 ///
@@ -57,13 +117,16 @@ pub use kctl_apiserver as apiserver;
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::admission;
-/// The function's name is also that of the controller's type. What it declares is what it caches, what calls it, and all that
-/// it may do: [the options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
+/// Makes a controller of a reconcile function or of a struct with `impl Reconcile`.
+///
+/// The options declare the kinds that the controller uses: what it caches, which changes queue a key, and all that it may do.
+/// The function's name is also the name of the controller's type, for `Context<name>` and [`App::controller`]. The book lists
+/// [all options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
 ///
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// Keeps one pod for each config map with the label `run`.
+/// /// Keeps one Pod for each ConfigMap with the label `run`.
 /// #[controller(owns = Pod(create, delete), primary(selector = "run"))]
 /// async fn runner(config: Arc<ConfigMap>, cx: Context<runner>) -> Result<Action> {
 ///     let pods = cx.owned::<Pod>();
@@ -83,14 +146,21 @@ pub use kctl_macros::admission;
 /// ```
 #[doc(inline)]
 pub use kctl_macros::controller;
-/// [`App::conversion`] has an example.
+/// Converts objects between two versions of a kind: a function from one Rust type to the other.
+///
+/// The API server calls it when a client reads or writes a version that is not the stored one. [`App::conversion`] registers
+/// functions, and has an example.
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::conversion;
+/// Answers one question of Karmada about a kind: a resource interpreter as a function.
+///
+/// `op` names the operation, such as `InterpretReplica` or `InterpretHealth`. [`App::interpreter`] registers functions.
+///
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// How many replicas a Deployment wants, and what one of them needs.
+/// /// Returns how many replicas a Deployment wants.
 /// #[interpreter(op = InterpretReplica)]
 /// fn replicas(deployment: &Deployment) -> Result<Replicas> {
 ///     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), ..Replicas::default() })
@@ -102,6 +172,11 @@ pub use kctl_macros::conversion;
 #[cfg(feature = "interpreter")]
 #[doc(inline)]
 pub use kctl_macros::interpreter;
+/// Defines a custom resource: the struct becomes the `spec` of a kind.
+///
+/// It takes every option of kube's `#[kube(…)]`, adds the derives, and names fields in camelCase. `#[kctl(…)]` on a field sets bounds,
+/// CEL rules and list types. `generate-crds` prints the CustomResourceDefinition.
+///
 /// ```
 /// use kctl::prelude::*;
 ///
@@ -110,9 +185,9 @@ pub use kctl_macros::interpreter;
 ///     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas")
 /// )]
 /// pub struct WebsiteSpec {
-///     /// What is shown.
+///     /// The container image.
 ///     pub image: String,
-///     /// One, if nothing is said.
+///     /// Defaults to one.
 ///     #[serde(default = "one")]
 ///     pub replicas: i32,
 /// }
@@ -131,7 +206,9 @@ pub use kctl_macros::interpreter;
 /// ```
 #[doc(inline)]
 pub use kctl_macros::resource;
-/// Fields are camelCase on the wire, also those of variants, unless `#[serde(…)]` says otherwise.
+/// Defines a type that is part of a custom resource: its status, or a struct or enum inside its spec.
+///
+/// Fields and variants' fields are camelCase in JSON, unless `#[serde(…)]` names them otherwise.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -148,15 +225,41 @@ pub use kctl_macros::resource;
 /// ```
 #[doc(inline)]
 pub use kctl_macros::schema;
+/// Runs a [`Scenario`](testing::Scenario) again and again, each time with other simulated faults.
+///
+/// The function takes a scenario and returns it, completed. `seeds` is the number of seeded runs, 64 by default; the environment variable
+/// `KCTL_SEEDS` changes it, and `KCTL_SEED` replays one run. A failure prints the faults that are enough for it, a timeline, and the
+/// command that repeats it.
+///
+/// ```no_run
+/// use kctl::{prelude::*, testing::Scenario};
+///
+/// #[controller(owns = Secret(create))]
+/// async fn keeper(config: Arc<ConfigMap>, cx: Context<keeper>) -> Result<Action> {
+///     if cx.owned::<Secret>().is_empty() {
+///         cx.owned::<Secret>().create(kctl::from_json(kctl::json!({ "metadata": { "name": config.name_any() } }))?).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// #[kctl::test(seeds = 16)]
+/// fn keeper_survives(scenario: Scenario) -> Scenario {
+///     scenario
+///         .app(|| App::new("keeper").controller::<keeper>())
+///         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+/// }
+/// ```
 #[cfg(feature = "dev")]
 pub use kctl_macros::test;
-/// A cache of views holds their fields and the metadata that names an object, nothing else of it. Each field has its path in the
-/// kind, as in Rust, so that the compiler checks it, and its type; it is an `Option` where something on the way may be left out.
+/// Defines a view: a few fields of a kind, which a cache holds instead of whole objects.
+///
+/// Each field names its path in the kind as a Rust path, so that the compiler checks it. A field is an `Option` where a part of the path
+/// may be absent. `reads = Pod(as = View)` and `watches = Pod(as = View, …)` use it.
 ///
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// Where a pod runs, and whose it is.
+/// /// The node of a pod, and the team that it belongs to.
 /// #[view(of = Pod)]
 /// struct Placed {
 ///     #[view(spec.node_name)]
@@ -165,7 +268,7 @@ pub use kctl_macros::test;
 ///     team: Option<String>,
 /// }
 ///
-/// /// Tells how many pods of its namespace run on the node that a config map names.
+/// /// Counts the pods on the node that a ConfigMap names.
 /// #[controller(reads = Pod(as = Placed, index = by_node))]
 /// async fn census(config: Arc<ConfigMap>, cx: Context<census>) -> Result<Action> {
 ///     let node = config.data.as_ref().and_then(|data| data.get("node").cloned()).unwrap_or_default();

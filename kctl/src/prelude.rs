@@ -45,7 +45,7 @@ pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// Counts; the function form has no state of its own.
+/// /// Counts reconciles in a field; the function form has no state.
 /// #[controller(of = ConfigMap)]
 /// struct Counter {
 ///     seen: std::sync::atomic::AtomicU64,
@@ -63,7 +63,7 @@ pub use kctl_runtime::reconcile::Reconcile;
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// Gives a bucket outside of the cluster to each claim, and takes it away with it.
+/// /// Creates a bucket outside the cluster for each claim, and deletes it with the claim.
 /// #[controller(of = ConfigMap, finalizer = "example.com/bucket")]
 /// struct Buckets {}
 ///

@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use self::declared::Declared;
 
-/// What one rule may cost (`StaticEstimatedCostLimit` of apiextensions-apiserver).
+/// Maximum estimated cost of one rule (`StaticEstimatedCostLimit` of apiextensions-apiserver).
 pub const RULE_MAX: u64 = 10_000_000;
-/// What all rules of a version may cost (`StaticEstimatedCRDCostLimit`).
+/// Maximum estimated cost of all rules of a version (`StaticEstimatedCRDCostLimit`).
 pub const TOTAL_MAX: u64 = 100_000_000;
 
-/// The most that one evaluation of an expression about a value of this schema costs; `is_whole` says whether the value has
-/// metadata of its own, as objects and embedded resources have.
+/// Estimates the maximum cost of one evaluation of an expression on a value of this schema. `is_whole` is for values with metadata:
+/// whole objects and embedded resources.
 ///
 /// ```
 /// use kube_cel::cel::parser::Parser;

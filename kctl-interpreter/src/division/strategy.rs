@@ -18,7 +18,7 @@ pub struct Candidate {
 pub struct StaticWeight {
     /// The names of the clusters.
     pub clusters: BTreeSet<String>,
-    /// The weight; 0 is no weight.
+    /// The weight; with 0 the cluster gets no replicas by weight.
     pub weight: i64,
 }
 

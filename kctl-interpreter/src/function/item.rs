@@ -12,7 +12,7 @@ pub struct ClusterStatus<S = Value> {
     /// The name of the cluster.
     #[serde(default)]
     pub cluster_name: String,
-    /// What `InterpretStatus` answered for the object there; `None` before that.
+    /// The result of `InterpretStatus` for the object there; `None` until it is known.
     pub status: Option<S>,
     /// Whether the object was written to the cluster.
     #[serde(default)]
@@ -20,7 +20,7 @@ pub struct ClusterStatus<S = Value> {
     /// Why it was not.
     #[serde(default)]
     pub applied_message: String,
-    /// `Healthy`, `Unhealthy` or `Unknown`; empty when nobody asked.
+    /// `Healthy`, `Unhealthy` or `Unknown`; empty if health was not interpreted.
     #[serde(default)]
     pub health: String,
 }

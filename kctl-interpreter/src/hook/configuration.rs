@@ -12,13 +12,13 @@ pub const KIND: &str = "ResourceInterpreterWebhookConfiguration";
 /// The port of a Service where none is written.
 const SERVICE_PORT: u16 = 443;
 
-/// An object that is no configuration of webhooks: correct the field that the text names.
+/// An object that is not a valid webhook configuration. The message names the field to correct.
 #[derive(Debug, thiserror::Error)]
 #[error("object {name:?} is no {KIND} of {API_VERSION}")]
 pub struct ConfigurationMalformed {
     /// The name of the object, as far as it has one.
     pub name: String,
-    /// What is wrong.
+    /// The underlying error.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 

@@ -3,7 +3,7 @@
 use super::dial::ServiceUnusable;
 use crate::dependency::DependenciesInvalid;
 
-/// Why a webhook gave no answer. Nothing is tried again here: whoever asked does.
+/// The reason why a webhook call failed. Calls are not retried here; the caller does that.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookError {
@@ -25,7 +25,7 @@ pub enum HookError {
     },
 }
 
-/// What went wrong with a call.
+/// The failure of a webhook call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallFailed {

@@ -90,8 +90,8 @@ impl Hooks {
         malformed.into_iter().next().map_or(Ok(hooks), Err)
     }
 
-    /// Makes the layer of what configurations have become, and says which are none. Webhooks that are called as before, by whatever
-    /// rules, keep their connections.
+    /// Creates the layer for changed configurations, and returns the invalid ones. Webhooks with an unchanged client configuration keep their
+    /// connections.
     #[must_use]
     pub fn followed_by<'a>(
         &self,

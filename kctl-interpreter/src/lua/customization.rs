@@ -18,7 +18,7 @@ const API_VERSION: &str = "config.karmada.io/v1alpha1";
 
 const KIND: &str = "ResourceInterpreterCustomization";
 
-/// What is wrong with a customization, or with a run of one of its scripts.
+/// An error in a customization, or in a run of one of its scripts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomizationError {
@@ -77,10 +77,10 @@ pub struct Customization {
 }
 
 impl Customization {
-    /// Reads a customization and compiles its scripts. An empty script is none, as in Karmada.
+    /// Reads a customization and compiles its scripts. An empty script counts as absent, as in Karmada.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at once.
+    /// All errors of the customization at once.
     pub fn parse(object: &Value) -> Result<Self, Vec<CustomizationError>> {
         let (customization, errors) = Self::read(object, &Scripts::default());
         if errors.is_empty() { Ok(customization) } else { Err(errors) }
@@ -242,7 +242,7 @@ impl Scripts {
         Self { by_target }
     }
 
-    /// Returns whether there is no script at all.
+    /// Returns `true` if the customization has no scripts.
     pub fn is_empty(&self) -> bool {
         self.by_target.is_empty()
     }
@@ -274,11 +274,11 @@ impl Scripts {
         rules.filter(move |rule| rule.operation.name == operation)
     }
 
-    /// Runs the script for the operation on the kind of the object; `None` if there is none. The dependencies of
-    /// several scripts are put together.
+    /// Runs the script for an operation on the object's kind, and returns `None` if there is no script. Dependencies of several scripts are
+    /// combined.
     ///
     /// # Errors
-    /// The first script that failed, with its customization: Karmada asks no other layer then.
+    /// The first script that failed, with its customization. As in Karmada, no other layer is asked then.
     pub fn interpret(
         &self,
         pool: &Pool,

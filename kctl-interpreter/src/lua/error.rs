@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What kind of failure a [`ScriptError`] is.
+/// The class of a [`ScriptError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {

@@ -26,7 +26,7 @@ const fn operation(name: &'static str, field: &'static str, function: &'static s
     Operation { name, field, function }
 }
 
-/// The operations that scripts have. `Prune` is none of them.
+/// The operations that scripts can implement: all but `Prune`.
 pub const OPERATIONS: [Operation; 8] = [
     operation("AggregateStatus", "statusAggregation", "AggregateStatus"),
     operation("InterpretComponent", "componentResource", "GetComponents"),
@@ -50,8 +50,8 @@ impl Operation {
     }
 }
 
-/// What an operation reads. Operations on one object take the desired one, or the observed where there is no desired;
-/// status and health the other way round.
+/// The inputs of an operation. Operations on one object read the desired object, or the observed one if there is no desired object.
+/// Status and health prefer the observed object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inputs<'a> {
     /// The object as the control plane wants it.

@@ -26,9 +26,9 @@ impl Configurable {
         Self { scripts: Arc::new(scripts), errors: Vec::new(), pool: Arc::new(pool) }
     }
 
-    /// Makes a layer of the customizations that a control plane has, whatever state they are in. Where two have a script for
-    /// one kind and operation, the first by name is used, as in Karmada. A script that can't be used keeps its place and has
-    /// its error for an answer: without it, another one would answer, and nobody would know.
+    /// Creates a layer from the customizations of a control plane, valid or not. If two have a script for the same kind and operation, the
+    /// first by name wins, as in Karmada. An invalid script keeps its place and returns its error: otherwise another script would silently
+    /// take over.
     pub fn of_control_plane<'a>(customizations: impl IntoIterator<Item = &'a Value>, pool: Pool) -> Self {
         Self::new(Scripts::default(), pool).followed_by(customizations)
     }
@@ -46,7 +46,7 @@ impl Configurable {
         Self { scripts: Arc::new(scripts), errors, pool: self.pool.clone() }
     }
 
-    /// What is wrong with the customizations.
+    /// Returns the errors of the customizations.
     pub fn errors(&self) -> &[CustomizationError] {
         &self.errors
     }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 pub struct Limits {
     /// Time for loading the script and calling its function. Karmada allows a second.
     pub time: Duration,
-    /// Steps of the virtual machine and of the library (a character that a pattern looks at is a step). By default
-    /// there is no limit, so that time decides; tests set one, to be the same on every machine.
+    /// Maximum number of steps of the virtual machine and the library; a character that a pattern examines is a step. Unlimited by
+    /// default, so that the time limit applies; tests set it to be independent of the machine.
     pub steps: u64,
     /// Bytes that Lua may hold, with the library (150 KiB) and the garbage of the run, and bytes of a result.
     pub memory_bytes: usize,

@@ -24,11 +24,11 @@ struct Inner {
 }
 
 impl Script {
-    /// Checks that `source` compiles and keeps it with the name of the function that it should define. Whether it
-    /// defines it shows when it runs: a script may choose.
+    /// Compiles `source`, which should define the function named `function`. A missing function is reported when the script runs, because a
+    /// script may define it conditionally.
     ///
     /// # Errors
-    /// The source is no text of Lua 5.1, or longer than [`SOURCE_BYTES_MAX`].
+    /// The source is not valid Lua 5.1, or longer than [`SOURCE_BYTES_MAX`].
     pub fn compile(source: &str, function: &str) -> Result<Self, ScriptError> {
         let syntax = |message: String| ScriptError::Syntax { function: function.to_owned(), line: None, message };
         if source.len() > SOURCE_BYTES_MAX {

@@ -197,16 +197,16 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
     }
 }
 
-/// Answers an operation with the built-in interpreter of the object's kind.
+/// Runs an operation of the built-in interpreter for the object's kind.
 ///
 /// # Errors
-/// There is no interpreter for the kind and the operation (install a customization), an input is missing (give it), or
-/// the object is not of the type of its kind (correct the field that the error names).
+/// The kind has no built-in interpreter for the operation (install a customization), an input is missing, or the object does not have
+/// its kind's type (the error names the field).
 pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
     answer(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
 }
 
-/// As [`interpret`], for inputs that nobody needs any more: an object that is changed is not copied.
+/// Does the same as [`interpret`] with owned inputs, and does not copy an object that it changes.
 ///
 /// # Errors
 /// As [`interpret`].

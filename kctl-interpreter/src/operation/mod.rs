@@ -69,7 +69,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A name that is no operation.
+/// The error for an unknown operation name.
 #[derive(Debug, thiserror::Error)]
 #[error("{name:?} is no operation: use one of {}", Operation::ALL.map(Operation::name).join(", "))]
 pub struct OperationUnknown {
@@ -94,7 +94,7 @@ pub struct Inputs {
     pub observed: Option<Value>,
     /// The number of replicas to revise to.
     pub replicas: Option<i64>,
-    /// What the clusters reported. `None` and an empty list are told apart: Go has a nil list and an empty one.
+    /// The reported statuses of member clusters. `None` and an empty list differ, as Go's nil and empty slices do.
     pub status_items: Option<Vec<AggregatedStatusItem>>,
 }
 
@@ -194,7 +194,7 @@ pub struct Retention {
 pub struct Aggregation {
     /// The object whose status is to be filled.
     pub object: Value,
-    /// What the clusters reported.
+    /// The reported statuses of member clusters.
     pub items: Vec<AggregatedStatusItem>,
 }
 

@@ -11,16 +11,16 @@ pub struct Replicas {
     /// The number of replicas.
     #[serde(rename = "replica")]
     pub replicas: i32,
-    /// What one replica needs; `None` says that nothing is known, and a scheduler then asks for no resources.
+    /// The requirements of one replica. With `None` they are unknown, and the scheduler requests no resources.
     #[serde(rename = "requires")]
     pub requirements: Option<ReplicaRequirements>,
 }
 
-/// What one replica needs of the cluster that runs it.
+/// The requirements of one replica on its cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
-    /// What the replica asks of nodes.
+    /// The node requirements of the replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_claim: Option<NodeClaim>,
     /// Quantities by the name of the resource.
@@ -34,7 +34,7 @@ pub struct ReplicaRequirements {
     pub priority_class_name: String,
 }
 
-/// What a replica asks of nodes: the hard rules of its pods.
+/// The node requirements of a replica: the hard scheduling rules of its Pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaim {
@@ -59,7 +59,7 @@ pub struct Component {
     /// The number of replicas.
     #[serde(default)]
     pub replicas: i32,
-    /// What one replica needs.
+    /// The requirements of one replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
 }
@@ -80,19 +80,19 @@ pub struct DependentReference {
     /// The name; it wins over the selector.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// A `LabelSelector`, where there is no name.
+    /// A `LabelSelector`, if `name` is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<Value>,
 }
 
-/// What one cluster reported of an object.
+/// The status of an object that one cluster reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
     /// The name of the cluster.
     #[serde(default)]
     pub cluster_name: String,
-    /// What `InterpretStatus` answered for the object there; `None` before that.
+    /// The result of `InterpretStatus` for the object there; `None` until it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
     /// Whether the object was written to the cluster.
@@ -101,7 +101,7 @@ pub struct AggregatedStatusItem {
     /// Why it was not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
-    /// `Healthy`, `Unhealthy` or `Unknown`; empty when nobody asked.
+    /// `Healthy`, `Unhealthy` or `Unknown`; empty if health was not interpreted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub health: String,
 }

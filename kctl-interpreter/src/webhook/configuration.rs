@@ -29,7 +29,7 @@ pub enum ClientConfig {
     },
 }
 
-/// What the object is made of.
+/// The parameters of a webhook configuration.
 #[derive(Clone, Debug)]
 pub struct Configuration<'a> {
     /// The name of the object.
@@ -105,7 +105,7 @@ impl Configuration<'_> {
     }
 }
 
-/// A configuration that Karmada's own validation would refuse: correct each field that the text names.
+/// A webhook configuration that Karmada would reject. The message names each field to correct.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{KIND} invalid: {}", problems.join("; "))]
 pub struct ConfigurationInvalid {

@@ -23,8 +23,8 @@ type Of = [(&'static str, String); 2];
 type WithCode = [(&'static str, String); 3];
 type Durations = Family<Of, Histogram, fn() -> Histogram>;
 
-/// The metrics of a webhook. Clones are the same. Kind and operation are those of a function, or empty where there is none: a
-/// client can't make labels up.
+/// The metrics of a webhook; clones share them. The labels kind and operation come from registered functions, or are empty, so that a
+/// client can't create new label values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     requests: Family<WithCode, Counter>,

@@ -2,8 +2,8 @@
 
 use http::Uri;
 
-/// Whether the answer has no end of its own: a watch, or a log that is followed. It has no duration to measure, no time after which
-/// it is late, and holds its connection.
+/// Returns `true` for requests with an endless response: a watch, or a followed log. They have no duration and no timeout, and occupy
+/// their connection.
 ///
 /// ```
 /// use kctl_runtime::connection::lasts;

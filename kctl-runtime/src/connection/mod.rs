@@ -38,7 +38,7 @@ use renewed::Renewed;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 
-/// What a client of [`builder`] sends its requests through.
+/// The HTTP service below a client of [`builder`].
 pub type Connected = BoxService<http::Request<Body>, http::Response<Box<DynBody>>, BoxError>;
 
 /// A client of the API server that a configuration names, for all its watches and writes: as few connections as HTTP/2 needs for
@@ -61,23 +61,23 @@ pub fn client(config: Config) -> kube::Result<Client> {
     Ok(builder(config)?.build())
 }
 
-/// As [`client`], for layers around it.
+/// Returns a builder for [`client`], to add tower layers.
 ///
-/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1, over a connection that whoever waits for the
-/// answer drives; of lists of whole caches eight at a time do, and further ones take streams. Where a server speaks HTTP/1.1 alone
-/// everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as
-/// client-go does. HTTP/1.1 has no such question: a connection that was not used for 5 s is not used again, and a GET that gets
-/// no answer within 5 s over one that was used before is sent again over a new one. Everything else is sent once. Data that
-/// nobody has acknowledged for 20 s ends its connection (Linux). Nothing is compressed.
+/// Up to 80 watches share a connection of HTTP/2. Other requests use HTTP/1.1, over a connection that the waiting task polls. Of the
+/// lists that fill caches, eight at a time use HTTP/1.1 and further ones HTTP/2 streams. With a server that speaks only HTTP/1.1, all
+/// requests use it. Nothing is compressed.
 ///
-/// Of several credentials the one counts that counts for kubectl, and empty strings are not set
-/// ([`kubeconfig::choose_credentials`]).
+/// A watch connection that is silent for 30 s gets a ping, and is closed 15 s later without a response, as in client-go. HTTP/1.1 has no
+/// ping: a connection is not reused after 5 idle seconds, and a GET without a response within 5 s over a reused connection is retried over
+/// a new one. Other requests are sent once. Unacknowledged data closes a connection after 20 s (Linux).
 ///
-/// A plugin of the kubeconfig (`exec`) is asked here, and again when its token or certificate has run out or a server refuses it;
-/// every five seconds at most. Clients of one plugin share what it gives.
+/// Of several credentials, the one that kubectl uses counts, and empty strings count as unset ([`kubeconfig::choose_credentials`]).
+///
+/// An `exec` plugin of the kubeconfig runs here, and again when its credentials expire or are rejected, at most every five seconds.
+/// Clients share the credentials of a plugin.
 ///
 /// # Errors
-/// As [`client`], and when a plugin gives nothing.
+/// As [`client`], and if a plugin fails.
 pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     with_limits(config, Limits::default())
 }

@@ -233,7 +233,7 @@ impl ApiError {
         )
     }
 
-    /// What the server asks to wait.
+    /// Returns the wait that the server asked for (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,

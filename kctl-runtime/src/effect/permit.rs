@@ -26,9 +26,10 @@ pub enum Permission {
     Never,
 }
 
-/// Asked before each write. No write starts unless its timeout and a margin fit into what is left of the lease, so that
-/// no write of a leader is still on its way when the next one begins. It remembers the writes that nobody has answered, so that
-/// the lease is not handed back before they are over. Clones are one permit.
+/// The check before each write that this process still holds its Lease.
+///
+/// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this leader is in flight when the
+/// next one starts. The permit tracks unanswered writes, and the Lease is not released before they end. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct WritePermit(Arc<OnceLock<Lease>>);
 
@@ -99,7 +100,7 @@ struct Lease {
 }
 
 impl WritePermit {
-    /// The permit of a process that shares its work with nobody.
+    /// Returns the permit of a process without leader election, which always grants.
     pub fn always() -> Self {
         Self::default()
     }

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::{key::ObjectKey, object::Stored, store::Change};
 
-/// Changes that wait for a subscriber as they are. Of what comes beyond it, one change waits for each object, from the state
-/// that the subscriber was told of to the newest: the number of objects bounds it, and the store never waits.
+/// Maximum number of separate changes that wait for a subscriber. Beyond it, changes of the same object are merged into one, from the last
+/// delivered state to the newest, so the number of objects is the bound and the store never waits.
 pub const CHANGES_WAITING_MAX: usize = 1024;
 
 /// Filled by the writer of a store, emptied by one subscriber.

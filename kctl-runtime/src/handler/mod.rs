@@ -39,8 +39,8 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
     1 << (TAG_PRIMARY_BIT + index).min(31)
 }
 
-/// A handler that queues the key of each object that changes; what was there at the start goes last. It is all that a
-/// program needs which has one kind and no declaration.
+/// Returns a handler that queues the key of each changed object; initial objects have a lower priority. It is the only handler that a
+/// program with one kind and without the macro needs.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

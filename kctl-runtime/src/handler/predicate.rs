@@ -6,9 +6,8 @@ use kube::Resource;
 
 use crate::store::Change;
 
-/// Passes updates that change `metadata.generation`: the specification, not the status (controller-runtime,
-/// `pkg/predicate/predicate.go`, `GenerationChangedPredicate`). Kinds without a generation, such as `ConfigMap`, always
-/// pass: their updates can't be told apart.
+/// Passes updates that change `metadata.generation`: the spec, not the status (controller-runtime, `pkg/predicate/predicate.go`,
+/// `GenerationChangedPredicate`). Updates of kinds without a generation, such as `ConfigMap`, always pass.
 pub fn generation_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().generation) || has_no_generation(change)
 }

@@ -21,7 +21,7 @@ impl View {
             && self.queues.iter().all(|(_, queue)| is_quiet(queue))
     }
 
-    /// What is left to do, a line each, for people.
+    /// Returns the remaining work, one line each, for people.
     pub fn unfinished(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
         let behind = self.asides.iter().filter(|aside| aside.waiting() > 0);

@@ -50,11 +50,10 @@ use crate::{
     worker::{BeginObserver, Observer, Pool},
 };
 
-/// So long reconciles that run may go on after a manager was told to stop, unless somebody changes it (as in
-/// controller-runtime).
+/// Default time that running reconciles have after the manager is stopped (as in controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// At this failure in a row an object gets an event with the error, unless somebody changes it: with the usual waits, after 5 s.
+/// Default number of consecutive failures after which a `Warning` event is recorded on the object; after 5 s with the default backoff.
 pub const TELL_FAILURE: u32 = 10;
 
 /// The time that is written into objects: conditions and events.
@@ -202,7 +201,7 @@ impl Manager {
         self.elect_by(client, config)
     }
 
-    /// The same with a client of its own for the lease: one that waits for no other requests, where those are limited.
+    /// Does the same with a separate client for the Lease, so that its requests don't wait behind rate-limited ones.
     ///
     /// # Errors
     /// As [`elect`](Self::elect).
@@ -219,7 +218,7 @@ impl Manager {
         Ok(self)
     }
 
-    /// How long reconciles that run may go on after it was told to stop: 0 does not wait, `None` waits for ever.
+    /// Sets the time that running reconciles have after the manager is stopped. Zero does not wait, `None` waits forever.
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;
@@ -233,9 +232,10 @@ impl Manager {
         self
     }
 
-    /// At which failure in a row an object gets an event with the error; one that is given up gets it at once, and conflicts
-    /// after more than [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row. It is told once until the key works again.
-    /// 0 tells nothing.
+    /// Sets the number of consecutive failures after which a `Warning` event is recorded on the object; 0 turns it off.
+    ///
+    /// A key that is given up gets the event at once, conflicts after more than [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row.
+    /// It is recorded once until the key succeeds again.
     #[must_use]
     pub fn tell_failure(self, failures: u32) -> Self {
         self.tell_failure.store(failures, Ordering::Relaxed);
@@ -256,11 +256,11 @@ impl Manager {
         self
     }
 
-    /// Answers `/metrics` on this listener while it runs: by TLS, and to those alone whose token the API server knows
-    /// (`TokenReview`) and whom it allows to get `/metrics` (`SubjectAccessReview`).
+    /// Serves `/metrics` on this listener over TLS, to clients whose token the API server knows (`TokenReview`) and that may get
+    /// `/metrics` (`SubjectAccessReview`).
     ///
     /// # Errors
-    /// When there is no usable certificate.
+    /// There is no usable certificate.
     pub fn serve_metrics_securely(
         mut self,
         listener: TcpListener,
@@ -281,8 +281,8 @@ impl Manager {
         self
     }
 
-    /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
-    /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
+    /// Limits caches and reconciles to these namespaces, instead of those that controllers declare. An empty list changes nothing.
+    /// Cluster-scoped kinds are not limited. Applies to controllers that are added later.
     #[must_use]
     pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
         self.namespaces = namespaces;
@@ -428,7 +428,7 @@ impl Manager {
         &self.metrics
     }
 
-    /// What can be seen of it while it runs.
+    /// Returns a view of the running manager: its controllers, queues, caches and health.
     pub fn view(&self) -> View {
         View {
             sources: self.sources(),

@@ -7,7 +7,7 @@ use super::{
     rbac::{Rule, binding, role},
 };
 
-/// What the manager is to do in a cluster.
+/// The options of the manager that need permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ManagerOptions {
     /// Several replicas, one of which works.
@@ -45,8 +45,8 @@ fn reviews() -> Vec<Rule> {
     vec![rule("authentication.k8s.io", "tokenreviews"), rule("authorization.k8s.io", "subjectaccessreviews")]
 }
 
-/// The roles and bindings of the manager: of the lease in the namespace in which it runs, of metrics for the cluster. The
-/// role of readers is bound to nobody.
+/// Returns the manager's roles and bindings: for the Lease in its namespace, for metrics in the cluster. The role for readers of
+/// metrics has no binding.
 ///
 /// # Errors
 /// When an object cannot be written as YAML.

@@ -51,7 +51,7 @@ impl Manifest {
     }
 }
 
-/// What the definitions say about built-in types.
+/// Which descriptions of built-in types CRDs contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Descriptions {
     /// Nothing: their documentation is most of the bytes, and more than client-side apply can keep.

@@ -12,9 +12,8 @@ use super::{
 /// Why, as roles and `run` say it.
 const BECAUSE: &str = "kctl: the certificate of webhooks";
 
-/// What it takes to keep the certificate in a Secret of the namespace in which the program runs, and to have it trusted by
-/// configurations and definitions. All of them are named. Who applies a Secret that is not there creates it: of such a create
-/// the name is known.
+/// Returns the permissions to keep the certificate in a Secret of the program's namespace, and to write its CA into webhook
+/// configurations and CRDs. All rules name their objects. A create by server-side apply has a name, so it can be limited too.
 pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], definitions: &[String]) -> Vec<Grant> {
     let grants = |place: Place, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
         let on = On::Resource { group: group.into(), resource, name: name.into() };
@@ -44,7 +43,7 @@ pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], d
     all
 }
 
-/// Roles of their own for [`webhook_grants`], with their bindings.
+/// Returns separate roles and bindings for [`webhook_grants`].
 ///
 /// # Errors
 /// When an object cannot be written as YAML.

@@ -12,8 +12,8 @@ use std::{
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// JSON of the objects of a process that stay decoded though nobody holds them; decoded they take several times as much. It is
-/// room for the hundred pods of one owner: a reconcile that looks at all of them again decodes none of them again.
+/// Maximum JSON size of recently read objects that stay decoded, for the whole process; decoded they take several times as much. It is
+/// enough for the hundred Pods of one owner, so that the next reconcile does not decode them again.
 pub const HOT_BYTES_MAX: usize = 512 << 10;
 
 /// A decoded object of any type.

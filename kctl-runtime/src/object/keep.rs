@@ -27,7 +27,7 @@ const BESIDE: [&str; 11] = [
 /// What the loop reads of the metadata beside [`Meta`]: whether a deleted object lives on.
 const ALWAYS: &str = "deletionGracePeriodSeconds";
 
-/// What is kept of each object: the union of what its readers read.
+/// The part of each object that a cache keeps: the union of what its readers read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep(Fields);
 
@@ -49,7 +49,7 @@ impl Keep {
         Self::fields([["metadata"]])
     }
 
-    /// What is at these paths, each the names of members as they are in JSON, and of the metadata what [`Meta`] has.
+    /// Keeps the values at these paths, given as JSON field names, and the metadata that [`Meta`] has.
     pub fn fields<P, N>(paths: impl IntoIterator<Item = P>) -> Self
     where
         P: IntoIterator<Item = N>,

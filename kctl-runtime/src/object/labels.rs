@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 pub struct Labels(Arc<str>);
 
 impl Labels {
-    /// Whether there are none.
+    /// Returns `true` if there are no labels.
     pub fn is_empty(&self) -> bool {
         *self.0 == *"{}"
     }

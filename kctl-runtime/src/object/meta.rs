@@ -84,7 +84,7 @@ impl Meta {
         self.end.as_ref()?.deletion_timestamp.as_ref()
     }
 
-    /// What must happen before the object goes.
+    /// Returns `metadata.finalizers`.
     pub fn finalizers(&self) -> &[String] {
         self.end.as_ref().map_or(&[], |end| &end.finalizers)
     }

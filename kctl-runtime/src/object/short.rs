@@ -27,7 +27,7 @@ enum Id {
 }
 
 impl Uid {
-    /// Whether there is none.
+    /// Returns `true` if the value is absent.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Id::Other(text) if text.is_empty())
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// A resourceVersion: since Kubernetes 1.35 one is comparable as a number; one that is none is kept as it is.
+/// A `resourceVersion`. Since Kubernetes 1.35 it is comparable as a number; any other string is kept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version(Number);
 
@@ -96,7 +96,7 @@ enum Number {
 }
 
 impl Version {
-    /// Whether there is none: nothing is stored under it.
+    /// Returns `true` if the version is absent.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -109,7 +109,7 @@ impl Version {
         }
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the value is absent.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Number::Other(text) if text.is_empty())
     }

@@ -19,7 +19,7 @@ pub struct DecodeError {
     pub kind: String,
     /// `namespace/name` as far as it could be read.
     pub name: String,
-    /// What the decoder says.
+    /// The decoder's error.
     pub source: serde_json::Error,
 }
 

@@ -58,20 +58,20 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Reads an object; of what no place names nothing is kept.
+    /// Reads an object, and keeps only the values at these places.
     ///
     /// # Errors
-    /// When it is no object.
+    /// The input is not a JSON object.
     pub fn read<'de, D: Deserializer<'de>>(places: &'static Places, deserializer: D) -> Result<Self, D::Error> {
         let object =
             Sieve { paths: places.0.iter().map(Vec::as_slice).collect(), depth: 0 }.deserialize(deserializer)?;
         Ok(Self { object, places: places.0.iter() })
     }
 
-    /// The metadata.
+    /// Returns the metadata.
     ///
     /// # Errors
-    /// When it is none.
+    /// `metadata` does not have the expected type.
     pub fn metadata<T: DeserializeOwned, E: serde::de::Error>(&self) -> Result<T, E> {
         T::deserialize(&self.object["metadata"]).map_err(|error| E::custom(format_args!("metadata: {error}")))
     }
@@ -222,7 +222,7 @@ impl<T, M> Place<T, M> {
 }
 
 impl<T, M> Place<Option<T>, M> {
-    /// What is there, if anything is.
+    /// Returns the place of the optional value's content.
     #[must_use]
     pub fn open(self) -> Place<T, Maybe> {
         self.become_at()

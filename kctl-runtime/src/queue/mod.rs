@@ -136,10 +136,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.add_for(key, priority, Cause::Changed, tags);
     }
 
-    /// Adds a key because of an event that is no change of what it names, such as the echo of the controller's own write of
-    /// a status: as [`WorkQueue::add_tagged`], but a key that failed waits on, or, where it fails after this while it is
-    /// processed, waits as long as it has earned. It is not lost: the next try sees what the event was about. So a
-    /// controller that writes and then fails does not run hot on its own events.
+    /// Adds a key for an event that brings nothing new, such as the controller's own status write.
+    ///
+    /// It works like [`WorkQueue::add_tagged`], but does not shorten the backoff of a failed key. Otherwise a controller that writes and then
+    /// fails would run in a hot loop on its own events. The key is not lost: the next retry sees the state of the event.
     pub fn add_unchanged(&self, key: K, priority: i32, tags: u32) {
         self.add_for(key, priority, Cause::Unchanged, tags);
     }
@@ -179,8 +179,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
-    /// Counts a conflict, which is no failure, and adds the key after this wait at least: conflicts in a row make it grow as
-    /// failures do. Each add before that makes the key ready at once, for it may bring the state that the conflict was about.
+    /// Counts a conflict and adds the key after at least this wait; consecutive conflicts grow the wait like failures. Each earlier add
+    /// makes the key ready at once, because it may bring the newer state.
     pub fn add_outdated(&self, key: K, least: Duration) {
         let wake = self.shared.state.lock().meet(key, least, self.shared.backoff, Instant::now());
         self.shared.wake(wake);
@@ -260,7 +260,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Hands a key back. If it was added meanwhile, it is ready again. A key that is in nobody's hands is left alone.
+    /// Marks a key as processed. If it was added meanwhile, it is ready again. Does nothing for a key that no worker has.
     pub fn done(&self, key: &K) {
         let (done, drains) = {
             let mut state = self.shared.state.lock();

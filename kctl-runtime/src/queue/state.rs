@@ -11,7 +11,7 @@ use super::{
     stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueStats},
 };
 
-/// The longest time for which a key can wait: far beyond any that somebody means, and within what the clock can add.
+/// Maximum wait of a key: longer than any useful wait, and within the range of the clock.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// The tag of a key whose last run asked for another one.
@@ -96,7 +96,7 @@ pub(super) struct State<K> {
     retries: u64,
 }
 
-/// So many conflicts in a row are the protocol: whoever reads meets a writer now and then. A key that has more fails.
+/// Number of consecutive conflicts that are normal with concurrent writers. A key with more counts as failing.
 pub const CONFLICTS_USUAL: u32 = 5;
 
 #[derive(Default)]

@@ -113,7 +113,7 @@ pub trait HasRulesOn<M>: Controller {
     const SEAL: Seal;
 }
 
-/// What one reconcile of the controller `C` may do on the cluster `M`.
+/// The operations of the controller `C` on the cluster `M`, from [`Context::cluster`](super::Context::cluster).
 pub struct OnCluster<C: ?Sized, M> {
     env: Arc<Env>,
     primary: Arc<Stored>,

@@ -37,10 +37,11 @@ impl Conditions {
         Self { list, wrong: None, generation, now }
     }
 
-    /// Sets a condition: `reason` is one word in `CamelCase`, `message` is for people, and cut where the API server would refuse
-    /// it for its length. The generation of the object that was reconciled becomes its `observedGeneration`. It keeps its place
-    /// in the list; a new one comes last. What the API server would refuse of its type and its reason is the error of
-    /// [`into_vec`](Self::into_vec).
+    /// Sets a condition to `True` or `False`.
+    ///
+    /// `reason` is one word in `CamelCase`. `message` is for people, and truncated to the maximum length of the API server. The generation of
+    /// the reconciled object becomes the condition's `observedGeneration`. An existing condition keeps its place in the list; a new one comes
+    /// last. [`into_vec`](Self::into_vec) reports an invalid type or reason.
     #[must_use]
     pub fn with(self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         self.set(kind, if holds { "True" } else { "False" }, reason, message.into())

@@ -97,7 +97,7 @@ impl Env {
         self.caches().all(|source| source.store().is_synced())
     }
 
-    /// Returns once all caches have everything that was there when the process began to lead.
+    /// Waits until all caches are as new as the moment when the process became the leader.
     pub(crate) async fn make_current(&self) {
         futures::future::join_all(self.caches().map(|source| source.make_current())).await;
     }
@@ -230,8 +230,7 @@ impl<C> Context<C> {
         self.inner.env.raw(&self.inner.env.spec.primary.cluster)
     }
 
-    /// What the controller declares on another cluster, with `on = M`: the same kinds may be declared here as well.
-    /// [`Cluster`] has an example.
+    /// Returns the operations that the controller declares on another cluster with `on = M`. [`Cluster`] has an example.
     pub fn cluster<M: Cluster>(&self, _name: M) -> OnCluster<C, M>
     where
         C: Controller,
@@ -333,9 +332,10 @@ impl<C> Context<C> {
         Events::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
-    /// What time it is: as the clock of this machine says, or the simulated one, which also jumps. What depends on the time
-    /// (a `ttlSecondsAfterFinished`, a certificate that ends) asks this one, and not `Timestamp::now()`, so that it can be
-    /// simulated; when it is to happen is said by [`Action::requeue`](crate::reconcile::Action::requeue).
+    /// Returns the current time: of the machine, or the simulated one in tests, which also jumps.
+    ///
+    /// Use it instead of `Timestamp::now()` for everything that depends on time, such as a TTL or an expiring certificate, so that it can be
+    /// simulated. [`Action::requeue`](crate::reconcile::Action::requeue) asks for another reconcile at the right moment.
     pub fn now(&self) -> Timestamp {
         (self.inner.env.clock)()
     }
@@ -361,8 +361,8 @@ impl<C> Context<C> {
         Store::new(self.inner.env.source::<K>().store().clone())
     }
 
-    /// Whether the API server serves the kind `K`. `false` is possible only for a relation with `optional`: its cache is empty then, and
-    /// writes of the kind fail. The controller runs for all its objects when that changes.
+    /// Returns `true` if the API server serves the kind `K`. `false` is possible only for a relation with `optional`: its cache is empty then,
+    /// and writes of the kind fail. The controller reconciles all its objects when that changes.
     pub fn is_served<K: Readable>(&self) -> bool
     where
         C: Caches<K>,
@@ -370,10 +370,11 @@ impl<C> Context<C> {
         self.inner.env.source::<K>().store().is_served()
     }
 
-    /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
-    /// and nothing when they are equal, or when the API server has answered before that this patch changes nothing. Fields that
-    /// `status` leaves out are removed. A list is replaced as a whole: where one changes, such as the conditions, the patch is
-    /// refused if somebody has written the object meanwhile, and the newer state is reconciled. For a primary of a built-in kind:
+    /// Writes the status of the primary, with a JSON merge patch from the current status to `status`.
+    ///
+    /// Sends nothing if they are equal, or if an earlier identical patch left the object unchanged. Fields that `status` leaves out are
+    /// removed. Lists, such as the conditions, are replaced as a whole: a patch that changes a list has a `resourceVersion` precondition, and
+    /// fails with a conflict if the object was written meanwhile; the newer state is then reconciled. A primary of a built-in kind needs
     /// `primary(status)`.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where

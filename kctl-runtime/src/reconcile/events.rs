@@ -58,8 +58,8 @@ impl Events {
         self
     }
 
-    /// Tells it, as [`Context::event`](super::Context::event) does. Events that differ in the related object or the action
-    /// are no series.
+    /// Records the event, like [`Context::event`](super::Context::event). Events with different related objects or actions are not
+    /// aggregated.
     pub fn record(self, kind: EventType, reason: &str, note: impl Into<String>) {
         let action = self.action.unwrap_or_else(|| Happening::ACTION.into());
         let happening = Happening { kind, reason: reason.into(), note: note.into(), action, related: self.related };

@@ -52,7 +52,7 @@ impl<K: Object> Live<K> {
         self.get_in(self.primary.meta().namespace(), name)
     }
 
-    /// The same, and nothing when there is none. That the API server does not have the kind is an error.
+    /// Returns the same as [`get`](Self::get), or `None` if the object does not exist. A kind that the API server does not serve is an error.
     pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
         let (found, name) = (self.get(name), name.to_owned());
         Request::new(async move {
@@ -87,7 +87,7 @@ impl<K: Object> Live<K> {
     }
 }
 
-/// Objects of the kind `K` that belong to somebody else, with the verbs that the controller declares on them.
+/// Writes to objects of kind `K` that the controller does not own, with the verbs that it declares for them.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
@@ -314,7 +314,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Asks for a token of a service account: to be handed to somebody, or to be somebody. It is never stored.
+    /// Requests a token of a service account (`TokenRequest`). The token is returned and never stored.
     ///
     /// ```
     /// use k8s_openapi::api::{authentication::v1::TokenRequestSpec, core::v1::ServiceAccount};

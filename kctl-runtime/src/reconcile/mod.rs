@@ -1,4 +1,4 @@
-//! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
+//! The API of reconcile functions: [`Context`] and its operations, [`Action`], [`Error`], and the traits of controllers.
 
 mod applied;
 mod apply;
@@ -55,7 +55,7 @@ pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};
 
-/// What `#[controller]` writes for a type: its primary kind and its declaration as data.
+/// A controller: its primary kind and its declaration as data. `#[controller]` implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a controller",
     label = "not a controller",
@@ -63,12 +63,12 @@ use crate::{object::Object, spec::ControllerSpec};
     note = "code: K0033"
 )]
 pub trait Controller: Sized + 'static {
-    /// The kind that is reconciled.
+    /// The primary kind.
     type Primary: Object;
-    /// What it may do with its primary.
+    /// The permissions on its primary.
     type Grant;
 
-    /// The declaration as data.
+    /// Returns the declaration as data.
     fn spec() -> ControllerSpec;
 
     /// How the controller cleans up; present exactly when it declares a finalizer.
@@ -84,7 +84,7 @@ pub trait Controller: Sized + 'static {
     }
 }
 
-/// Brings the world one step closer to what the primary asks for.
+/// The reconcile function of a controller struct.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `reconcile`",
     label = "`impl Reconcile` is missing",
@@ -92,15 +92,17 @@ pub trait Controller: Sized + 'static {
     note = "code: K0034"
 )]
 pub trait Reconcile: Controller + Send + Sync {
-    /// Called with the newest cached state whenever the object, or something related to it, may have changed. It is called
-    /// for no key twice at once, must not rely on having seen each change, and must do nothing where nothing is to be done.
+    /// Compares what the object asks for with what exists, and acts on the difference.
+    ///
+    /// It is called with the newest cached state whenever the object or a related one may have changed, and never twice at once for the same
+    /// key. It can't rely on seeing every change, and does nothing if there is no difference.
     ///
     /// # Errors
-    /// Any error is reported and tried again with growing waits, unless it is `.terminal()`.
+    /// An error is logged and the key retried with growing waits, unless it is `.terminal()`.
     fn reconcile(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<Action>> + Send;
 }
 
-/// Cleans up outside the cluster before an object goes.
+/// The cleanup of a controller with a finalizer, before an object is deleted.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares a finalizer but has no `finalize`",
     label = "`impl Finalize` is missing",
@@ -108,10 +110,11 @@ pub trait Reconcile: Controller + Send + Sync {
     note = "code: K0035"
 )]
 pub trait Finalize: Controller + DeclaresFinalizer {
-    /// Called while the object is being deleted and holds the finalizer; the finalizer goes when it returns `Ok`.
+    /// Cleans up what exists outside the cluster. It is called while the object is being deleted; the finalizer is removed when it returns
+    /// `Ok`.
     ///
     /// # Errors
-    /// Any error keeps the finalizer and is tried again.
+    /// An error keeps the finalizer, and the cleanup is retried.
     fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
 
     /// Called instead of [`finalize`](Self::finalize) for an object that can't be read as the primary, and of which this process
@@ -178,7 +181,7 @@ pub trait FunctionController: Reconcile {
     fn instance() -> Self;
 }
 
-/// What happens to the key after a successful reconcile.
+/// The next step for a key after a successful reconcile: wait for a change, or reconcile again after a time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -193,17 +196,17 @@ pub struct Action {
 }
 
 impl Action {
-    /// Nothing until something changes.
+    /// Waits until the primary or a related object changes.
     pub fn await_change() -> Self {
         Self { requeue_after: None }
     }
 
-    /// Once more after this time, or earlier when something changes.
+    /// Reconciles again after `after`, or sooner if the primary or a related object changes.
     pub fn requeue(after: Duration) -> Self {
         Self { requeue_after: Some(after) }
     }
 
-    /// The time asked for.
+    /// Returns the wait of [`requeue`](Self::requeue), or `None`.
     pub fn requeue_after(self) -> Option<Duration> {
         self.requeue_after
     }

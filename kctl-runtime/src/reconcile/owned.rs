@@ -75,22 +75,22 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         }
     }
 
-    /// How many there are, without those that are being deleted.
+    /// Returns the number of objects, without those that are being deleted.
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the primary owns no live object of kind `K`.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// In order of creation, then of name.
+    /// Iterates over the objects, sorted by creation time and name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Arc<K>> + ExactSizeIterator + use<C, K, A> {
         self.live.clone().into_iter()
     }
 
-    /// Those that are being deleted.
+    /// Iterates over the objects that are being deleted.
     pub fn terminating(&self) -> impl DoubleEndedIterator<Item = Arc<K>> + ExactSizeIterator + use<C, K, A> {
         self.terminating.clone().into_iter()
     }
@@ -240,7 +240,7 @@ impl<'a, C: ?Sized, K: Object, A> IntoIterator for &'a Owned<C, K, A> {
     }
 }
 
-/// What `converge` did.
+/// The result of `converge`.
 #[derive(Debug, Clone)]
 pub struct Converged<K> {
     /// Objects that were created or changed, as they are now.

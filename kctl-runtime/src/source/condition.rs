@@ -17,7 +17,7 @@ const REPORT_AGAIN: Duration = Duration::from_secs(60);
 /// How a source is doing. A failure stays until what failed succeeds, or is no longer tried.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// What fails now, with the verb and the resource.
+    /// The current failure, with verb and resource.
     pub failure: Option<ApiError>,
     /// Objects that could not be decoded since the start.
     pub undecodable: u64,

@@ -75,11 +75,11 @@ impl Source {
         }
     }
 
-    /// Whether the store has everything that is there now, or something newer: a cache that is at rest knows nothing of what
-    /// its watch has not brought yet. One request for each scope.
+    /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache can't know what its watch has not delivered
+    /// yet, so this sends one list request per scope.
     ///
     /// # Errors
-    /// What the server answers, and what breaks on the way.
+    /// The request fails.
     pub async fn is_current(&self) -> Result<bool, ApiError> {
         for scope in self.scopes().all() {
             if !self.store().has_all(&scope, &self.present(&scope).await?) {

@@ -206,7 +206,7 @@ impl Source {
         self.condition.silence()
     }
 
-    /// What it lists and watches.
+    /// Returns the kind, namespaces and selectors that it lists and watches.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

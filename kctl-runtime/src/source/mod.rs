@@ -40,7 +40,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 /// The same for watches.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// Whether a program waits for a kind that the API server does not serve.
+/// The way a program handles a kind that the API server does not serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
     /// Nothing works until the kind is there: its cache is not complete before.
@@ -60,7 +60,7 @@ impl Hash for Presence {
     }
 }
 
-/// What one list and one watch deliver; two users of equal identity share them.
+/// The kind, namespaces and selectors of an informer. Users with equal identities share one list and one watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// Name of the cluster; empty is the one that the program was started against.

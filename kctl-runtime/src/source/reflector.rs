@@ -39,7 +39,7 @@ const BROKEN_LISTS: u32 = 2;
 /// A server that streams its state does not pause so long in it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// What to ask the API server next.
+/// The next request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// A watch that begins with the whole state (`sendInitialEvents`), newest.
@@ -65,7 +65,7 @@ pub enum Request {
     Probe,
 }
 
-/// What the API server answered.
+/// A response or event from the API server.
 #[derive(Debug)]
 pub enum Input {
     /// One page.
@@ -105,7 +105,7 @@ pub enum Input {
     },
 }
 
-/// What the driver has to do before the next request.
+/// An action for the driver before the next request.
 #[derive(Debug)]
 pub enum Effect {
     /// Hand this on.
@@ -173,18 +173,18 @@ impl Reflector {
         reflector
     }
 
-    /// Returns the namespace that it reflects; `None` is all.
+    /// Returns the namespace that it reflects, or `None` for all.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// The same for a kind that need not be there.
+    /// Sets whether the kind is required or optional.
     #[must_use]
     pub fn with(self, presence: Presence) -> Self {
         Self { presence, ..self }
     }
 
-    /// What to ask now.
+    /// Returns the next request.
     pub fn request(&self) -> &Request {
         &self.request
     }

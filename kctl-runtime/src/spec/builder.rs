@@ -113,7 +113,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `primary(read_only)`: a status that it has is somebody else's.
+    /// Sets `primary(read_only)`: the controller does not write the status.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.spec.has_status = false;
@@ -211,7 +211,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `rbac(…)`: one of its values, with its text.
+    /// Adds a value of `rbac(…)`, with its source text for messages.
     #[must_use]
     pub fn rbac(self, text: &str, rules: impl Rules) -> Self {
         self.rules("", text, rules)

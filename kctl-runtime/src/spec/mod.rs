@@ -76,7 +76,7 @@ pub struct RelationSpec {
     pub presence: Presence,
     /// Checks that an object fits the relation's type.
     pub check: Check,
-    /// What it reads of each object.
+    /// The part of each object that it reads.
     pub keep: Keep,
     /// The definition of the kind, where its type has one: for servers of tests. On a cluster it is another program's.
     pub crd: Option<fn() -> CustomResourceDefinition>,

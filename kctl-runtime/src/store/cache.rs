@@ -23,10 +23,10 @@ use crate::{
     source::Present,
 };
 
-/// What one list and one watch are about: a namespace, or all.
+/// The scope of one list and one watch: a namespace, or `None` for all.
 pub type Scope = Option<Arc<str>>;
 
-/// What the writer is told.
+/// An input of the store's writer.
 #[derive(Debug, Clone)]
 pub enum Delta {
     /// The complete state of a scope at a resourceVersion.

@@ -28,7 +28,7 @@ use crate::object::Stored;
 /// Values under which an object is found in an index.
 pub type IndexFn = Arc<dyn Fn(&Stored) -> Vec<String> + Send + Sync>;
 
-/// What happened to an object.
+/// A change of one object in a store.
 ///
 /// ```
 /// use std::sync::Arc;

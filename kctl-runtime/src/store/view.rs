@@ -147,7 +147,7 @@ impl<K: Readable> Store<K> {
         self.shared.len()
     }
 
-    /// Whether there is no object.
+    /// Returns `true` if the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.shared.is_empty()
     }

@@ -251,7 +251,7 @@ impl SharedStore {
         self.synced.load(Ordering::SeqCst)
     }
 
-    /// Whether the API server serves the kind. Only an optional kind can be complete and not served.
+    /// Returns `true` if the API server serves the kind. Only an optional kind can be complete and not served.
     pub fn is_served(&self) -> bool {
         self.served.load(Ordering::SeqCst)
     }
@@ -261,7 +261,7 @@ impl SharedStore {
         self.n_served_changes.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of changes of [`is_served`](Self::is_served) once it is another one.
+    /// Returns the number of changes of [`is_served`](Self::is_served) once it differs from `known`.
     pub(crate) async fn served_change(&self, known: u64) -> u64 {
         loop {
             let mut changes = std::pin::pin!(self.served_changes.notified());
@@ -274,7 +274,7 @@ impl SharedStore {
         }
     }
 
-    /// How many bytes the objects' JSON takes as it is kept; what indexes and decoded objects take beside is not in it.
+    /// Returns the size of the stored JSON in bytes, without indexes and decoded objects.
     pub fn bytes(&self) -> usize {
         self.cache.read().n_bytes()
     }
@@ -335,12 +335,12 @@ impl SharedStore {
         self.inbox.lag()
     }
 
-    /// What the JSON of all objects takes as it is kept: the larger part of what a cache holds.
+    /// Returns the size of the stored JSON of all objects in bytes: most of a cache's memory.
     pub fn n_bytes(&self) -> usize {
         self.cache.read().n_bytes()
     }
 
-    /// Deleted objects that are remembered until the watch has told of them; at most [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).
+    /// Returns the number of own deletes that the watch has not confirmed yet, at most [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).
     pub fn tombstones(&self) -> usize {
         self.cache.read().n_tombstones()
     }
@@ -360,7 +360,7 @@ impl SharedStore {
         self.cache.read().len()
     }
 
-    /// Whether there is no object.
+    /// Returns `true` if the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,7 +22,7 @@ use crate::{
     store::{Delta, Scope, SharedStore},
 };
 
-/// Informers that a process has open at once; more are refused. Each is a connection of its own: kube's client speaks HTTP/1.1.
+/// Maximum number of open informers in a process; further ones fail.
 pub const INFORMERS_MAX: usize = 2000;
 
 /// Shared by the manager and all handles. Clones are the same.

@@ -27,7 +27,7 @@ use crate::{
     spec::ControllerSpec,
 };
 
-/// Why there is no watch.
+/// The reason why a watch can't be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
@@ -110,8 +110,8 @@ impl Watches {
         self
     }
 
-    /// The same with a cluster that is known only now. What may be watched there is what its client may; the client that opens
-    /// a watch is that of all who share it.
+    /// Adds a cluster that is known only at run time. Its client's permissions decide what can be watched; users of the same watch share the
+    /// client that opened it.
     #[must_use]
     pub fn on(mut self, cluster: &str, client: Client) -> Self {
         self.clients.insert(cluster.into(), client);
@@ -179,7 +179,7 @@ impl Watches {
         Ok(discovery::find(self.client("")?, kind).await?.namespaced)
     }
 
-    /// What is watched now, by controllers and at run time, and how many use each.
+    /// Returns the open watches, of controllers and at run time, with the number of users of each.
     pub fn open(&self) -> Vec<(Identity, usize)> {
         self.informers.open().into_iter().map(|(source, n_users)| (source.identity().clone(), n_users)).collect()
     }

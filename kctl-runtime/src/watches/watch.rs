@@ -16,11 +16,10 @@ use crate::{
     store::{Change, Handler},
 };
 
-/// Objects of one kind while they change: a stream of changes, and reads of a local cache. Dropping it ends the watch, unless
-/// others use the same.
+/// A watch that was opened at run time: a stream of changes, and reads of its cache. Dropping it ends the watch, unless others share it.
 ///
-/// A user that is slow delays nobody: beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) changes that wait, those of
-/// one object are merged into one, from the state that was handed out last to the newest.
+/// A slow user delays no one else: beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) waiting changes, those of one object are merged
+/// into one, from the last delivered state to the newest.
 pub struct Watch<T> {
     held: Held,
     mailbox: Arc<Mailbox>,
@@ -69,8 +68,7 @@ impl<T: Projection> Watch<T> {
         }
     }
 
-    /// Whether everything that was there has been read, and the kind is still there: what is read while it is not may lack
-    /// objects.
+    /// Returns `true` if the initial list is complete and the kind is still served. Otherwise reads may lack objects.
     pub fn is_synced(&self) -> bool {
         self.held.source().store().is_synced()
     }
@@ -92,7 +90,7 @@ impl<T: Projection> Watch<T> {
         self.mailbox.len()
     }
 
-    /// What is watched.
+    /// Returns the kind, namespaces and selectors of the watch.
     pub fn identity(&self) -> &Identity {
         self.held.source().identity()
     }

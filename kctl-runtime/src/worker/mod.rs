@@ -32,7 +32,7 @@ use crate::{
     trace::Trace,
 };
 
-/// What became of one reconcile; `dev` prints it and metrics count it.
+/// The report of one reconcile; `dev` prints it and metrics count it.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The controller's name.
@@ -43,9 +43,9 @@ pub struct Report {
     pub reason: Reason,
     /// The trace that it was.
     pub trace: Trace,
-    /// What the reconcile came to.
+    /// The outcome of the reconcile.
     pub outcome: Outcome,
-    /// What happens to the key.
+    /// The decision about the key.
     pub decision: Decision,
     /// How long the reconcile took.
     pub took: Duration,

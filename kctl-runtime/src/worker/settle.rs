@@ -28,7 +28,7 @@ pub enum Outcome {
     TimedOut,
 }
 
-/// What happens to the key.
+/// The decision about a key after a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing until a change; its failures are forgotten.
@@ -49,7 +49,7 @@ pub enum Decision {
     Drop,
 }
 
-/// What a key has behind it since it succeeded or its object changed.
+/// The attempts of a key since its last success, or since its object changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tried {
     /// Failures in a row.
@@ -58,10 +58,9 @@ pub struct Tried {
     pub conflicts: u32,
 }
 
-/// Decides. `tried` is what the key has behind it, `retries` how often it may be tried again: a key that may
-/// be tried again twice is dropped at its third failure.
+/// Decides whether a key is forgotten, retried or dropped. With `retries = Some(2)` it is dropped at its third failure.
 ///
-/// A conflict says only that the state was old: it is no failure, and never drops the key.
+/// A conflict only means that the state was old: it does not count as a failure, and never drops the key.
 pub fn settle(outcome: &Outcome, tried: Tried, retries: Option<u32>) -> Decision {
     let Tried { failures, conflicts } = tried;
     let exhausted = retries.is_some_and(|retries| failures >= retries);

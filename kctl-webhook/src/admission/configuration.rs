@@ -41,7 +41,7 @@ impl Client {
     }
 }
 
-/// What the objects are made of.
+/// The parameters of webhook configurations.
 #[derive(Clone, Debug)]
 pub struct Configurations<'a> {
     /// The name of both objects.

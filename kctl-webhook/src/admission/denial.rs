@@ -5,7 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// An object is refused. Any other error of a function refuses it, too, with its text and the code 403.
+/// The error of an admission function that rejects a request, with a code and a reason.
+///
+/// Any other error rejects the request as well, with its message and the code 403.
 ///
 /// ```
 /// use kctl_webhook::admission::Denial;

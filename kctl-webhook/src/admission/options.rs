@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a function does.
+/// The type of an admission function: validating or mutating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// It may change the object.
@@ -103,11 +103,11 @@ pub struct Options {
     pub operations: Vec<Operation>,
     /// For these subresources instead of the object itself.
     pub subresources: Vec<String>,
-    /// What happens without an answer.
+    /// Whether a request passes if the webhook does not respond.
     pub failure_policy: FailurePolicy,
     /// How long it may take, in seconds: 1 to 30.
     pub timeout_seconds: u8,
-    /// What it does beside.
+    /// The side effects of the function.
     pub side_effects: SideEffects,
     /// Whether other versions count.
     pub match_policy: MatchPolicy,

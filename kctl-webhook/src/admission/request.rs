@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::options::Operation;
 
-/// So many warnings of one call are told; an API server cuts them at 4096 bytes in any case.
+/// Maximum number of warnings in one response; further ones are dropped. API servers cut them at 4096 bytes in total.
 pub const WARNINGS_LEN_MAX: usize = 32;
 /// So many annotations of one call go into the audit log.
 pub const AUDIT_LEN_MAX: usize = 32;
 
-/// Who asks.
+/// The user that sent the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct User {
@@ -26,7 +26,7 @@ pub struct User {
     /// Its groups.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// What the authenticator says beside.
+    /// Additional attributes from the authenticator.
     #[serde(default)]
     pub extra: BTreeMap<String, Vec<String>>,
 }
@@ -35,7 +35,7 @@ pub struct User {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Admission<K> {
-    /// What is done.
+    /// The operation of the request.
     pub operation: Operation,
     /// The name of the object; empty for a new one whose name is generated.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Admission<K> {
     pub namespace: Option<String>,
     /// The subresource that is asked for, where it is one: `status`, for example.
     pub subresource: Option<String>,
-    /// Who asks.
+    /// The user that sent the request.
     pub user: User,
     /// Whether nothing will be stored: whatever a function does beside answering, it must not do now.
     pub dry_run: bool,

@@ -17,7 +17,7 @@ use crate::{
     kind::{Definition, Kind, shown},
 };
 
-/// What a function answers.
+/// The result of an admission function.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Answer {

@@ -19,10 +19,10 @@ pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     seconds.filter(|_| is_asked_again).map(Duration::from_secs)
 }
 
-/// Returns the body of an answer. Its media type may be any: what is in it is seen when it is read.
+/// Returns the body of a successful response. The media type is not checked: decoding the body shows its format.
 ///
 /// # Errors
-/// The answer is none.
+/// The status of the response is not a success.
 pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
     let (status, body) = (response.status(), response.body());
     let content = match text(response.headers(), header::CONTENT_TYPE) {
@@ -47,7 +47,7 @@ pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
     }
 }
 
-/// An answer that is none, with the text of client-go.
+/// An unsuccessful response, with client-go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refused {

@@ -52,7 +52,7 @@ pub struct Client {
     http: legacy::Client<HttpsConnector<Connect>, Full<Bytes>>,
 }
 
-/// No answer: the text says why, in the words of Go.
+/// A request without a response, with Go's error message.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 pub struct AskFailed {
@@ -75,11 +75,11 @@ impl From<String> for AskFailed {
 }
 
 impl Client {
-    /// `uri` is the address with its query. `ca_bundle` has the authorities as configurations have them, PEM in base64; those of the
-    /// system are trusted where it is empty. Where to connect is what `resolve` says.
+    /// Creates a client. `uri` is the address with its query. `ca_bundle` is base64-encoded PEM, as in webhook configurations; if it is
+    /// empty, the system's roots are trusted. `resolve` returns the address to connect to.
     ///
     /// # Errors
-    /// The authorities are none: why, in words.
+    /// `ca_bundle` is invalid; the message says why.
     pub fn new(uri: Uri, ca_bundle: &str, user_agent: &'static str, resolve: Resolve) -> Result<Self, String> {
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(ca_bundle)?)

@@ -53,7 +53,7 @@ impl fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Makes a rule of a function. Its error is told with the object's name.
+    /// Creates a rule from a function. An error of the function is reported with the object's name.
     pub fn new<From, To, F, Fut>(about: About, call: F) -> Self
     where
         From: Kind,

@@ -89,7 +89,7 @@ impl Conversions {
         Ok(Self { rules, kinds: ways })
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the table has no conversions.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

@@ -82,7 +82,7 @@ struct Serving {
     names: Vec<String>,
 }
 
-/// What the Secret holds.
+/// The contents of the certificate Secret.
 #[derive(Clone, PartialEq)]
 pub struct Stored {
     state: State,
@@ -90,7 +90,7 @@ pub struct Stored {
     authority_key: String,
 }
 
-/// Who asks what is due.
+/// The role of the replica that asks for the next rotation step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The leader, or the only process; with whether every configuration trusts all authorities.
@@ -125,7 +125,7 @@ impl Stored {
         Ok(FIELDS.into_iter().map(str::to_owned).zip(values).collect())
     }
 
-    /// What is to be served.
+    /// Returns the certificate and key to serve.
     pub fn pair(&self) -> &Pair {
         &self.pair
     }

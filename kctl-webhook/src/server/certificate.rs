@@ -61,7 +61,7 @@ impl Certificate {
     }
 }
 
-/// Why there is no certificate.
+/// The reason why no certificate can be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -116,17 +116,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// Serves this from the next handshake on. Returns whether it is another one than before.
+    /// Serves this certificate from the next handshake on. Returns `true` if it differs from the previous one.
     ///
     /// # Errors
-    /// They are not a certificate with its key: what was served is served on.
+    /// The pair is not a certificate with its key. The previous certificate stays in use.
     pub fn set(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
         let set = self.put(pair);
         self.count(set.is_ok());
         set
     }
 
-    /// How often a certificate was read, from files or by whoever hands it over, and how many of these reads failed.
+    /// Returns how often a certificate was read or set, and how many of these attempts failed.
     pub fn reads(&self) -> (u64, u64) {
         // Errors first: they are never more than all.
         let n_errors = self.n_errors.load(Ordering::Relaxed);

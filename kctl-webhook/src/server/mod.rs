@@ -66,7 +66,7 @@ pub enum ServerError {
     },
 }
 
-/// What is served: routes, and their paths for whoever asks for another one.
+/// The routes of a server, with the list of paths for the 404 response.
 #[derive(Clone, Default)]
 pub struct Routes {
     /// Without a fallback.

@@ -91,12 +91,12 @@ pub struct Emitted {
 }
 
 impl Emitted {
-    /// What `live` grants.
+    /// The permissions that `live` grants.
     pub fn live<C: ReadsLive<K>, K: Object>() -> Self {
         Self { cluster: "", kind: Kind::of::<K>(), verb: "get" }
     }
 
-    /// What `live` grants on another cluster.
+    /// The permissions that `live` grants on another cluster.
     pub fn live_on<C: ReadsLiveOn<M, K>, M: Cluster, K: Object>() -> Self {
         Self { cluster: M::NAME, kind: Kind::of::<K>(), verb: "get" }
     }

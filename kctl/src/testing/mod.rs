@@ -1,4 +1,4 @@
-//! Runs an app on an API server of its own, for tests.
+//! Tests of an app against an embedded API server: [`TestServer`], role tests, and simulation with [`Scenario`].
 
 mod bypass;
 mod emitted;
@@ -31,12 +31,15 @@ use crate::{
     app::{self, World},
 };
 
-/// An app that runs on an embedded API server. Under `#[tokio::test(start_paused = true)]` no time passes.
+/// An app that runs on an embedded API server, for tests.
+///
+/// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts take no real time. Dropping the value
+/// stops the app and the server.
 ///
 /// ```
 /// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
 ///
-/// /// Deploys what each config map names.
+/// /// Keeps a `ServiceAccount` for each `ConfigMap`.
 /// #[controller(owns = ServiceAccount(create))]
 /// async fn accounts(config: Arc<ConfigMap>, cx: Context<accounts>) -> Result<Action> {
 ///     let owned = cx.owned::<ServiceAccount>();
@@ -61,38 +64,38 @@ use crate::{
 pub struct TestServer(World);
 
 impl TestServer {
-    /// Starts the server, installs the definitions of the app's kinds and runs its controllers. Kinds that are only owned, watched
-    /// or read are installed as well, where their types have a definition.
+    /// Starts the server, installs the CRDs of the app's kinds and runs its controllers. Kinds that are only owned, watched or read are
+    /// installed as well, if their types have a CRD.
     ///
     /// # Errors
-    /// When a controller cannot be made, a definition is refused, or a kind is declared that the server does not have: the
-    /// error names it. [`App::kind`] adds a definition, and [`start_with`](Self::start_with) one that is no Rust type.
+    /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared kind; the error names the kind.
+    /// [`App::kind`] adds a CRD from a type, and [`start_with`](Self::start_with) one from YAML.
     pub async fn start(app: App) -> Result<Self> {
         Ok(Self(World::start(&app).await?))
     }
 
-    /// Starts the server as [`start`](Self::start), and applies objects before the controllers run, as a stream of YAML documents:
-    /// definitions of kinds that have none in Rust, and whatever is there before the app is.
+    /// Starts the server like [`start`](Self::start), and applies a stream of YAML documents before the controllers run: CRDs of kinds
+    /// without a Rust type, and initial objects.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and when an object cannot be read or applied.
+    /// As [`start`](Self::start), or an object can't be parsed or applied.
     pub async fn start_with(app: App, yaml: &str) -> Result<Self> {
         let mut objects = Vec::new();
         app::parse(yaml, "the objects of the test", &mut objects)?;
         Ok(Self(World::start_with(&app, &objects).await?))
     }
 
-    /// A client of the server.
+    /// Returns a client of the server with all permissions.
     pub fn client(&self) -> Client {
         self.0.client.clone()
     }
 
-    /// A client of another cluster (`App::cluster`).
+    /// Returns a client of another cluster of the app (`App::cluster`), or `None` if there is no cluster of that name.
     pub fn cluster(&self, name: &str) -> Option<Client> {
         self.0.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
-    /// The API server itself: what was requested, what is stored.
+    /// Returns the API server itself, with its request log and its stored objects.
     pub fn server(&self) -> &kctl_apiserver::ApiServer {
         &self.0.server
     }
@@ -103,13 +106,13 @@ impl TestServer {
         self.0.add_workloads();
     }
 
-    /// Returns once nothing is left to do.
+    /// Waits until nothing is left to do: no key is queued or reconciled, and all caches are up to date.
     ///
     /// # Errors
-    /// When something is left after a minute: the error names what fails. Under paused time also when a key is reconciled 1,000
-    /// times, or one reconcile sends 10,000 requests, while time stands still: such a hot loop would never let time advance. The
-    /// error names the controller, the key and what it did, and the app is stopped. Writes by other clients begin the count of
-    /// reconciles anew, up to 10,000.
+    /// The app is still busy after a minute; the error names what fails or waits. Under paused time also if a key is reconciled 1,000
+    /// times, or one reconcile sends 10,000 requests, without time passing: such a hot loop would never let time advance. The error
+    /// names the controller, the key and its requests, and the app is stopped. Writes by other clients restart the count of reconciles,
+    /// up to 10,000.
     pub async fn idle(&self) -> Result<()> {
         self.0.idle(Duration::from_secs(60)).await
     }

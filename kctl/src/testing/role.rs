@@ -53,25 +53,24 @@ macro_rules! role_tests {
     };
 }
 
-/// Whether `KUBECONFIG` names a file that is there: with `KUBECONFIG=/dev/null` no test finds a cluster.
+/// Returns `true` if `KUBECONFIG` names an existing file: with `KUBECONFIG=/dev/null`, tests find no cluster.
 #[doc(hidden)]
 pub fn names_a_real_server() -> bool {
     std::env::var_os("KUBECONFIG").is_some_and(|list| names_a_file(&list))
 }
 
-/// Runs a scenario under exactly the generated role, then once for each permission in it without that one: each time
-/// something has to be refused. What kctl needs for every declaration of its sort - list and watch of caches, events - is not
-/// tried that way: an app without its caches does nothing at all. Instead a cache of `reads` or `watches` counts as superfluous
-/// when no reconcile of the scenario has asked for its store (`cx.store`) or its objects (`cx.objects`). A kind that is watched at
-/// run time (`Env::watches`) is used, and `watches = K(metadata)` is there for its changes alone.
+/// Proves that the generated role is minimal: runs a scenario under exactly that role, then once without each permission.
 ///
-/// A request that does not come through the context is named, with its URL, whether it reached a cluster or not: one of a client that a
-/// reconcile makes of its own, such as `kube::Client::try_default()`. It is seen on the thread of the test alone: not on those of a
-/// runtime with several.
+/// Each run without a permission has to fail with 403. List and watch of caches, and events, are always needed and not tried. Instead, a
+/// cache of `reads` or `watches` is superfluous if no reconcile of the scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched
+/// at run time (`Env::watches`) and `watches = K(metadata)` are not reported.
+///
+/// A request that bypasses the context, for example with `kube::Client::try_default()`, is reported with its URL, whether it reached a
+/// cluster or not. Only requests on the thread of the test are seen, not those on other threads of a runtime.
 ///
 /// # Errors
-/// When a request bypasses the context, when the scenario fails, when the role lacks something, or when something is
-/// superfluous: it names the declarations, caches of Secrets first.
+/// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission or cache is superfluous; the error
+/// names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().grants();
     let bypasses = Bypasses::watch();
@@ -95,19 +94,21 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     report(&superfluous, unused)
 }
 
-/// The same on the cluster that the kubeconfig names, by impersonation: each run in a namespace of its own, and the app is run
-/// for it alone. Other clusters of the app are those that its closures connect to; each gets a namespace of that name, and the
-/// role that is generated for it.
+/// Does the same as [`check_role`] on the cluster of the kubeconfig, with impersonation.
+///
+/// Each run has a new namespace, and the app runs for that namespace only. For other clusters of the app, its closures connect; each
+/// gets a namespace of the same name and its generated role.
 ///
 /// # Errors
-/// As [`check_role`], and when a cluster does not allow what an administrator may do.
+/// As [`check_role`], and if the user of the kubeconfig is not an administrator.
 pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     check_on_clusters(app, scenario, Reach::OwnNamespace).await
 }
 
-/// The same with the app run for the namespaces that it declares, usually all: for apps that make namespaces, or whose kinds are
-/// of no namespace. What the scenario and the app make is removed after each run; on clusters that others use, the app would
-/// also do its work on what is theirs.
+/// Does the same as [`check_role_on_cluster`] with the app running for the namespaces that it declares, usually all.
+///
+/// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster without other users: the app
+/// reconciles everything there. Each run deletes what the scenario and the app created.
 ///
 /// # Errors
 /// As [`check_role_on_cluster`].

@@ -28,7 +28,7 @@ const IDLE_WITHIN: Duration = Duration::from_secs(60);
 /// So many quiet looks in a row are idle on a real server: what is simulated beside the app hears of changes a moment later.
 const IDLE_POLLS: u32 = 20;
 
-/// A server on which an app runs under a role: what a scenario of [`check_role`](super::check_role) is given.
+/// An app that runs under a role: the argument of a scenario of [`check_role`](super::check_role).
 pub struct Trial {
     client: Client,
     refusals: Vec<Refusals>,

@@ -11,7 +11,7 @@ const NAME_LEN_MAX: usize = 253;
 /// How much longer than the retry period a candidate waits at most, as a factor on top (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;
 
-/// A lease and how it is held. The times are client-go's unless somebody changes them.
+/// The Lease of a leader election and its times. The defaults are client-go's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionConfig {
     /// Name of the Lease.

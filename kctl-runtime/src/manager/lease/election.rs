@@ -13,7 +13,7 @@ use crate::effect::ApiError;
 /// After a conflict the lease is handed back again so soon (client-go, `retry.DefaultRetry`).
 const RELEASE_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// What happened.
+/// An event of the election.
 #[derive(Debug)]
 pub enum Input {
     /// The lease was read.
@@ -33,7 +33,7 @@ pub enum Input {
     },
 }
 
-/// What to do next.
+/// The next request or wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Send this, and give up at this time.
@@ -44,7 +44,7 @@ pub enum Step {
     Done,
 }
 
-/// What it means for this process.
+/// An effect on this process.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The holder is another one than before; nobody is the empty name.
@@ -128,7 +128,7 @@ impl Election {
         }
     }
 
-    /// What to do now.
+    /// Returns the next step.
     pub fn step(&self) -> &Step {
         &self.step
     }

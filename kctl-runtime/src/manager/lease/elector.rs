@@ -53,7 +53,7 @@ impl Elector {
         })
     }
 
-    /// What the rest of the process sees of it.
+    /// Returns the state of the election, for the rest of the process.
     pub fn leadership(&self) -> Leadership {
         Leadership {
             standing: self.standing.subscribe(),

@@ -40,12 +40,12 @@ impl Leadership {
         matches!(*self.standing.borrow(), Standing::Leading(until) if Instant::now() < until)
     }
 
-    /// Who holds the lease, as far as it is known; empty when nobody does.
+    /// Returns the holder of the Lease, as far as it is known; empty without a holder.
     pub fn holder(&self) -> String {
         self.holder.borrow().clone()
     }
 
-    /// What failed last, until something succeeds: a role without leases, an API server that does not answer.
+    /// Returns the last failure, until a request succeeds: a missing permission, or an unreachable API server.
     pub fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
@@ -55,7 +55,7 @@ impl Leadership {
         *self.slow_renewals.borrow()
     }
 
-    /// What is contended for.
+    /// Returns the configuration of the election.
     pub fn config(&self) -> &ElectionConfig {
         &self.config
     }

@@ -15,7 +15,7 @@ const TRANSITIONS_MAX: u64 = i32::MAX as u64;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Who holds it; nobody when empty.
+    /// The holder; empty if the Lease is free.
     pub holder_identity: Option<String>,
     /// How long it is valid after its last change.
     pub lease_duration_seconds: Option<u64>,
@@ -33,7 +33,7 @@ impl Record {
         lease.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
     }
 
-    /// The holder; empty when there is none.
+    /// Returns the holder, or an empty string if the Lease is free.
     pub fn holder(&self) -> &str {
         self.holder_identity.as_deref().unwrap_or_default()
     }

@@ -154,7 +154,7 @@ impl Metrics {
         add(&mut self.shared.registry.lock());
     }
 
-    /// Says of which program the metrics are: `kctl_app_info`, always 1. What is not known is empty.
+    /// Sets the labels of `kctl_app_info`, which is always 1. Pass an empty string for an unknown value.
     pub fn app(&self, name: &str, version: &str, commit: &str) {
         let info = Family::<Labels, Gauge>::default();
         let labels = [("name", name), ("version", version), ("commit", commit)];

@@ -56,7 +56,7 @@ impl RequestCounter {
         }
     }
 
-    /// A counter of the requests to another host: what it counts is among what this one adds to a manager's metrics.
+    /// Returns a counter for requests to another host, registered with this one.
     #[must_use]
     pub fn beside(&self, host: &str) -> Self {
         Self { host: host.into(), ..self.clone() }

@@ -14,10 +14,10 @@ pub struct BindError {
     source: Option<io::Error>,
 }
 
-/// Whether this can be the address of a flag, without listening on it.
+/// Checks the address of a flag without listening on it.
 ///
 /// # Errors
-/// When it is none: names the flag and the address.
+/// The address is invalid; the error names flag and address.
 pub fn check_address(flag: &'static str, address: &str) -> Result<(), BindError> {
     port(flag, address).map(drop)
 }
@@ -32,11 +32,11 @@ fn port(flag: &'static str, address: &str) -> Result<Option<u16>, BindError> {
     port.map(Some).ok_or_else(|| BindError { flag, address: address.into(), problem: problem.into(), source: None })
 }
 
-/// Listens on the address of a flag; `0` and nothing mean that nobody listens. An address without a host is every one of
-/// this machine.
+/// Listens on the address of a flag. Returns `None` for `0` and for an empty string. An address without a host, such as `:8080`, means all
+/// addresses of the machine.
 ///
 /// # Errors
-/// When the address is none, or somebody else has it: names the flag and the address.
+/// The address is invalid or in use; the error names flag and address.
 pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListener>, BindError> {
     let Some(port) = port(flag, address)? else { return Ok(None) };
     let failed = |problem: String, source| BindError { flag, address: address.into(), problem, source };

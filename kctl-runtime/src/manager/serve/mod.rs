@@ -56,11 +56,10 @@ pub async fn serve_metrics(listener: TcpListener, registered: Metrics) {
     Server::open(metrics(registered)).serve(listener).await;
 }
 
-/// Answers `/metrics` as a manager does that [serves them securely](super::Manager::serve_metrics_securely), for a program
-/// without one: by TLS, and to those whom the cluster of this client lets read them.
+/// Serves `/metrics` like [`Manager::serve_metrics_securely`](super::Manager::serve_metrics_securely), for a program without a manager.
 ///
 /// # Errors
-/// When there is no usable certificate.
+/// There is no usable certificate.
 pub fn serve_metrics_securely(
     listener: TcpListener,
     registered: Metrics,

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{Problem, bounds, names, paths, structural};
 
-/// What was found.
+/// The result of a CRD check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Why an API server refuses the definition.
     pub refused: Vec<Problem>,
-    /// What it takes although no object, or no value of a field, could be stored.
+    /// Schemas that an API server accepts although no object, or no value of a field, is valid.
     pub useless: Vec<Problem>,
 }
 

@@ -13,7 +13,7 @@ pub struct Change {
     pub version: String,
     /// The place as in an object.
     pub place: String,
-    /// What is different.
+    /// The difference, for people.
     pub what: String,
     /// Which objects no longer work.
     pub breaks: String,
@@ -28,7 +28,7 @@ impl Display for Change {
     }
 }
 
-/// What breaks when the definition `old` is replaced by `new`. Both are of the same name.
+/// Returns the changes from the CRD `old` to `new` that break stored objects or clients. Both have the same name.
 pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     of_definition(old, new, &mut changes);

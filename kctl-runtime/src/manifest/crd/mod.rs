@@ -46,7 +46,7 @@ use crate::{
 /// What kube's derive says of an object, unless it is told something better.
 const DERIVED: &str = "Auto-generated derived type for";
 
-/// What client-side apply can keep in its annotation, in bytes (`TotalAnnotationSizeLimitB` of apimachinery).
+/// Maximum size of the client-side apply annotation, in bytes (`TotalAnnotationSizeLimitB` of apimachinery).
 pub const APPLY_BYTES_MAX: usize = 262_144;
 
 /// A kind, or one version of it, from which a definition is made.
@@ -54,9 +54,9 @@ pub const APPLY_BYTES_MAX: usize = 262_144;
 pub struct KindSpec {
     /// Where it is declared, for messages.
     pub location: String,
-    /// Group, version and kind, which cost nothing: the definition takes a moment where a kind contains a pod template.
+    /// Group, version and kind, without deriving the CRD: that takes a moment for a kind with a Pod template.
     pub kind: GroupVersionKind,
-    /// What kube's derive makes.
+    /// Returns the CRD of kube's derive.
     pub crd: fn() -> CustomResourceDefinition,
     /// The JSON schema with references, where there is one: it knows the user's types by name.
     pub schema: Option<fn() -> Value>,

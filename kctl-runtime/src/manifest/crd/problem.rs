@@ -13,9 +13,9 @@ pub struct Problem {
     pub place: String,
     /// The type and the field, such as `WebSpec.replicas`; empty where it is about no field.
     pub field: String,
-    /// What is wrong.
+    /// The problem, for people.
     pub what: String,
-    /// What to write instead; empty where that says itself.
+    /// The text to write instead; empty if it is obvious.
     pub help: String,
 }
 

@@ -25,7 +25,7 @@ pub enum Place {
     Namespace(String),
 }
 
-/// What something is allowed on.
+/// The object of a permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum On {
     /// Objects.
@@ -57,7 +57,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether whoever has this one may do what the other one says.
+    /// Returns `true` if this permission includes the other one.
     pub fn covers(&self, other: &Self) -> bool {
         let place = self.place == Place::Everywhere || self.place == other.place;
         let on = match (&self.on, &other.on) {
@@ -99,7 +99,7 @@ impl fmt::Display for Grant {
     }
 }
 
-/// What is wrong with a rule that is written by hand, and what to write: it would allow nothing, or API servers refuse it.
+/// Returns the problem of a hand-written rule and the remedy, if the rule allows nothing or an API server would reject it.
 pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
     let is_empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
     let (groups, resources) = (is_empty(&rule.api_groups), is_empty(&rule.resources));
@@ -178,13 +178,13 @@ impl Grants {
     }
 }
 
-/// What controllers need on one cluster, in its smallest parts: sorted, none of them said twice. The name of the cluster that
-/// the program is started against is empty.
+/// Returns the permissions that controllers need on one cluster, in their smallest parts, sorted and without duplicates. The main
+/// cluster has an empty name.
 pub fn grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
     collect(specs, cluster).minimal()
 }
 
-/// The same with what is in larger parts as well: what is left to do when a larger one is taken away.
+/// Returns the same, including permissions that a larger one covers: they remain when the larger one is removed.
 pub fn all_grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
     collect(specs, cluster).0.into_values().collect()
 }
@@ -317,7 +317,7 @@ fn only_name(fields: &str) -> &str {
     name.map_or("", |name| name.trim_start_matches('='))
 }
 
-/// What a verb of a declaration is in RBAC: a subresource and its verbs.
+/// Returns the subresource and the RBAC verbs for a verb of a declaration.
 pub fn verbs_of(verb: &'static str) -> (&'static str, Vec<&'static str>) {
     match verb {
         "apply" => ("", vec!["create", "patch"]),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Manifest, RbacOptions, Rule, role, rule::merged};
 use crate::spec::ControllerSpec;
 
-/// A role to view the custom resources of the controllers and one to edit them, added to the cluster's own roles `view`,
-/// `edit` and `admin` by their labels. Nothing, where there is no custom resource.
+/// Returns roles to view and to edit the controllers' custom resources, aggregated into the cluster's `view`, `edit` and `admin` by
+/// labels. Empty without custom resources.
 ///
 /// # Errors
 /// When an object cannot be written as YAML.

@@ -89,7 +89,7 @@ impl Sim {
         Self::new(vec![Cases::Singles(SINGLES_MAX)])
     }
 
-    /// As many single faults as there are seeds, from all over those that there are; then a run for each seed.
+    /// Runs as many single faults as there are seeds, spread over all possible ones, then one run per seed.
     pub fn seeds(seeds: Range<u64>) -> Self {
         let n_singles = usize::try_from(seeds.end.saturating_sub(seeds.start)).unwrap_or(SINGLES_MAX);
         Self::new(vec![Cases::Singles(n_singles.min(SINGLES_MAX)), Cases::Seeds(seeds)])
@@ -153,12 +153,13 @@ impl Sim {
         self
     }
 
-    /// Runs a scenario until something is found or all is tried. The run without faults is made twice first: it shows where
-    /// faults can be, what the final state is, and that the same happens both times.
+    /// Runs a scenario until a checker fails or all runs are done.
+    ///
+    /// The run without faults comes first, and twice: it shows where faults are possible, what the final state is, and that the app is
+    /// deterministic.
     ///
     /// # Errors
-    /// When the scenario cannot be set up, or the number of a single fault is beyond those that there are. What the simulation
-    /// finds is in the report.
+    /// The scenario can't be set up, or the number of a single fault is too high. Findings of the simulation are in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
         let servers = prepare(scenario)?;
         let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
@@ -184,7 +185,7 @@ impl Sim {
     }
 }
 
-/// What `#[kctl::test]` calls: panics with the failure.
+/// Runs a scenario for `#[kctl::test]`, and panics with the failure.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
     // The name of the test is without the name of its crate.

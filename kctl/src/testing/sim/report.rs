@@ -14,7 +14,7 @@ const LAST: usize = 40;
 /// Lines that are shown before and after a fault.
 const AROUND: (usize, usize) = (2, 5);
 
-/// What was tried, and what was found.
+/// The result of a simulation: the number of runs and faults, and the failure, if any.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub(super) n_runs: usize,
@@ -23,7 +23,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What was found, if anything.
+    /// Returns the first failure, or `None` if all runs passed.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -65,7 +65,7 @@ impl Failure {
         &self.checker
     }
 
-    /// What it found.
+    /// Returns the finding of the checker.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -26,7 +26,7 @@ pub(super) enum Simulated {
     Workloads,
 }
 
-/// What is simulated. It is run many times, each time from the start.
+/// The description of a simulation: app, objects, steps and invariants. It runs many times, each time from the start.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
@@ -41,7 +41,7 @@ pub(super) enum Simulated {
 ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
 ///     .invariant("settings stay", |snapshot: &Snapshot| {
 ///         let configs: Vec<ConfigMap> = snapshot.all();
-///         if configs.len() > 1 { Err(format!("{} of them", configs.len())) } else { Ok(()) }
+///         if configs.len() > 1 { Err(format!("{} ConfigMaps", configs.len())) } else { Ok(()) }
 ///     });
 /// # let _ = scenario;
 /// ```
@@ -190,7 +190,7 @@ impl Scenario {
         self
     }
 
-    /// Leaders whose write permit grants always: what the simulator has to find.
+    /// Runs leaders with a write permit that always grants: a bug that the simulator has to find.
     #[doc(hidden)]
     #[must_use]
     pub fn unfenced(mut self) -> Self {

@@ -50,8 +50,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// The objects of the cluster at one moment: what was made since the app was started. Those of the app's other clusters are
-/// reached by [`on`](Self::on).
+/// The objects of the cluster at one moment, as far as they were created since the app started. [`on`](Self::on) returns those of
+/// another cluster of the app.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     /// Of all clusters.
@@ -74,7 +74,7 @@ impl Snapshot {
         Self { cluster: cluster.into(), ..self.clone() }
     }
 
-    /// All objects of a kind, by namespace and name. What does not fit the type is left out.
+    /// Returns all objects of a kind, sorted by namespace and name. Objects that don't fit the type are left out.
     pub fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
         self.of_kind::<K>().filter_map(|(_, object)| decode(object)).collect()
     }
