@@ -60,9 +60,8 @@ fn programs(name: &str, text: &str) -> Vec<String> {
                     let _infallible = writeln!(program, "// {name}:{}", number + 2);
                 }
             }
-            None => {}
             Some(_) if line == "```" => in_block = None,
-            Some(false) => {}
+            None | Some(false) => {}
             Some(true) => {
                 if let Some(program) = programs.last_mut() {
                     program.push_str(line);
