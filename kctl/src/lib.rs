@@ -9,7 +9,7 @@
 //! ```no_run
 //! use kctl::prelude::*;
 //!
-//! /// The kind: `generate-crds` prints its CustomResourceDefinition.
+//! /// The kind: `generate-crds` prints its `CustomResourceDefinition`.
 //! #[resource(group = "apps.example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus")]
 //! pub struct SiteSpec {
 //!     #[kctl(minimum = 0)]
@@ -175,7 +175,7 @@ pub use kctl_macros::interpreter;
 /// Defines a custom resource: the struct becomes the `spec` of a kind.
 ///
 /// It takes every option of kube's `#[kube(…)]`, adds the derives, and names fields in camelCase. `#[kctl(…)]` on a field sets bounds,
-/// CEL rules and list types. `generate-crds` prints the CustomResourceDefinition.
+/// CEL rules and list types. `generate-crds` prints the `CustomResourceDefinition`.
 ///
 /// ```
 /// use kctl::prelude::*;

@@ -10,12 +10,11 @@ use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
 /// The two kinds. Karmada brings its own definitions; a control plane without it has these.
 pub(crate) fn kinds() -> [KindSpec; 2] {
     let location = "App::interpreter_chain";
-    let kinds: [(&str, fn() -> CustomResourceDefinition); 2] =
-        [(CUSTOMIZATION.0, customizations), (CONFIGURATION.0, configurations)];
-    kinds.map(|(kind, crd)| {
+    let spec = |kind: &str, crd: fn() -> CustomResourceDefinition| {
         let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", kind);
         KindSpec { location: location.into(), kind, crd, schema: None }
-    })
+    };
+    [spec(CUSTOMIZATION.0, customizations), spec(CONFIGURATION.0, configurations)]
 }
 
 fn customizations() -> CustomResourceDefinition {
