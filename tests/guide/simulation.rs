@@ -6,7 +6,7 @@ use kctl::{
     testing::{Scenario, Snapshot},
 };
 
-/// Keeps one Secret for every ConfigMap.
+/// Keeps one Secret for every `ConfigMap`.
 #[controller(owns = Secret(create))]
 async fn keeper(config: Arc<ConfigMap>, cx: Context<keeper>) -> Result<Action> {
     let secrets = cx.owned::<Secret>();

@@ -14,7 +14,7 @@ use crate::{
     world::{Log, World, app, named, seconds, text},
 };
 
-/// How a Service is written, as the text of the ConfigMap says.
+/// How a Service is written, as the text of the `ConfigMap` says.
 const WAYS: [&str; 3] = ["create", "apply", "converge"];
 
 /// Owns a Service that has the owners in its annotations as well.
