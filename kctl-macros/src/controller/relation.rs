@@ -110,26 +110,13 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         part: Part::Whole,
     };
     let place = Place { role: name.clone(), of: relation.text.clone() };
-    let (mut given, mut blocks, mut optional) = (Vec::new(), None, None);
+    let (mut given, mut flags) = (Vec::new(), Flags::default());
     for argument in &entry.arguments {
         match argument {
-            Argument::Word(word) if word == "live" && name == "reads" => relation.role = word.clone(),
+            Argument::Word(word) if flags.take(word, &mut relation, errors) => {}
             Argument::Nested(word, scope) if word == "live" && scope == "cluster" && name == "reads" => {
                 relation.role = Ident::new("live_cluster", word.span());
             }
-            Argument::Word(word) if word == BLOCKING && name == "owns" => blocks = Some(word),
-            Argument::Word(word) if word == BLOCKING => {
-                let help = format!("write `owns = Kind({BLOCKING})`");
-                errors.push(word, 13, "only `owns` writes owner references", &help);
-            }
-            Argument::Word(word) if word == OPTIONAL && optional.is_some() => {
-                errors.push(word, 22, "`optional` is given twice", "remove one of them");
-            }
-            Argument::Word(word) if word == OPTIONAL => optional = Some(word),
-            Argument::Word(word) if word == "live" => {
-                errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`");
-            }
-            Argument::Word(word) if word == METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
             Argument::Word(word) => verb(word, &mut relation.verbs, &place, errors),
             Argument::Everything(star) => place.everything(star, errors),
@@ -149,15 +136,15 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     verbs_fit_the_role(&relation, errors);
     options_fit_the_role(&relation, &given, errors);
     part_fits_the_role(&relation, errors);
-    optional_fits_the_role(&relation, optional, errors);
+    optional_fits_the_role(&relation, flags.optional, errors);
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
     let flag = match relation.role.to_string().as_str() {
         "live" => Some("live".to_owned()),
         "live_cluster" => Some("live(cluster)".to_owned()),
-        _ => blocks.map(ToString::to_string),
+        _ => flags.blocks.map(ToString::to_string),
     };
-    relation.calls.extend(blocks.map(|flag| quote!(.#flag())));
-    relation.calls.extend(optional.map(|flag| quote!(.#flag())));
+    let Flags { blocks, optional } = flags;
+    relation.calls.extend(blocks.into_iter().chain(optional).map(|flag| quote!(.#flag())));
     let told: Vec<_> = flag
         .into_iter()
         .chain(optional.map(ToString::to_string))
@@ -172,6 +159,38 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         relation.calls.insert(0, quote!(.verbs(&[#(#verbs),*])));
     }
     model.relations.push(relation);
+}
+
+/// The words of a relation that are no verbs and change what it emits.
+#[derive(Default)]
+struct Flags<'a> {
+    blocks: Option<&'a Ident>,
+    optional: Option<&'a Ident>,
+}
+
+impl<'a> Flags<'a> {
+    /// Takes a word that is a flag, also one that is wrong here. Returns `false` for every other word.
+    fn take(&mut self, word: &'a Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
+        let text = word.to_string();
+        match text.as_str() {
+            "live" if relation.role == "reads" || relation.role.to_string().starts_with("live") => {
+                relation.role = word.clone();
+            }
+            "live" => errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`"),
+            BLOCKING if relation.role == "owns" => self.blocks = Some(word),
+            BLOCKING => {
+                let help = format!("write `owns = Kind({BLOCKING})`");
+                errors.push(word, 13, "only `owns` writes owner references", &help);
+            }
+            OPTIONAL if self.optional.is_some() => {
+                errors.push(word, 22, "`optional` is given twice", "remove one of them");
+            }
+            OPTIONAL => self.optional = Some(word),
+            METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
+            _ => return false,
+        }
+        true
+    }
 }
 
 pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
