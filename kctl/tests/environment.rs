@@ -1,5 +1,7 @@
 //! `dev` in an environment that names a real cluster: a client that a reconcile makes of its own finds none. This program is the app, too.
 
+#![expect(clippy::print_stdout, reason = "the app tells the test what it found, and the test is a program")]
+
 use std::{
     net::TcpListener,
     process::{Command, Stdio},

@@ -86,8 +86,8 @@ mod tests {
         std::fs::write(&there, "").unwrap();
         let (there, nowhere) = (there.to_str().unwrap(), folder.join("none"));
         let both = format!("{}:{there}", nowhere.display());
-        let cases: [(&[(&str, &str)], bool, bool); 8] = [
-            (&[], false, false),
+        let cases = [
+            (&[][..], false, false),
             (&[], true, true),
             (&[(KUBECONFIG, "")], true, true),
             (&[(KUBECONFIG, there)], false, true),

@@ -157,7 +157,7 @@ impl Visit for Fields {
         let text = format!("{value:?}");
         match field.name() {
             "http.method" => self.method = text,
-            "http.url" => self.url = text.split('?').next().unwrap_or_default().to_owned(),
+            "http.url" => self.url = text.split('?').next().unwrap_or_default().into(),
             "message" => self.message = text,
             _ => {}
         }

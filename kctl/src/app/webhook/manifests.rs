@@ -83,12 +83,10 @@ impl App {
             return Ok(());
         }
         let RbacOptions { name, namespace, .. } = names;
+        let by_service = || Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
         let (client, origin) = match &options.webhook_url {
             Some(url) => (Client::Url(url.clone()), "--webhook-url"),
-            None => {
-                let service = Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
-                (service, "the generated Service")
-            }
+            None => (by_service(), "the generated Service"),
         };
         let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;
         let source = match issued {
