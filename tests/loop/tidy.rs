@@ -47,7 +47,11 @@ fn only_source_lists_and_watches() {
 
 #[test]
 fn only_effect_and_the_lease_write() {
-    check_only(&["effect/", "manager/lease"], &["Method::POST", "Method::PUT", "Method::PATCH", "Method::DELETE"]);
+    // The tests of connections have a server of their own.
+    check_only(
+        &["effect/", "manager/lease", "connection/tests/"],
+        &["Method::POST", "Method::PUT", "Method::PATCH", "Method::DELETE"],
+    );
 }
 
 #[test]

@@ -2,12 +2,15 @@
 
 #[cfg(feature = "dev")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-#[cfg(feature = "dev")]
-use kctl_runtime::manifest::{Grant, all_grants, grants};
 use kctl_runtime::{
     manifest::{self, KindSpec},
     reconcile::{Error, Result},
     spec::{self, ControllerSpec},
+};
+#[cfg(feature = "dev")]
+use kctl_runtime::{
+    manifest::{Grant, all_grants, grants},
+    source::Presence,
 };
 
 #[cfg(feature = "webhook")]
@@ -55,7 +58,9 @@ impl App {
         let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
         let mut related: Vec<KindSpec> = Vec::new();
         for spec in self.controllers.iter().map(|controller| &controller.spec) {
-            for kind in spec.relations.iter().filter_map(|relation| KindSpec::of_relation(spec, relation)) {
+            // An optional kind is not there until somebody installs it.
+            let required = spec.relations.iter().filter(|relation| relation.presence == Presence::Required);
+            for kind in required.filter_map(|relation| KindSpec::of_relation(spec, relation)) {
                 let is_known = known.iter().any(|known| of_kind(known) == of_kind(&kind))
                     || related.iter().any(|other| other.kind == kind.kind);
                 // A type that an API server would refuse may be a part of what the kind has in its cluster.

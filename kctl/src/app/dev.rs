@@ -9,7 +9,7 @@ use kctl_runtime::{
     manifest::{self, Grant, On, RbacOptions},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
-    source::Identity,
+    source::{Identity, Presence},
     spec::Role,
 };
 use kube::Client;
@@ -313,7 +313,8 @@ impl World {
     /// Checks that the servers have all kinds of the app: a cache of one that is missing would wait for it without end.
     async fn check_kinds(&self, app: &App) -> Result<()> {
         for spec in app.specs() {
-            for relation in std::iter::once(&spec.primary).chain(&spec.relations) {
+            let all = std::iter::once(&spec.primary).chain(&spec.relations);
+            for relation in all.filter(|relation| relation.presence == Presence::Required) {
                 let other = self.others.iter().find(|other| other.name == relation.cluster);
                 let client = other.map_or(&self.client, |other| &other.client);
                 if files::has_kind(client, &relation.kind).await? {
