@@ -102,9 +102,10 @@ impl HotLoops {
         count.n += 1;
         count.n_amid_writes += 1;
         count.last = did(&run, &report.outcome);
-        let n = match (count.n, count.n_amid_writes) {
-            (n @ RECONCILES_AT_ONCE_MAX.., _) | (_, n @ RECONCILES_AMID_WRITES_MAX..) => n,
-            _ => return,
+        let ((n @ RECONCILES_AT_ONCE_MAX.., _) | (_, n @ RECONCILES_AMID_WRITES_MAX..)) =
+            (count.n, count.n_amid_writes)
+        else {
+            return;
         };
         let Place { controller, key } = &run.place;
         let mut text = format!(

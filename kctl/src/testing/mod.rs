@@ -62,7 +62,8 @@ pub struct TestServer(World);
 
 impl TestServer {
     /// Starts the server, installs the definitions of the app's kinds and runs its controllers. Kinds that are only owned, watched
-    /// or read are installed as well, where their types have a definition.
+    /// or read are installed as well, where their types have a definition; optional ones (`reads = K(optional)`) only with
+    /// [`App::kind`].
     ///
     /// # Errors
     /// When a controller cannot be made, a definition is refused, or a kind is declared that the server does not have: the
