@@ -175,7 +175,7 @@ async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut cha
 /// Checks what the server has against what the writers were told; they go on from there.
 async fn check(configs: &Api<ConfigMap>, writers: &mut [Known], kill: usize) {
     let list = configs.list(&ListParams::default()).await.unwrap();
-    let text = |config: &ConfigMap| config.data.as_ref().map(|data| data["text"].clone()).unwrap_or_default();
+    let text = |config: &ConfigMap| config.data.as_ref().and_then(|data| data.get("text").cloned()).unwrap_or_default();
     let found: BTreeMap<String, String> =
         list.items.iter().map(|config| (config.metadata.name.clone().unwrap_or_default(), text(config))).collect();
     let newest: u64 = list.metadata.resource_version.as_deref().unwrap().parse().unwrap();

@@ -65,7 +65,7 @@ fn check(name: &str, in_environment: impl Fn(&mut Command, &std::path::Path)) {
     let (printed, n) = dev(in_environment);
     assert_eq!(n, 0, "{name}: the cluster of the environment was called: {printed}");
     assert!(printed.contains("web found none: "), "{name}: {printed}");
-    assert!(printed.contains("name: web"), "{name}: the objects are printed: {printed}");
+    assert!(printed.contains("default/web"), "{name}: the objects are printed: {printed}");
     println!("{name} ... ok");
 }
 

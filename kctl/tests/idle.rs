@@ -134,14 +134,14 @@ async fn recreates(config: Arc<ConfigMap>, cx: Context<recreates>) -> Result<Act
 }
 
 /// One of two controllers that disagree about a label.
-async fn label(value: &str, config: &ConfigMap) -> Option<kctl::Json> {
+fn label(value: &str, config: &ConfigMap) -> Option<kctl::Json> {
     let is_set = config.labels().get("color").is_some_and(|color| color == value);
     (!is_set).then(|| kctl::json!({ "metadata": { "labels": { "color": value } } }))
 }
 
 #[controller(name = "red", primary(patch))]
 async fn red(config: Arc<ConfigMap>, cx: Context<red>) -> Result<Action> {
-    if let Some(patch) = label("red", &config).await {
+    if let Some(patch) = label("red", &config) {
         cx.patch(patch).await?;
     }
     Ok(Action::await_change())
@@ -149,7 +149,7 @@ async fn red(config: Arc<ConfigMap>, cx: Context<red>) -> Result<Action> {
 
 #[controller(name = "blue", primary(patch))]
 async fn blue(config: Arc<ConfigMap>, cx: Context<blue>) -> Result<Action> {
-    if let Some(patch) = label("blue", &config).await {
+    if let Some(patch) = label("blue", &config) {
         cx.patch(patch).await?;
     }
     Ok(Action::await_change())

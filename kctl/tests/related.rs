@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use kctl::{
-    kube::{Api, Resource, api::PostParams},
+    kube::{
+        Api, Resource,
+        api::{ListParams, PostParams},
+    },
     prelude::*,
     testing::TestServer,
 };
@@ -119,4 +122,22 @@ async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
     let server = TestServer::start_with(app(), GATES).await.unwrap();
     create_config(&server).await;
     server.idle().await.unwrap();
+}
+
+#[controller(reads = Zone(optional))]
+async fn works_without(_config: Arc<ConfigMap>, cx: Context<works_without>) -> Result<Action> {
+    let _n = cx.store::<Zone>().len();
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn optional_kind_is_there_only_where_the_app_defines_it() {
+    let app = || App::new("works").controller::<works_without>();
+    for (app, is_there) in [(app(), false), (app().kind::<Zone>(), true)] {
+        let server = TestServer::start(app).await.unwrap();
+        create_config(&server).await;
+        server.idle().await.unwrap();
+        let zones = Api::<Zone>::default_namespaced(server.client());
+        assert_eq!(zones.list(&ListParams::default()).await.is_ok(), is_there);
+    }
 }

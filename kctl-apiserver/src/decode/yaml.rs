@@ -367,9 +367,9 @@ mod tests {
         check(&bomb, Err("yaml: document contains excessive aliasing"));
         // Few aliases of a long text, and anchors within one another around one.
         let long = "x".repeat(1_000_000);
-        check(&format!("a: &a {long}\nb: [{}]", vec!["*a"; 20].join(", ")), Err(EXCESSIVE));
+        check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), Err(EXCESSIVE));
         check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), Err(EXCESSIVE));
-        assert!(yaml(&format!("a: &a {long}\nb: [{}]", vec!["*a"; 5].join(", "))).is_ok());
+        assert!(yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
         let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
         check(&deep, Err("yaml: exceeded max depth of 10000"));
     }

@@ -29,8 +29,9 @@ const CONFIG_MAP_BYTES_MAX: usize = 830;
 const VIEW_BYTES_MAX: usize = 440;
 /// The same of a Pod of which the metadata is kept.
 const METADATA_BYTES_MAX: usize = 430;
-/// Bytes of an informer of a kind of which there are no objects, with what its watch takes of the client.
-const INFORMER_BYTES_MAX: usize = 4_600;
+/// Bytes of an informer of a kind of which there are no objects, with what its watch takes of the client. The state of optional and of
+/// unreadable objects is a tenth of it.
+const INFORMER_BYTES_MAX: usize = 4_800;
 /// The most that is allocated while all objects are listed, over what is kept.
 const PEAK_PERCENT_MAX: usize = 120;
 

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 
 use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
 
+type MakeDefinition = fn() -> CustomResourceDefinition;
+
 /// The two kinds. Karmada brings its own definitions; a control plane without it has these.
 pub(crate) fn kinds() -> [KindSpec; 2] {
     let location = "App::interpreter_chain";
-    let spec = |kind: &str, crd: fn() -> CustomResourceDefinition| {
+    let kinds: [(&str, MakeDefinition); 2] = [(CUSTOMIZATION.0, customizations), (CONFIGURATION.0, configurations)];
+    kinds.map(|(kind, crd)| {
         let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", kind);
         KindSpec { location: location.into(), kind, crd, schema: None }
-    };
-    [spec(CUSTOMIZATION.0, customizations), spec(CONFIGURATION.0, configurations)]
+    })
 }
 
 fn customizations() -> CustomResourceDefinition {
