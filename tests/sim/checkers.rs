@@ -140,7 +140,6 @@ const SIXTY: &str = "configmap reconciles default/a 60 times within 10s although
 /// The controller of a `ConfigMap` is called `configmap`, and `a` is the only one: what a report says of who does what.
 const BY: &str = "app-0.1, configmap default/a";
 
-#[expect(clippy::too_many_lines, reason = "one case for each checker")]
 #[test]
 fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
     let idler = || Scenario::new(|| App::new("idler").controller::<idles>());
