@@ -10,7 +10,7 @@ use std::{
 use crate::build::{programs, run};
 
 /// Below this number of command lines the search itself is broken.
-const LINES_LEN_MIN: usize = 40;
+const LINES_LEN_MIN: usize = 30;
 
 #[test]
 fn commands_and_flags_of_the_book_exist() {
