@@ -17,7 +17,10 @@ use crate::contest::{Contest, seconds};
 #[controller(owns = Secret(apply))]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     tracing::info!(current = %Trace::current().unwrap(), "looked");
-    cx.owned::<Secret>().apply(serde_json::json!({ "metadata": { "name": config.metadata.name } })).await?;
+    // Nothing is sent for an object that is as it was applied: each reason applies another one.
+    let annotations = serde_json::json!({ "reason": cx.reason().to_string() });
+    let secret = serde_json::json!({ "metadata": { "name": config.metadata.name, "annotations": annotations } });
+    cx.owned::<Secret>().apply(secret).await?;
     Ok(Action::await_change())
 }
 
