@@ -298,22 +298,3 @@ pub use kctl_runtime::{
 pub use kube;
 pub use serde_json::{Value as Json, from_value as from_json, json};
 pub use serde_saphyr::from_str as from_yaml;
-
-/// The code of the guide is compiled and run with the tests. That of the tutorial is one program in several blocks: `tests/guide`
-/// has it.
-#[cfg(doctest)]
-mod guide {
-    #[doc = include_str!("../../guide/permissions.md")]
-    struct Permissions;
-    #[doc = include_str!("../../guide/attributes.md")]
-    struct Attributes;
-    #[doc = include_str!("../../guide/simulation.md")]
-    struct Simulation;
-    #[doc = include_str!("../../guide/crds.md")]
-    struct Crds;
-    #[doc = include_str!("../../guide/operations.md")]
-    struct Operations;
-    #[cfg(feature = "webhook")]
-    #[doc = include_str!("../../guide/webhooks.md")]
-    struct Webhooks;
-}

@@ -15,7 +15,7 @@ async fn scale(fleet: &Fleet, replicas: i32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_are_the_policys_unless_the_template_leaves_them_to_an_autoscaler() {
+async fn policy_sets_replicas_unless_an_autoscaler_does() {
     let fleet = Fleet::with_web().await;
     scale(&fleet, 6).await;
     fleet.until("it is set back", async || fleet.asked("web").await[0] == Some(2)).await;

@@ -56,7 +56,7 @@ const LIMITS: [(&str, usize); 8] = [
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Returns the files below `folder` with this extension, without what is built or recorded.

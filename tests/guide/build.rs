@@ -12,21 +12,20 @@ use std::{
 
 const NEW_PROGRAM: &str = "<!-- new program -->";
 
-/// The pages whose programs are compiled here: folders and files below `guide/`.
-const PAGES: [&str; 4] = ["from-kopf.md", "from-kubebuilder.md", "interpreters.md", "recipes"];
+/// Calls of [`kctl::App::main`], which reads the arguments of the process: a program with one is compiled and not run.
+const READS_ARGUMENTS: &str = ".main()";
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?);
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?);
+    let book = package.join("../../guide");
+    println!("cargo::rerun-if-changed={}", book.display());
     let mut modules = String::new();
-    for page in PAGES.iter().map(|page| root.join(page)) {
-        println!("cargo::rerun-if-changed={}", page.display());
-        for file in markdown_files(&page)? {
-            let text = fs::read_to_string(&file)?;
-            let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
-            for (index, program) in programs(&name, &text).iter().enumerate() {
-                let module = name.trim_end_matches(".md").replace(['/', '-'], "_");
-                let _infallible = writeln!(modules, "mod {module}_{} {{\n{program}}}\n", index + 1);
-            }
+    for file in markdown_files(&book)? {
+        let text = fs::read_to_string(&file)?;
+        let name = file.strip_prefix(&book).unwrap_or(&file).display().to_string();
+        for (index, program) in programs(&name, &text).iter().enumerate() {
+            let module = name.trim_end_matches(".md").replace(['/', '-'], "_");
+            let _infallible = writeln!(modules, "mod {module}_{} {{\n{program}{}}}\n", index + 1, run(program));
         }
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
@@ -45,6 +44,20 @@ fn markdown_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
     files.sort();
     Ok(files)
+}
+
+/// Returns a test that runs the program's `main`, where it has one that ends by itself.
+fn run(program: &str) -> &'static str {
+    let has_main = program.lines().any(|line| line.starts_with("fn main(") || line.starts_with("async fn main("));
+    if has_main && !program.contains(READS_ARGUMENTS) {
+        "#[test]
+fn main_succeeds() {
+    assert_eq!(std::process::Termination::report(main()), std::process::ExitCode::SUCCESS);
+}
+"
+    } else {
+        ""
+    }
 }
 
 /// Returns the programs of a page. Each block is preceded by a comment with its place, so that an error can be found.

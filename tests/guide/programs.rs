@@ -5,7 +5,11 @@ mod prose;
 
 /// One module for each program of the book, collected by `build.rs`.
 #[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]
-#[expect(clippy::pedantic, reason = "the book shows what a user writes, without this repository's lints")]
+#[expect(
+    clippy::pedantic,
+    clippy::unit_arg,
+    reason = "the book shows what a user writes, without this repository's lints"
+)]
 mod programs {
     include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 }
