@@ -7,6 +7,7 @@ mod prose;
 #[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]
 #[expect(
     clippy::pedantic,
+    clippy::print_stdout,
     clippy::unit_arg,
     reason = "the book shows what a user writes, without this repository's lints"
 )]
