@@ -178,7 +178,7 @@ mod words {
     #[resource(group = "example.com", version = "v1", kind = "Words", namespaced)]
     #[kctl(title = "Words", docs(url = "https://example.com/words", description = "more"))]
     pub struct WordsSpec {
-        /// Said by serde: what is missing is filled in by the program as well.
+        /// The default is serde's: the program fills it in, too.
         #[serde(default = "three")]
         pub count: i32,
         #[kctl(default = "web", example = "shop")]

@@ -110,7 +110,7 @@ pub(crate) fn app() -> App {
     App::new("loop")
 }
 
-/// What a test writes down.
+/// Record of the steps of a test.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -204,7 +204,7 @@ impl World {
         self.tasks.spawn(self.server.kubelet().run());
     }
 
-    /// Creates or changes the text of a `ConfigMap`.
+    /// Creates a `ConfigMap`, or changes its data.
     pub(crate) async fn set(&self, name: &str, text: &str) {
         let config = kctl::json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "text": text },
@@ -255,7 +255,7 @@ impl World {
     }
 }
 
-/// Lets time pass: nobody waits for it.
+/// Advances the simulated time by `n` seconds.
 pub(crate) async fn seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tower::Service;
 
-/// What happens to a request.
+/// Fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The server says no, with this HTTP status.
@@ -88,7 +88,7 @@ pub struct Faults {
     cut: Arc<Notify>,
     /// The server does not stream its state before a watch, as those before Kubernetes 1.32.
     pub lists_only: bool,
-    /// What is before the server lets no whole lists of objects through.
+    /// Makes a proxy in front of the server refuse lists without a limit.
     pub pages_only: bool,
 }
 

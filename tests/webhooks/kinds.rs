@@ -29,10 +29,10 @@ pub(crate) mod v1beta1 {
 #[resource(group = "hooks.example.com", version = "v1", kind = "Site", namespaced)]
 pub(crate) struct SiteSpec {
     pub hosts: Vec<String>,
-    /// One, if nothing is said.
+    /// Number of replicas; defaults to one.
     #[serde(default)]
     pub replicas: i32,
-    /// What is not known here; in the definition it may be anything.
+    /// Fields that this version does not know; the schema accepts any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub extra: Option<Known>,

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// What a test writes down.
+/// Record of the steps of a test.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -41,7 +41,7 @@ pub struct World {
     pub server: ApiServer,
     /// Never fails.
     pub client: Client,
-    /// What goes wrong for [`own_client`](Self::own_client).
+    /// Faults of the requests of [`own_client`](Self::own_client).
     pub faults: Faults,
 }
 
@@ -74,7 +74,7 @@ impl World {
         tokio::spawn(items.for_each(|_item| std::future::ready(())))
     }
 
-    /// Creates or changes the text of a `ConfigMap`.
+    /// Creates a `ConfigMap`, or changes its data.
     ///
     /// # Errors
     /// When the server refuses it.
@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-/// Lets time pass: nobody waits for it.
+/// Advances the simulated time by `n` seconds.
 pub async fn seconds(n: u64) {
     tokio::time::sleep(Duration::from_secs(n)).await;
 }

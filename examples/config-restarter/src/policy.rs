@@ -22,7 +22,7 @@ pub(crate) struct RestartPolicySpec {
     /// How many pods to keep.
     #[schemars(range(min = 0))]
     pub replicas: i32,
-    /// What a pod looks like.
+    /// The template of the pods.
     pub template: PodTemplateSpec,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct RestartPolicyStatus {
     pub updated: i32,
     /// The newest hash of the data; the last one that was known while the `ConfigMap` is missing.
     pub config_hash: Option<String>,
-    /// The hash that the registry was told.
+    /// The hash that was last sent to the registry.
     pub registered_hash: Option<String>,
     /// `ConfigFound`, `Ready` and `Registered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -21,7 +21,7 @@ pub trait Registry: Send + Sync {
 /// The registry did not answer, or said no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryError {
-    /// What the call was about.
+    /// The service that the call named.
     pub service: String,
 }
 

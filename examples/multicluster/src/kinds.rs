@@ -53,7 +53,7 @@ pub struct PropagationPolicySpec {
     pub placement: Placement,
 }
 
-/// What a policy does.
+/// Specification of a policy.
 #[schema]
 #[derive(Default)]
 pub struct PropagationPolicyStatus {
@@ -127,7 +127,7 @@ pub enum DividedBy {
 pub struct Weight {
     /// Its name.
     pub cluster: String,
-    /// 0 is no replicas.
+    /// Share of the replicas, relative to the other clusters; a cluster with 0 gets no replicas.
     #[schemars(range(min = 0))]
     pub weight: i64,
 }
@@ -155,7 +155,7 @@ pub struct ResourceBindingSpec {
     /// The bindings of the objects that need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<RequiredBy>,
-    /// What the scheduler decided.
+    /// The clusters that the scheduler chose, each with its replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<BindingCluster>,
 }
@@ -192,7 +192,7 @@ pub struct BindingCluster {
     pub replicas: Option<i32>,
 }
 
-/// What clusters say of the object.
+/// Status of the object on the clusters.
 #[schema]
 #[derive(Default)]
 pub struct ResourceBindingStatus {
@@ -201,7 +201,7 @@ pub struct ResourceBindingStatus {
     pub aggregated_status: Vec<StatusItem>,
 }
 
-/// What one cluster says; the form is that of `AggregatedStatusItem`.
+/// Status on one cluster, in the form of Karmada's `AggregatedStatusItem`.
 #[schema]
 #[derive(Default)]
 pub struct StatusItem {
@@ -241,7 +241,7 @@ pub struct WorkSpec {
     pub manifest: Value,
 }
 
-/// What became of it.
+/// Outcome of applying the object to the cluster.
 #[schema]
 #[derive(Default)]
 pub struct WorkStatus {
@@ -251,7 +251,7 @@ pub struct WorkStatus {
     /// Why not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
-    /// What is worth to be known of its status there.
+    /// The part of its status there that `InterpretStatus` selects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub status: Option<Value>,
@@ -270,7 +270,7 @@ pub struct WorkStatus {
     printcolumn(json_path = ".status.message", name = "Message", type_ = "string")
 )]
 pub struct OverridePolicySpec {
-    /// Of which objects.
+    /// The objects that the policy changes.
     pub resource_selectors: Vec<ResourceSelector>,
     /// Where, and what.
     pub rules: Vec<OverrideRule>,
@@ -280,7 +280,7 @@ pub struct OverridePolicySpec {
 #[schema]
 #[derive(Default)]
 pub struct OverridePolicyStatus {
-    /// What is wrong with it: until it is mended, what it selects stays as it is on the members.
+    /// Why the policy cannot be applied. Until it is corrected, the selected objects stay as they are on the member clusters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -298,7 +298,7 @@ pub struct OverrideRule {
 /// One step of a JSON patch.
 #[schema]
 pub struct PatchOperation {
-    /// What to do.
+    /// The operation.
     pub op: PatchOp,
     /// Where, such as `/spec/template/spec/containers/0/image`.
     pub path: String,
@@ -308,7 +308,7 @@ pub struct PatchOperation {
     pub value: Option<Value>,
 }
 
-/// What a step does.
+/// Operation of a JSON patch.
 #[schema]
 #[serde(rename_all = "lowercase")]
 pub enum PatchOp {

@@ -24,11 +24,11 @@ pub struct PodSetSpec {
     pub replicas: i32,
     /// Which pods belong to the set. The labels of the template must match it.
     pub selector: LabelSelector,
-    /// What a pod looks like.
+    /// The template of the pods.
     pub template: PodTemplateSpec,
 }
 
-/// What there is.
+/// Observed state of a set.
 #[schema]
 #[derive(Default)]
 pub struct PodSetStatus {

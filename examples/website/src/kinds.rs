@@ -6,7 +6,7 @@ use kctl::prelude::*;
 pub(crate) struct WebsiteSpec {
     /// Under which names it is reached; the first one is the main one.
     pub hosts: Vec<String>,
-    /// How many answer. Two, if nothing is said.
+    /// Number of replicas; defaults to two.
     pub replicas: Option<i32>,
 }
 

@@ -6,7 +6,7 @@ pub struct WebSpec {
     pub ports: Option<Vec<Port>>,
 }
 
-/// What is served.
+/// A port of the server.
 #[derive(Clone, Default)]
 pub struct Port {
     pub number: u16,

@@ -36,7 +36,7 @@ type PodSetSpec struct {
 	Replicas int32 `json:"replicas"`
 	// Which pods belong to the set. The labels of the template must match it.
 	Selector metav1.LabelSelector `json:"selector"`
-	// What a pod looks like.
+	// The template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 

@@ -38,7 +38,7 @@ type RestartPolicySpec struct {
 	// How many pods to keep.
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
-	// What a pod looks like.
+	// The template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
@@ -58,7 +58,7 @@ type RestartPolicyStatus struct {
 	// +nullable
 	// +optional
 	ConfigHash *string `json:"configHash,omitempty"`
-	// The hash that the registry was told.
+	// The hash that was last sent to the registry.
 	// +nullable
 	// +optional
 	RegisteredHash *string `json:"registeredHash,omitempty"`

@@ -141,7 +141,7 @@ type Words struct {
 // +kubebuilder:title=Words
 // +kubebuilder:externalDocs:url="https://example.com/words",description="more"
 type WordsSpec struct {
-	// Said by serde: what is missing is filled in by the program as well.
+	// The default is serde's: the program fills it in, too.
 	// +kubebuilder:default=3
 	// +optional
 	Count int32 `json:"count"`
@@ -328,7 +328,7 @@ type Website struct {
 type WebsiteSpec struct {
 	// Under which names it is reached; the first one is the main one.
 	Hosts []string `json:"hosts"`
-	// How many answer. Two, if nothing is said.
+	// Number of replicas; defaults to two.
 	// +nullable
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
