@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 
 /// Returns the pages that readers see: those at the root of the repository, and the book.
 fn pages() -> Vec<PathBuf> {
-    let folders = [root(), root().join("guide"), root().join("guide/recipes")];
+    let folders = ["", "docs", "docs/decisions", "guide", "guide/recipes"].map(|folder| root().join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
 }
@@ -68,4 +68,36 @@ fn every_page_is_in_the_table_of_contents() {
     let pages = pages().into_iter().filter_map(|page| Some(page.strip_prefix(&guide).ok()?.to_str()?.to_owned()));
     let missing: Vec<String> = pages.filter(|page| page != "SUMMARY.md" && !listed.contains(&page.as_str())).collect();
     assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
+}
+
+/// Returns the Rust files of the workspace, as paths from its root.
+fn rust_files(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && name != ".git" {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(format!("/{}", path.strip_prefix(root()).unwrap().display()));
+        }
+    }
+}
+
+#[test]
+fn files_that_the_design_pages_name_exist() {
+    let mut files = Vec::new();
+    rust_files(&root(), &mut files);
+    let design = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
+    let (mut n_names, mut missing) = (0, Vec::new());
+    for page in pages().into_iter().filter(|page| design.iter().any(|folder| page.parent() == Some(folder))) {
+        let text = fs::read_to_string(&page).unwrap();
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+            n_names += 1;
+            if !files.iter().any(|file| file.ends_with(&format!("/{name}"))) {
+                missing.push(format!("{}: {name}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(n_names > 50, "only {n_names} names were found");
 }

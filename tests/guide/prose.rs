@@ -122,7 +122,8 @@ fn odd(file: &Path, lines: Vec<(usize, String)>, patterns: &[Pattern]) -> Vec<St
 fn pages_are_plain_english() {
     let patterns = patterns();
     let mut pages = files(&root().join("guide"), "md");
-    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    pages.extend(files(&root().join("docs"), "md"));
+    pages.extend(["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
     let found: Vec<String> =
         pages.iter().flat_map(|page| odd(page, markdown(&fs::read_to_string(page).unwrap()), &patterns)).collect();
     assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
