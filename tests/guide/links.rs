@@ -91,7 +91,12 @@ fn files_that_the_design_pages_name_exist() {
     let (mut n_names, mut missing) = (0, Vec::new());
     for page in pages().into_iter().filter(|page| design.iter().any(|folder| page.parent() == Some(folder))) {
         let text = fs::read_to_string(&page).unwrap();
-        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+        for name in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "rs"))
+        {
             n_names += 1;
             if !files.iter().any(|file| file.ends_with(&format!("/{name}"))) {
                 missing.push(format!("{}: {name}", page.display()));
