@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::Failure;
 
-/// What the project is made of: the file, and its text with `{{…}}` where the user's names go.
+/// Files of a new project, with `{{…}}` in the place of the user's names.
 const FILES: [(&str, &str); 9] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
@@ -22,13 +22,13 @@ const FILES: [(&str, &str); 9] = [
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
 
-/// Cargo takes longer names, but a label of Kubernetes does not, and the name becomes one.
+/// Maximum length of a name, which becomes the value of a label.
 const NAME_LEN_MAX: usize = 63;
 
-/// Cargo refuses programs of these names.
+/// Names of programs that Cargo rejects, since its target directory has folders of these names.
 const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
-/// What a program depends on cannot be its own name, and `cargo new` refuses the other ones: what belongs to Rust.
+/// Names that `cargo new` rejects (keywords and crates of Rust), and the name of the dependency.
 const TAKEN: [&str; 40] = [
     "kctl",
     "alloc",
@@ -125,14 +125,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let name = &options.name;
     if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
         say!(
-            "it depends on kctl in {kctl}: write the published version into its Cargo.toml before you build its image"
+            "note: Cargo.toml depends on kctl by path ({kctl}); an image build needs a version or a git source instead"
         );
     }
-    say!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
+    say!("created {name}. Try it: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
 }
 
-/// Names have lengths, and so do lines. Without rustfmt they stay as they are, which compiles as well.
+/// Formats `main.rs`, since line lengths depend on the names. Does nothing without rustfmt.
 fn format(folder: &Path) {
     let main = folder.join("src/main.rs");
     let _missing = Command::new("rustfmt").args(["--edition", "2024"]).arg(main).stderr(Stdio::null()).status();
@@ -178,7 +178,7 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     Ok(FILES.iter().map(|(file, text)| (*file, fill(text))).collect())
 }
 
-/// Whether a type of this name would stand in the way of one that the program uses, such as `App`.
+/// Returns `true` if a type of this name would shadow one that the program uses, such as `App`.
 fn is_taken(kind: &str) -> bool {
     let program = FILES.iter().find(|(file, _)| *file == "src/main.rs").map_or("", |(_, text)| text);
     let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));

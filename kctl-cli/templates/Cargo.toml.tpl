@@ -7,7 +7,7 @@ publish = false
 
 [features]
 default = ["dev"]
-# `dev` and the tests: an API server inside of the program. Release builds leave it out.
+# The embedded API server, for `dev` and tests. Release builds leave it out.
 dev = ["kctl/dev"]
 
 [dependencies]
@@ -18,5 +18,5 @@ tokio = { version = "1", features = ["rt", "macros"] }
 [dev-dependencies]
 tokio = { version = "1", features = ["test-util"] }
 
-# A project of its own, also inside another workspace.
+# Not a member of a workspace above it.
 [workspace]

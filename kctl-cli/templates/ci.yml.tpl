@@ -1,4 +1,4 @@
-# What has to hold for every change.
+# Runs for every change.
 on: [push, pull_request]
 
 jobs:
@@ -11,5 +11,5 @@ jobs:
       - run: KUBECONFIG=/dev/null cargo test
       # The release build carries no API server.
       - run: cargo check --no-default-features
-      # The manifests in deploy/ are those of the code.
+      # The manifests in deploy/ match the code.
       - run: test ! -d deploy || cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy --check

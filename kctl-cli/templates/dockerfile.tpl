@@ -2,9 +2,9 @@
 FROM rust:1-slim AS build
 WORKDIR /src
 COPY . .
-# What `--version` and the metrics say; .git is not in the image.
+# For `--version` and the metrics, since .git is not in the build context.
 ARG COMMIT
-# Without its default features it has no embedded API server: that is for development and tests.
+# Without default features: the embedded API server is for development and tests.
 RUN cargo build --release --no-default-features
 
 FROM debian:stable-slim

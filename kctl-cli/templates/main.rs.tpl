@@ -1,24 +1,27 @@
 //! Keeps a `ConfigMap` with the message of every `{{kind}}`.
 use kctl::prelude::*;
 
-/// What is wanted.
+/// Desired state of a `{{kind}}`.
 #[resource(group = "{{group}}", version = "v1alpha1", kind = "{{kind}}", namespaced, status = "{{kind}}Status")]
 pub struct {{kind}}Spec {
-    /// What the `ConfigMap` says; without a message there is none.
+    /// Value of the key `message` in the `ConfigMap`; if empty, there is no `ConfigMap`.
     #[serde(default)]
     pub message: String,
 }
 
-/// What is there.
+/// Observed state of a `{{kind}}`.
 #[schema]
 pub struct {{kind}}Status {
-    /// The generation of the specification that this status is about.
+    /// Generation of the spec that was last reconciled.
     pub observed_generation: Option<i64>,
-    /// The name of the `ConfigMap`.
-    pub config_map: String,
+    /// Name of the `ConfigMap`, if there is one.
+    pub config_map: Option<String>,
 }
 
-/// Keeps a `ConfigMap` with the message of every `{{kind}}`. What it may do is what it declares: the role is printed from here.
+/// Keeps a `ConfigMap` with the message of every `{{kind}}`.
+///
+/// The declaration is also the permission: `generate-rbac` prints the role from it, and a call that is not declared does not
+/// compile.
 #[controller(owns = ConfigMap(apply, delete))]
 async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Result<Action> {
     let config = ConfigMap {
@@ -26,9 +29,10 @@ async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Resul
         data: Some([("message".into(), object.spec.message.clone())].into()),
         ..ConfigMap::default()
     };
-    let wanted = (!object.spec.message.is_empty()).then_some(config);
-    cx.owned::<ConfigMap>().converge(wanted).await?;
-    let config_map = object.name_any();
+    let desired = (!object.spec.message.is_empty()).then_some(config);
+    let config_map = desired.as_ref().map(ResourceExt::name_any);
+    // Applies the desired objects if they differ, and deletes other owned ones.
+    cx.owned::<ConfigMap>().converge(desired).await?;
     cx.patch_status({{kind}}Status { observed_generation: object.metadata.generation, config_map }).await?;
     Ok(Action::await_change())
 }
@@ -36,12 +40,12 @@ async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Resul
 fn app() -> App {
     App::new("{{name}}")
         .version(env!("CARGO_PKG_VERSION"))
-        // Known where the build says it: the Dockerfile does.
+        // Set by the Dockerfile.
         .commit(option_env!("COMMIT"))
         .controller::<{{function}}>()
 }
 
-// A controller waits more than it computes: one thread does the same for less (the guide has when to take more).
+// A controller mostly waits, so one thread is enough; the guide says when to use more.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {
     app().main().await
@@ -71,28 +75,28 @@ mod tests {
         Ok(())
     }
 
-    /// What the `ConfigMap` says; nothing when there is none.
-    async fn said(configs: &Api<ConfigMap>) -> kctl::Result<String> {
+    /// Returns the message in the `ConfigMap`, or an empty string if there is no `ConfigMap`.
+    async fn message(configs: &Api<ConfigMap>) -> kctl::Result<String> {
         let config = configs.get_opt("sample").await?;
         Ok(config.and_then(|config| config.data?.remove("message")).unwrap_or_default())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_config_map_follows_the_message() {
+    async fn config_map_follows_the_message() {
         let server = TestServer::start(app()).await.unwrap();
         let (objects, configs) = (Api::default_namespaced(server.client()), Api::default_namespaced(server.client()));
         create(&objects, "hello").await.unwrap();
         server.idle().await.unwrap();
-        assert_eq!(said(&configs).await.unwrap(), "hello");
+        assert_eq!(message(&configs).await.unwrap(), "hello");
 
-        for message in ["good bye", ""] {
-            change(&objects, message).await.unwrap();
+        for next in ["good bye", ""] {
+            change(&objects, next).await.unwrap();
             server.idle().await.unwrap();
-            assert_eq!(said(&configs).await.unwrap(), message);
+            assert_eq!(message(&configs).await.unwrap(), next);
         }
     }
 
-    /// Everything that the controller may do: a permission that is not used here is reported.
+    /// Uses every permission of the controller; one that is not used here is reported as superfluous.
     async fn everything(trial: &Trial) -> kctl::Result<()> {
         let objects = Api::default_namespaced(trial.client());
         create(&objects, "hello").await?;
@@ -103,20 +107,19 @@ mod tests {
 
     kctl::role_tests!(app, everything);
 
-    /// The same again and again, each time with other faults: the program is killed between two writes, an answer is lost, its
-    /// cache is old after a restart. In the end everything has to be as without faults. What fails is printed with the command
-    /// that repeats it; `KCTL_SEEDS=1000 cargo test` looks further.
+    /// Runs the scenario with crashes between writes, lost responses and stale caches. The final state must be the same as without
+    /// faults. A failure is printed with the command that repeats it; `KCTL_SEEDS=1000 cargo test` tries more seeds.
     #[kctl::test(seeds = 16)]
-    fn no_fault_changes_the_end(scenario: Scenario) -> Scenario {
+    fn final_state_is_the_same_under_faults(scenario: Scenario) -> Scenario {
         scenario
             .app(app)
             .objects(include_str!("../sample.yaml"))
-            // What a user does once nothing is left to do. At the end the sample is deleted.
+            // The next change by a user, once the controller is idle. After the last step the sample is deleted.
             .step("no message", |client| async move { change(&Api::default_namespaced(client), "").await })
-            // What is true at every moment.
+            // Must hold at every moment.
             .invariant("no ConfigMap is empty", |now: &Snapshot| {
                 let empty = now.all::<ConfigMap>().into_iter().find(|config| config.data.iter().flatten().any(|(_, text)| text.is_empty()));
-                empty.map_or(Ok(()), |config| Err(format!("{} says nothing", config.name_any())))
+                empty.map_or(Ok(()), |config| Err(format!("{} has no message", config.name_any())))
             })
     }
 }

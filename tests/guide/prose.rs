@@ -48,7 +48,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl", 207),
     ("kctl-apiserver", 1257),
     ("kctl-cel", 83),
-    ("kctl-cli", 22),
+    ("kctl-cli", 19),
     ("kctl-interpreter", 177),
     ("kctl-macros", 85),
     ("kctl-runtime", 525),

@@ -26,7 +26,7 @@ pub(crate) struct RestartPolicySpec {
     pub template: PodTemplateSpec,
 }
 
-/// What is there.
+/// Observed state of a policy.
 #[schema]
 #[derive(Default)]
 pub(crate) struct RestartPolicyStatus {
