@@ -1,4 +1,4 @@
-//! What generated code names. Not part of the API: it changes without notice.
+//! Items that generated code names. Not a part of the API: it changes without notice.
 #![doc(hidden)]
 
 pub use std::{
@@ -38,34 +38,35 @@ pub use crate::{
     spec_of, writes_nothing,
 };
 
-/// For tests of the simulator: a manager that works while it holds a lease, and writes without asking whether it does. Two of
-/// them can write at once.
+/// Enables leader election without the permit before each write, so that two processes may write at once.
+/// The simulator's tests use it to show what the permit prevents.
 ///
 /// # Errors
-/// When the configuration contradicts itself.
+/// The configuration contradicts itself.
 pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
     manager.elect_unfenced(config)
 }
 
-/// The value of a field that is never read: it stands in for one of a type that no object can store.
+/// The value of a field that is never read: its type is a compile error elsewhere.
 pub fn never<T>() -> T {
     unreachable!("a field of this type is a compile error")
 }
 
-/// Stands in every permission, so that only generated code can grant one.
+/// Part of every permission, so that only generated code can grant one.
 #[derive(Debug)]
 pub struct Seal;
 
-/// A controller whose declaration has no mistake. One that has is given every permission, so that a mistake is one error.
+/// A controller whose declaration has no mistake. A declaration with one gets every permission, so that a
+/// mistake is reported once.
 pub trait Whole: Controller {}
 
-/// No kind. Without an implementation of `Declares`, rustc says that `cx.owned` does not exist for this controller; with one,
-/// it takes that one's kind for granted; with two, it says which kind is not declared.
+/// A placeholder for a kind. With one `Declares` implementation rustc would infer its kind, and without any
+/// it would report that `cx.owned` does not exist. With two it names the kind that is not declared.
 pub struct NoKind;
-/// The second one.
+/// The second placeholder.
 pub struct NorThis;
 
-/// For controllers that own nothing.
+/// Implements `Declares` for two placeholders, for controllers that own nothing.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! owns_nothing {
@@ -75,7 +76,7 @@ macro_rules! owns_nothing {
     };
 }
 
-/// For controllers that declare nothing that they do not own.
+/// Implements `Writes` for two placeholders, for controllers that write no kind they do not own.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! writes_nothing {
@@ -85,8 +86,9 @@ macro_rules! writes_nothing {
     };
 }
 
-/// Why a controller that reads the metadata of a kind, or a view of it, cannot do what it could with the whole. The bounds never
-/// hold; the lifetime keeps rustc from seeing that before somebody asks for them.
+/// Explains that a controller that reads only the metadata cannot read the whole object.
+///
+/// The bound never holds. Its lifetime keeps rustc from finding that out before the code asks for it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! reads_metadata {
@@ -100,7 +102,7 @@ macro_rules! reads_metadata {
     };
 }
 
-/// The same for a view.
+/// Does the same for a view.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! reads_a_view {
@@ -114,7 +116,7 @@ macro_rules! reads_a_view {
     };
 }
 
-/// Never implemented: it stands for what `reads = K(metadata)` leaves out.
+/// Never implemented: stands for the fields that `reads = K(metadata)` leaves out.
 #[diagnostic::on_unimplemented(
     message = "`{C}` reads the metadata of `{K}` alone: specification and status are not in its cache",
     label = "not the whole `{K}`",
@@ -123,7 +125,7 @@ macro_rules! reads_a_view {
 )]
 pub trait ReadsMore<C, K, V> {}
 
-/// Never implemented: it stands for what `reads = K(as = V)` leaves out.
+/// Never implemented: stands for the fields that `reads = K(as = V)` leaves out.
 #[diagnostic::on_unimplemented(
     message = "`{C}` reads `{K}` as `{V}`: nothing else of it is in its cache",
     label = "not the whole `{K}`",
@@ -132,7 +134,7 @@ pub trait ReadsMore<C, K, V> {}
 )]
 pub trait ReadsMoreThanView<C, K, V> {}
 
-/// Makes a view stand for its kind.
+/// Implements `kube::Resource` for a view, with the names of its kind.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! resource_of {
@@ -162,7 +164,7 @@ macro_rules! resource_of {
     };
 }
 
-/// What a function is as a controller.
+/// Implements `Reconcile` for a controller made from a function.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! function {
@@ -184,7 +186,7 @@ macro_rules! function {
     };
 }
 
-/// `converged = f`: what `f` is not is said of it, since the type comes with its place.
+/// Implements `converged_fn`. The type has the span of the function, so that a mismatch is shown there.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! converged {
@@ -196,7 +198,7 @@ macro_rules! converged {
     };
 }
 
-/// Permissions without a grant of verbs.
+/// Implements permissions that have no verbs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! has {
@@ -207,7 +209,7 @@ macro_rules! has {
     )* };
 }
 
-/// What a controller may do with its primary.
+/// Implements the permissions on the primary.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! primary {
@@ -233,8 +235,9 @@ macro_rules! primary {
     };
 }
 
-/// What a controller may do with another kind: how it reads it, and which verbs it has. The grant's type comes with the place
-/// of the kind, where the compiler shows a verb that is missing.
+/// Implements the permissions on another kind: how it is read, and its verbs.
+///
+/// The grant type has the span of the kind, where the compiler points for a missing verb.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! grant {
@@ -258,7 +261,7 @@ macro_rules! grant {
     };
 }
 
-/// The verbs of a grant.
+/// Implements the verbs of a grant.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! allows {
@@ -269,7 +272,7 @@ macro_rules! allows {
     )* };
 }
 
-/// The start of a declaration, with what the primary's type says of itself.
+/// Begins a declaration with the CRD, schema and status that the types of the kinds have.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! spec_of {
@@ -287,7 +290,7 @@ macro_rules! spec_of {
     }};
 }
 
-/// A permission of nothing.
+/// Implements a permission for a placeholder.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! no_kinds {
@@ -299,12 +302,15 @@ macro_rules! no_kinds {
     };
 }
 
-/// Finds the definition of a kind that may or may not be a custom resource. Method lookup on `&&CrdProbe` tries
-/// `HasSchema`, then `HasCrd`, then `NoCrd`: the first whose bounds hold is called.
+/// Finds the CRD of a type that may or may not be a custom resource.
+///
+/// Method resolution on `&&CrdProbe` tries `HasSchema`, then `HasCrd`, then `NoCrd`, and calls the first
+/// whose bounds hold.
 pub struct CrdProbe<K>(std::marker::PhantomData<fn() -> K>);
 impl<K> CrdProbe<K> {
     pub const NEW: Self = Self(std::marker::PhantomData);
 }
+/// Types with a CRD and a schema.
 pub trait HasSchema {
     fn crd(&self) -> Option<fn() -> CustomResourceDefinition>;
     fn schema(&self) -> Option<fn() -> serde_json::Value>;
@@ -317,6 +323,7 @@ impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
         Some(crate::manifest::schema_of::<K>)
     }
 }
+/// Types with a CRD alone, from kube's derive.
 pub trait HasCrd {
     fn crd(&self) -> Option<fn() -> CustomResourceDefinition>;
     fn schema(&self) -> Option<fn() -> serde_json::Value> {
@@ -328,6 +335,7 @@ impl<K: CustomResourceExt> HasCrd for &&CrdProbe<K> {
         Some(K::crd)
     }
 }
+/// All other types, such as built-in kinds.
 pub trait NoCrd {
     fn crd(&self) -> Option<fn() -> CustomResourceDefinition> {
         None
@@ -338,13 +346,14 @@ pub trait NoCrd {
 }
 impl<K> NoCrd for CrdProbe<K> {}
 
-/// Finds whether a kind is a custom resource with a status, in the same way.
+/// Custom resources with a status. Probed as [`CrdProbe`] does.
 pub trait WithStatus {
     fn has_status(&self) -> bool {
         true
     }
 }
 impl<K: crate::reconcile::HasStatus<crate::reconcile::Derived>> WithStatus for &&CrdProbe<K> {}
+/// All other types.
 pub trait WithoutStatus {
     fn has_status(&self) -> bool {
         false
@@ -352,10 +361,12 @@ pub trait WithoutStatus {
 }
 impl<K> WithoutStatus for CrdProbe<K> {}
 
+/// Returns a duration. Declarations store durations in milliseconds.
 pub const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Returns the `Finalize` implementation of a controller as function pointers.
 pub fn finalize_fn<C: Finalize>() -> FinalizeFn<C> {
     FinalizeFn {
         readable: |controller, object, cx| Box::pin(controller.finalize(object, cx)),

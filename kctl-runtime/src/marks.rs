@@ -1,18 +1,22 @@
-//! `#[kctl(…)]` of a field or a type, applied to its schema: reads the marks that the attribute wrote as JSON, and changes the
-//! schema that schemars made.
+//! Applies the marks of `#[kctl(…)]` to a JSON schema.
+//!
+//! The attribute checks the marks and writes them as JSON into a `schemars` transform. This file changes
+//! the schema that schemars derived: bounds, formats, list types and CEL rules. A mark of an `Option` field
+//! applies to its value, and `items` and `values` lead into lists and maps.
 
 use schemars::{Schema, transform::Transform};
 use serde_json::{Map, Value, json};
 
 use crate::manifest::allowed_values;
 
-/// Where marks of the object as a whole wait until the definition is made: API servers do not know this key.
+/// Schema key that carries marks of the whole object until the CRD is built. It is removed there, because
+/// API servers do not know it.
 pub(crate) const ROOT: &str = "x-kctl-root";
 
-/// Stands beside a format that a mark set: it is not that of the type.
+/// Schema key beside a `format` that a mark set, to tell it from the format of the Rust type.
 pub(crate) const FORMAT: &str = "x-kctl-format";
 
-/// Marks, as `#[schema]` and `#[resource]` write them.
+/// A schema transform with the marks of one field or type, as JSON.
 pub struct Marks(pub &'static str);
 
 impl Transform for Marks {
@@ -23,7 +27,7 @@ impl Transform for Marks {
     }
 }
 
-/// Keys that are the same in the schema but for their spelling.
+/// Marks with a single schema key, of the same value.
 const PLAIN: [(&str, &str); 17] = [
     ("allowed", "enum"),
     ("default", "default"),
@@ -44,6 +48,8 @@ const PLAIN: [(&str, &str); 17] = [
     ("title", "title"),
 ];
 
+/// Applies marks to the schema of a field. The value inside an `Option` gets them rather than the `anyOf`
+/// around it, which is overwritten when the alternatives are joined.
 fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if marks.contains_key("schemaless") {
         schema.retain(|key, _| key == "description");
@@ -65,7 +71,7 @@ fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a schema, or that of the value of an `Option`, has a list of allowed values.
+/// Returns `true` if the schema, or that of an `Option`'s value, lists its allowed values.
 fn is_choice(schema: &Map<String, Value>) -> bool {
     let value = schema.get("anyOf").and_then(Value::as_array).and_then(|all| all.first()?.as_object());
     schema.contains_key("enum") || value.is_some_and(|value| allowed_values(value).is_some())
@@ -110,7 +116,7 @@ fn is_null(schema: &Value) -> bool {
     schema["type"] == "null" || schema["enum"] == json!([null])
 }
 
-/// What the value is, and how it is merged and pruned.
+/// Applies the marks that decide the type, and how values are merged and pruned.
 fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if let Some(name) = marks.get("type_") {
         schema.insert("type".into(), name.clone());
@@ -145,7 +151,7 @@ fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// CEL rules go after those that the type has.
+/// Appends the CEL rules of the marks to those that the type has.
 fn rules(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let found = rules_of(marks);
     if found.is_empty() {
@@ -157,7 +163,7 @@ fn rules(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// The rules that marks stand for.
+/// Returns the CEL rules that the marks stand for, such as `self == oldSelf` for `immutable`.
 pub(crate) fn rules_of(marks: &Map<String, Value>) -> Vec<Value> {
     let list = |name: &str| marks.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();
@@ -180,6 +186,7 @@ pub(crate) fn rules_of(marks: &Map<String, Value>) -> Vec<Value> {
     found
 }
 
+/// Removes `null` from the allowed types and values.
 fn never_null(schema: &mut Map<String, Value>) {
     schema.remove("nullable");
     if let Some(Value::Array(types)) = schema.get_mut("type") {

@@ -1,4 +1,7 @@
-//! Writes whose outcome nobody has seen, by the key whose reconcile sent them.
+//! Writes of unknown outcome, by the key whose reconcile sent them.
+//!
+//! A reconcile that runs on a cache without its own last write would repeat it. So a key with such a write
+//! waits until the cache has listed the namespace in question.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,15 +10,17 @@ use parking_lot::Mutex;
 use super::{ApiError, Target};
 use crate::{key::ObjectKey, source::Source, store::Scope};
 
-/// What one key is to see anew before it is reconciled again: a kind and the namespace of what was written.
+/// Caches and namespaces that have to be listed before a key is reconciled again.
 type Places = Vec<(Arc<Source>, Scope)>;
 
-/// The doubts of one controller; clones are the same.
+/// The uncertain writes of one controller. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct Doubts(Arc<Mutex<HashMap<ObjectKey, Places>>>);
 
-/// A write that is under way. Whatever ends it before its outcome is known (an answer that is lost, a reconcile that is cut, a
-/// panic) leaves a doubt.
+/// A write that is under way.
+///
+/// Dropping it leaves the write marked as uncertain: that covers a lost answer, a cancelled reconcile and
+/// a panic alike. [`settle`](Self::settle) removes the mark.
 pub(super) struct Doubt {
     doubts: Doubts,
     by: ObjectKey,
@@ -23,6 +28,7 @@ pub(super) struct Doubt {
 }
 
 impl Doubts {
+    /// Marks a write before it is sent.
     pub(super) fn of(&self, target: &Target<'_>) -> Doubt {
         let place = (target.source.clone(), target.namespace.map(Arc::from));
         Doubt { doubts: self.clone(), by: target.by.clone(), place: Some(place) }
@@ -38,7 +44,10 @@ impl Doubts {
         }
     }
 
-    /// Brings the cache past every write of a key whose outcome is not known: only then is it reconciled again.
+    /// Lists each namespace in which this key has an uncertain write.
+    ///
+    /// # Errors
+    /// The first list that failed. The remaining marks are kept, so the next attempt continues there.
     pub(crate) async fn make_certain(&self, key: &ObjectKey) -> Result<(), ApiError> {
         let places = self.0.lock().remove(key).unwrap_or_default();
         for (n, (source, scope)) in places.iter().enumerate() {
@@ -52,7 +61,7 @@ impl Doubts {
 }
 
 impl Doubt {
-    /// The outcome is known, and the cache has it.
+    /// Removes the mark: the outcome is known and the cache has it.
     pub(super) fn settle(mut self) {
         self.place = None;
     }

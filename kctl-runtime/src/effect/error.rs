@@ -1,101 +1,124 @@
-//! What can go wrong between a request and its answer, named so that a reader knows which object and what to do.
+//! The error of a request to the API server.
+//!
+//! Each variant says at which point the request failed, because that decides the next step: a request
+//! that was not sent can be repeated safely, one without an answer may have taken effect.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// A request to the API server that did not do what it should. It names the operation and the object.
+/// The error of a request to the API server, with the operation and the object it was about.
+///
+/// Reconcile functions return it with `?`. The worker asks [`is_terminal`](Self::is_terminal) and
+/// [`retry_after`](Self::retry_after) to decide when the key is tried again, so most code need not look
+/// into it. Match on a method rather than on a variant if you handle one case yourself:
+///
+/// ```
+/// use kctl_runtime::effect::ApiError;
+///
+/// let body = r#"{"kind": "Status", "reason": "AlreadyExists", "message": "pods \"web-0\" already exists", "code": 409}"#;
+/// let error = ApiError::refused("create Pod shop/web-0", 409, None, body);
+/// assert!(error.is_already_exists() && !error.is_conflict());
+/// assert!(!error.is_unknown_outcome() && !error.is_terminal());
+/// assert_eq!(error.to_string(), "create Pod shop/web-0: pods \"web-0\" already exists");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The API server said no.
+    /// The API server rejected the request and said why in a `Status` object.
     #[error("{operation}: {message}")]
     Refused {
-        /// Verb, kind and name of the request.
+        /// Verb, kind and name of the request, such as `create Pod shop/web-0`.
         operation: String,
-        /// HTTP status.
+        /// HTTP status code.
         code: u16,
-        /// The reason of the Status object, for example `Conflict`.
+        /// `reason` of the Status object, for example `Conflict`; empty if the answer was no Status.
         reason: String,
-        /// The text of the Status object.
+        /// `message` of the Status object, or the first 500 characters of another answer.
         message: String,
-        /// What the server asks to wait before the next try.
+        /// Wait that the server asked for, from the `Retry-After` header or `details.retryAfterSeconds`.
         retry_after: Option<Duration>,
     },
-    /// No answer came: whether the request took effect is not known.
+    /// The connection failed or timed out. The request may have taken effect or not.
     #[error("{operation}: no answer from the API server: {cause}")]
     Unanswered {
         /// Verb, kind and name of the request.
         operation: String,
-        /// What the connection says.
+        /// The error of the connection, or the time that was waited.
         cause: String,
     },
-    /// The answer is not what the API promises.
+    /// The server reported success, but its answer is not an object of the kind. The write has happened.
     #[error("{operation}: the answer cannot be read: {cause}")]
     Unreadable {
         /// Verb, kind and name of the request.
         operation: String,
-        /// What the decoder says.
+        /// The error of the decoder.
         cause: String,
     },
-    /// What the request was given to send is not what can be sent: nothing was. Terminal: trying again cannot help.
+    /// The request could not be built, so nothing was sent. Terminal: a retry fails in the same way.
     #[error("{operation}: not sent: {cause}")]
     Unsendable {
         /// Verb, kind and name of the request.
         operation: String,
-        /// What is wrong, and what to write.
+        /// The mistake, and what to write instead.
         cause: String,
     },
-    /// The request would touch an object that the primary does not own. Terminal: trying again cannot help.
+    /// The primary does not control the object that it was about to change. Terminal.
+    ///
+    /// `Owned` writes only objects whose controller reference names the primary, so that two controllers
+    /// never fight over one. The object was created by another program or has another controller.
     #[error("{operation}: {object} is not controlled by {owner}")]
     Foreign {
         /// Verb, kind and name of the request.
         operation: String,
-        /// The object.
+        /// Kind and name of the object.
         object: String,
-        /// The primary.
+        /// Kind and name of the primary.
         owner: String,
     },
-    /// The object was given a controller that is not the primary, and an object has one at most. Terminal: trying again cannot help.
+    /// The object to write names a controller other than the primary. Terminal: API servers accept at most
+    /// one controller reference.
     #[error(
         "{operation}: {object} (controlled by {controller}) is not controlled by {owner}: an object has one controller; leave `controller` out of the owner reference to {controller}, or write the object by `cx.objects`, which adds no reference"
     )]
     SecondController {
         /// Verb, kind and name of the request.
         operation: String,
-        /// The object.
+        /// Kind and name of the object.
         object: String,
-        /// The name of the controller that it was given.
+        /// The controller in the object's owner references.
         controller: String,
-        /// The primary.
+        /// Kind and name of the primary.
         owner: String,
     },
-    /// The primary would own an object of another namespace, which the garbage collector takes for one without an owner and
-    /// deletes. Terminal: trying again cannot help.
+    /// The primary would own an object of another namespace. Terminal: the garbage collector takes such an
+    /// object for an orphan and deletes it.
     #[error(
         "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
     )]
     Elsewhere {
         /// Verb, kind and name of the request.
         operation: String,
-        /// The primary.
+        /// Kind and name of the primary.
         owner: String,
     },
-    /// The request is outside of what the controller declares. Terminal: trying again cannot help.
+    /// The controller does not declare this operation, so its role does not permit it. Terminal.
     #[error("{operation}: not declared; write `{declaration}` in the controller")]
     Undeclared {
         /// Verb, kind and name of the request.
         operation: String,
-        /// What would declare it.
+        /// The option of `#[controller(…)]` to add.
         declaration: String,
     },
-    /// The process does not hold the lease, or too little of it is left: nothing was sent.
+    /// This process does not hold the Lease, or not for long enough. Nothing was sent.
+    ///
+    /// The key is reconciled by the process that leads. Nothing needs to be done about it.
     #[error("{operation}: not sent, because this process does not lead (any longer); the leader will do it")]
     NotLeading {
         /// Verb, kind and name of the request.
         operation: String,
     },
-    /// The cache does not know (any longer) what is there: nothing was sent.
+    /// The cache does not follow the kind or the namespace, so the result could not be seen. Nothing was sent.
     #[error(
         "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed (for an optional kind, ask `cx.is_served` first)"
     )]
@@ -105,7 +128,7 @@ pub enum ApiError {
     },
 }
 
-/// The Status object, as far as it is read.
+/// The fields of a `Status` object that an error needs.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Status {
@@ -122,7 +145,23 @@ struct Details {
 }
 
 impl ApiError {
-    /// Reads a refusal from the body of an answer, which is a Status object when the API server wrote it.
+    /// Builds [`Refused`](Self::Refused) from the body of an answer.
+    ///
+    /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
+    /// characters. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::effect::ApiError;
+    ///
+    /// let busy = r#"{"reason": "TooManyRequests", "message": "try later", "details": {"retryAfterSeconds": 3}, "code": 429}"#;
+    /// let error = ApiError::refused("list Pod", 429, None, busy);
+    /// assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+    ///
+    /// let proxy = ApiError::refused("get Pod shop/web-0", 502, None, "Bad Gateway\n");
+    /// assert_eq!((proxy.code(), proxy.to_string().as_str()), (Some(502), "get Pod shop/web-0: Bad Gateway"));
+    /// assert!(proxy.is_unknown_outcome());
+    /// ```
     pub fn refused(operation: &str, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status: Status = serde_json::from_str(body)
             .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
@@ -136,7 +175,7 @@ impl ApiError {
         }
     }
 
-    /// Verb, kind and name of the request.
+    /// Returns verb, kind and name of the request, such as `patch Deployment shop/web`.
     pub fn operation(&self) -> &str {
         match self {
             Self::Refused { operation, .. }
@@ -152,7 +191,7 @@ impl ApiError {
         }
     }
 
-    /// The HTTP status of a refusal.
+    /// Returns the HTTP status code if the server rejected the request.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused { code, .. } => Some(*code),
@@ -160,53 +199,61 @@ impl ApiError {
         }
     }
 
-    /// The request was made of an old state: 409 because of an outdated resourceVersion or another precondition, or 422 because
-    /// the object that has the name now is not the one that was meant.
+    /// Returns `true` if the write was based on an old state: read the object again and decide anew.
+    ///
+    /// That is 409 `Conflict` (a `resourceVersion` or another precondition does not match), and 422 `Invalid`
+    /// if a patch names the uid of an earlier object of the same name. 409 `AlreadyExists` is not a conflict.
     pub fn is_conflict(&self) -> bool {
         self.has_reason(409, "Conflict") || self.is_about_another()
     }
 
-    /// A patch and an apply that name the uid of a predecessor would change the uid (`k8s.io/apimachinery`, `ValidateObjectMetaUpdate`).
+    /// Returns `true` for a patch that names the uid of a predecessor, which the server takes for an attempt
+    /// to change the uid (`k8s.io/apimachinery`, `ValidateObjectMetaUpdate`).
     fn is_about_another(&self) -> bool {
         let changes_uid =
             |message: &str| message.contains("metadata.uid: Invalid value") && message.contains("field is immutable");
         self.has_reason(422, "Invalid") && matches!(self, Self::Refused { message, .. } if changes_uid(message))
     }
 
-    /// 409 because an object of this name exists.
+    /// Returns `true` for 409 `AlreadyExists`: an object of this name exists.
     pub fn is_already_exists(&self) -> bool {
         self.has_reason(409, "AlreadyExists")
     }
 
-    /// 404.
+    /// Returns `true` for 404: the object, its namespace or its kind does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// 404 because the API server has no such kind, or no such subresource: what it lacks has no name (`k8s.io/apiserver`,
-    /// `NewGenericServerResponse`; a group that is unknown is answered in plain text).
+    /// Returns `true` for 404 because the server lacks the kind or the subresource.
+    ///
+    /// The message has no name then (`k8s.io/apiserver`, `NewGenericServerResponse`); for an unknown group
+    /// the answer is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let known = ["the server could not find the requested resource", "404 page not found"];
         matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))
     }
 
-    /// Whether it says that there is no object of this name, and not that there is no such kind.
+    /// Returns `true` if there is no object of this name, rather than no such kind.
     pub(crate) fn names_missing(&self, name: &str) -> bool {
         let missing = format!("\"{name}\" not found");
         self.has_reason(404, "NotFound") && matches!(self, Self::Refused { message, .. } if message.ends_with(&missing))
     }
 
-    /// 403: the role lacks a rule.
+    /// Returns `true` for 403: the role lacks a rule, or an admission plugin denied the request.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
     }
 
-    /// 410: the version that was asked for is no longer kept.
+    /// Returns `true` for 410: the server no longer keeps the requested resourceVersion, so list again.
     pub fn is_expired(&self) -> bool {
         self.code() == Some(410)
     }
 
-    /// Whether the request may have taken effect although it failed.
+    /// Returns `true` if the request may have taken effect although it failed.
+    ///
+    /// That holds for [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) and each 5xx. Before
+    /// the key is reconciled again, its cache is brought up to date.
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
@@ -221,7 +268,9 @@ impl ApiError {
         }
     }
 
-    /// Whether no later try can succeed.
+    /// Returns `true` if no later try can succeed, because the program itself is wrong.
+    ///
+    /// The worker does not retry such a key; it waits for a change of the object.
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,25 @@
-//! Work → API server: the only module that writes. Each answer goes through the store before the caller sees it.
+//! Writes: the last stage of the control loop, from a reconcile function to the API server.
+//!
+//! All writes of a controller go through a [`Writer`]. `kctl`'s `Context` and its children call it; the
+//! declaration of the controller decides which of its operations a reconcile function can name. Every
+//! write passes the same four steps:
+//!
+//! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
+//!    with [`ApiError::NotLeading`] if this process does not lead.
+//! 2. The request is sent, with the field manager of the program and a timeout.
+//! 3. The answer goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
+//!    cache sees it, and the watch event that follows changes nothing.
+//! 4. If the outcome is unknown (timeout, 5xx, a reconcile that was cancelled), the key is marked. Before
+//!    it is reconciled again, the cache lists the namespace of that write.
+//!
+//! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when an answer is
+//! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
+//!
+//! Requests that the server rejects with 429 or 503 and a `Retry-After` header are repeated up to 10 times,
+//! as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
+//! for creates as well.
+//!
+//! Events take another path: a [`Recorder`] queues them and never delays a reconcile.
 
 mod doubt;
 mod error;
@@ -34,7 +55,19 @@ use crate::{
     store::{Delta, view},
 };
 
-/// Writes objects in the name of one field manager.
+/// Sends the writes of one controller.
+///
+/// It has a field manager, which `metadata.managedFields` records for each field that is applied, and a
+/// [`WritePermit`]. Its operations are internal, because each needs the cache that takes the answer in:
+/// use them through the context of a reconcile function. You build a writer to assemble the stages of the
+/// loop by hand.
+///
+/// ```
+/// use kctl_runtime::effect::{WritePermit, Writer};
+///
+/// let writer = Writer::new("podset.example.com").permit(WritePermit::always());
+/// # drop(writer);
+/// ```
 #[derive(Clone)]
 pub struct Writer {
     manager: String,
@@ -42,9 +75,9 @@ pub struct Writer {
     doubts: Doubts,
 }
 
-/// Where a written object is: what the request path is made of, and whose answer it is.
+/// The object of a write: enough to build the request path, and the cache that takes the answer in.
 pub(crate) struct Target<'a> {
-    /// The key whose reconcile writes it.
+    /// The key whose reconcile writes. A write of unknown outcome holds back this key alone.
     pub(crate) by: &'a ObjectKey,
     pub(crate) source: &'a Arc<Source>,
     pub(crate) namespace: Option<&'a str>,
@@ -60,6 +93,7 @@ impl Target<'_> {
         ObjectKey::new(self.namespace, self.name)
     }
 
+    /// Returns `patch Pod shop/web-0`, as it begins error messages.
     pub(crate) fn operation(&self, verb: &str) -> String {
         match self.namespace {
             Some(namespace) => format!("{verb} {} {namespace}/{}", self.kind(), self.name),
@@ -68,22 +102,24 @@ impl Target<'_> {
     }
 }
 
-/// A write that the API server has done.
+/// The body of a successful answer, and the doubt that ends when the cache has it.
 struct Done {
     text: String,
     doubt: Doubt,
 }
 
-/// The content types of patches.
+/// Content type of a JSON merge patch (RFC 7386).
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Content type of a server-side apply. JSON is accepted under it, because it is YAML as well.
 pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// So long the watch has to bring an object whose replicas were set; then it is read.
+/// Longest wait for the watch event of an object that was scaled; after it the object is read.
 const ECHO_WITHIN: Duration = Duration::from_secs(1);
-/// So long the watch has to bring a write where versions do not compare; then it is listed.
+/// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared;
+/// after it the key's next reconcile waits for a list.
 const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The part of a Scale that says which state of the object it is.
+/// The part of a `Scale` that identifies the state of the scaled object.
 #[derive(serde::Deserialize)]
 struct Scale {
     metadata: ScaleMeta,
@@ -97,29 +133,34 @@ struct ScaleMeta {
 }
 
 impl Writer {
-    /// A writer; `manager` is the field manager of all that it writes.
+    /// Creates a writer with this field manager, whose permit always grants.
+    ///
+    /// API servers accept at most 128 characters.
     pub fn new(manager: &str) -> Self {
         Self { manager: manager.into(), permit: WritePermit::always(), doubts: Doubts::default() }
     }
 
-    /// The same, which asks this permit before each write.
+    /// Replaces the permit that is asked before each write.
     #[must_use]
     pub fn permit(mut self, permit: WritePermit) -> Self {
         self.permit = permit;
         self
     }
 
-    /// Its writes whose outcome is not known.
+    /// Returns the writes of this controller whose outcome is unknown.
     pub(crate) fn doubts(&self) -> &Doubts {
         &self.doubts
     }
 
-    /// A client for what no operation has a word for; it asks the same permit.
+    /// Returns a client for requests that have no operation here; its writes ask the same permit.
     pub(crate) fn raw(&self, client: &Client) -> Client {
         raw::guarded(client, &self.permit)
     }
 
-    /// The way of every write. What was done is in doubt until the cache has it.
+    /// Sends any write: asks the permit, sends, and tracks the outcome.
+    ///
+    /// Every operation of the writer ends here. The returned [`Done`] keeps the write marked as uncertain
+    /// until the cache has its result.
     async fn send(
         &self,
         target: &Target<'_>,
@@ -152,6 +193,7 @@ impl Writer {
         }
     }
 
+    /// Creates an object. Fails with 409 `AlreadyExists` if the name is taken.
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
         let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
@@ -162,6 +204,7 @@ impl Writer {
         written(target, &operation, answer).await
     }
 
+    /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
     pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("update");
         let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
@@ -171,7 +214,7 @@ impl Writer {
         written(target, &operation, answer).await
     }
 
-    /// Sends a patch whose answer only the cache wants.
+    /// Sends a patch whose result only the cache needs, which saves decoding it.
     pub(crate) async fn patch_stored(
         &self,
         target: &Target<'_>,
@@ -187,7 +230,7 @@ impl Writer {
         accepted(target, &operation, answer).await
     }
 
-    /// Sends a patch of an object that can't be read: its answer is for nobody, and the watch brings the next state.
+    /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch brings it.
     pub(crate) async fn patch_unread(
         &self,
         target: &Target<'_>,
@@ -202,7 +245,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends a patch; `subresource` is empty or for example `/status`.
+    /// Sends a patch and returns the new state.
+    ///
+    /// `subresource` is empty or has a slash, such as `/status`. An apply is sent with `force=true`: a
+    /// controller takes the fields that it declares from other managers (Kubernetes documentation,
+    /// "Server-Side Apply: Conflicts").
     pub(crate) async fn patch<K: Readable>(
         &self,
         target: &Target<'_>,
@@ -218,7 +265,9 @@ impl Writer {
         written(target, &operation, answer).await
     }
 
-    /// Sets the replicas through the scale subresource. Custom kinds leave the uid unread.
+    /// Sets `spec.replicas` through the scale subresource.
+    ///
+    /// The `uid` is a precondition for built-in kinds. The scale subresource of custom resources ignores it.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
         let operation = target.operation("scale");
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
@@ -237,7 +286,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads an object that was written in a way whose answer says nothing of it; `false` when that failed.
+    /// Reads an object into the cache after a write whose answer does not contain it.
+    ///
+    /// Returns `false` if the read failed; the write stays marked as uncertain then.
     async fn look(&self, target: &Target<'_>, uid: &str) -> bool {
         match target.source.look(target.namespace, target.name, uid).await {
             Ok(()) => true,
@@ -248,8 +299,7 @@ impl Writer {
         }
     }
 
-    /// Has something done to an object by a subresource that is created: an eviction, a binding. The answer says nothing of the
-    /// object.
+    /// Creates a subresource such as an eviction or a binding, then reads the object.
     pub(crate) async fn post(
         &self,
         target: &Target<'_>,
@@ -264,14 +314,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Asks for a token; the account stays as it is.
+    /// Requests a token of a service account (`TokenRequest`) and returns the answer.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, Done { text, doubt }) = self.create_subresource(target, "token", request).await?;
         doubt.settle();
         serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
     }
 
-    /// Creates what is not an object of its own.
+    /// Posts to a subresource and returns the operation's name with the answer.
     async fn create_subresource(
         &self,
         target: &Target<'_>,
@@ -286,7 +336,9 @@ impl Writer {
         Ok((operation, done))
     }
 
-    /// Deletes every object of a namespace that a label selector matches. Which those were is seen in a list.
+    /// Deletes all objects of a namespace that match a label selector, then lists the namespace.
+    ///
+    /// The answer does not say which objects were deleted, so the cache learns it from the list.
     pub(crate) async fn delete_collection(
         &self,
         target: &Target<'_>,
@@ -307,7 +359,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads an object past the cache.
+    /// Reads an object from the API server, past the cache.
     pub(crate) async fn get<K: Object>(
         &self,
         client: &Client,
@@ -326,7 +378,9 @@ impl Writer {
         stored.decode::<K>().map_err(|error| unreadable(format!("{error}: {}", error.source)))
     }
 
-    /// Reads one object by list: what a controller that caches a kind may do.
+    /// Reads one object by a list with a field selector, and stores it in the cache.
+    ///
+    /// A controller that caches a kind has the permission to list it, but may lack `get`.
     pub(crate) async fn find<K: Object>(&self, target: &Target<'_>) -> Result<Option<Arc<K>>, ApiError> {
         #[derive(serde::Deserialize)]
         struct Found {
@@ -343,7 +397,10 @@ impl Writer {
         take_in(target, &operation, &text).await.map(Some)
     }
 
-    /// Deletes exactly the object with this uid.
+    /// Deletes the object with this uid, and no later object of the same name.
+    ///
+    /// Succeeds if the object is gone already. `policy` is the propagation policy, `None` leaves it to the
+    /// server. The store drops the object at once unless a finalizer or a grace period holds it.
     pub(crate) async fn delete(
         &self,
         target: &Target<'_>,
@@ -394,7 +451,7 @@ impl Writer {
     }
 }
 
-/// An answer to a delete that still has something to wait for: a finalizer or a grace period.
+/// Returns `true` if a deleted object still waits for a finalizer or its grace period.
 fn lives_on(object: &Stored) -> bool {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -411,7 +468,7 @@ fn lives_on(object: &Stored) -> bool {
     meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
 }
 
-/// The answer to a write that returns the object.
+/// Stores the object in an answer and returns it decoded.
 async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) -> Result<Arc<K>, ApiError> {
     let Done { text, doubt } = done;
     let object = accept(target, operation, &text)?;
@@ -419,7 +476,7 @@ async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) 
     decoded(target, operation, &object, &text)
 }
 
-/// The same where only the cache wants it.
+/// Stores the object in an answer.
 async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
     let Done { text, doubt } = done;
     let object = accept(target, operation, &text)?;
@@ -427,7 +484,7 @@ async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<()
     Ok(())
 }
 
-/// What a read has found.
+/// Stores an object that was read, and returns it decoded.
 async fn take_in<K: Readable>(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<K>, ApiError> {
     let object = accept(target, operation, text)?;
     target.source.store().acknowledged(Delta::Written(object.clone())).await;
@@ -460,8 +517,10 @@ fn decoded<K: Readable>(
     })
 }
 
-/// Takes a written state into the cache; it is there when this returns. One whose version does not compare cannot be placed in
-/// time: the watch brings it.
+/// Brings a written state into the cache, and waits until it is there.
+///
+/// A state is ordered by its resourceVersion. If versions cannot be compared, storing the state might undo
+/// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
 async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt: Doubt) {
     echo::note(&object);
     let meta = object.meta();
@@ -482,7 +541,7 @@ async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt:
     }
 }
 
-/// The object as JSON with its kind and version, which k8s-openapi types carry and others may not.
+/// Returns the object as JSON with `apiVersion` and `kind`, which types derived elsewhere may lack.
 fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(object)?;
     if let Some(fields) = value.as_object_mut() {

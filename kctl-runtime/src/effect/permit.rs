@@ -1,4 +1,4 @@
-//! May a write start? Reads how long this process leads at least, and bounds the time that a write may take.
+//! The check before each write that this process still holds the Lease, and the bound of the write's time.
 
 use std::{
     collections::BTreeSet,
@@ -15,38 +15,63 @@ use tokio::{
 
 use super::{ApiError, transport::ANSWER_WITHIN};
 
-/// Until when writes are permitted, by this process's clock.
+/// The part of a leader election that a [`WritePermit`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// Not yet.
+    /// This process has not led yet. Writes fail at once.
     None,
-    /// The lease is valid until then, and is renewed in the meantime unless something is wrong.
+    /// The Lease is valid until this instant of the local clock. Renewals move it forward.
     Until(Instant),
-    /// No longer.
+    /// This process has lost or released the Lease, and will not lead again.
     Never,
 }
 
 /// The check before each write that this process still holds its Lease.
 ///
-/// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this leader is in flight when the
-/// next one starts. The permit tracks unanswered writes, and the Lease is not released before they end. Clones share the state.
+/// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this
+/// leader is in flight when the next one starts. client-go has no such check: there a paused process may
+/// write after another one took over. The permit also tracks writes without an answer, and the Lease is
+/// not released before their time is over. Clones share the state.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// use std::time::Duration;
+/// use kctl_runtime::effect::{Permission, WritePermit};
+/// use tokio::{sync::watch, time::Instant};
+///
+/// let (timeout, margin) = (Duration::from_secs(10), Duration::from_secs(1));
+/// let until = Instant::now() + Duration::from_secs(15);
+/// let (election, permission) = watch::channel(Permission::Until(until));
+/// let permit = WritePermit::of_lease(permission, timeout, margin);
+///
+/// let leave = permit.ask("patch ConfigMap shop/settings").await?;
+/// assert_eq!(leave.within(), timeout); // send the request with this timeout
+/// leave.answered();
+///
+/// election.send_replace(Permission::Never);
+/// assert!(permit.ask("patch ConfigMap shop/settings").await.is_err());
+/// # Ok::<_, kctl_runtime::effect::ApiError>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct WritePermit(Arc<OnceLock<Lease>>);
 
-/// A write: until when it may be on its way, and its number.
+/// A write: the end of its time, and a number that tells it from others.
 type Write = (Instant, u64);
 
-/// What has begun under a lease.
+/// The writes that began under one Lease.
 #[derive(Debug, Default)]
 struct Writes {
-    /// Until when each write that has no answer may be on its way. What is over goes when the next one begins.
+    /// Writes without an answer whose time is not over. Expired ones are removed when the next one begins.
     unresolved: BTreeSet<Write>,
     n_begun: u64,
-    /// No further write begins.
+    /// Set when the process stops: no further write begins.
     closed: bool,
 }
 
 impl Writes {
+    /// Registers a write that is over at `over`; `None` if the permit is closed.
     fn begin(&mut self, now: Instant, over: Instant) -> Option<Write> {
         if self.closed {
             return None;
@@ -61,7 +86,10 @@ impl Writes {
     }
 }
 
-/// The leave for one write. One that is dropped without [`Leave::answered`] may still be on its way until its time is over.
+/// The permission for one write, which [`WritePermit::ask`] returns.
+///
+/// Call [`answered`](Self::answered) when the server has answered. A value that is dropped counts as a
+/// write that may still be on its way, until its time is over.
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
 pub struct Leave {
@@ -70,19 +98,19 @@ pub struct Leave {
 }
 
 impl Leave {
-    /// How long the write may take.
+    /// Returns how long the write may take. Use it as the timeout of the request.
     pub fn within(&self) -> Duration {
         self.within
     }
 
-    /// The API server has answered: the write is done or refused.
+    /// Records that the API server has answered, with success or a rejection.
     pub fn answered(self) {
         if let Some((writes, write)) = self.write {
             writes.lock().unresolved.remove(&write);
         }
     }
 
-    /// The same if this is an answer, and not the lack of one.
+    /// Calls [`answered`](Self::answered) unless the outcome of the request is unknown.
     pub(crate) fn ended<T>(self, result: &Result<T, ApiError>) {
         if !result.as_ref().is_err_and(ApiError::is_unknown_outcome) {
             self.answered();
@@ -90,38 +118,50 @@ impl Leave {
     }
 }
 
+/// A Lease as a permit sees it.
 #[derive(Debug, Clone)]
 struct Lease {
     permission: watch::Receiver<Permission>,
     timeout: Duration,
     margin: Duration,
-    /// Of all permits of this lease.
+    /// Shared by all permits of this Lease.
     writes: Arc<Mutex<Writes>>,
 }
 
 impl WritePermit {
-    /// Returns the permit of a process without leader election, which always grants.
+    /// Returns the permit of a process without leader election, which grants at once.
+    ///
+    /// Writes have a timeout of 60 s under it.
     pub fn always() -> Self {
         Self::default()
     }
 
-    /// The permit of a process that works while it holds a lease. A write may take `timeout`, and go on unseen for `margin`.
+    /// Returns a permit of a Lease: `permission` follows the election.
+    ///
+    /// `timeout` is the longest time that a write may take, and `margin` how long it may go on unseen after
+    /// that, on the network or in a server that does not notice that its client is gone. See
+    /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
     pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
         Self(Arc::new(Lease { permission, timeout, margin, writes: Arc::default() }.into()))
     }
 
-    /// From now on this permit, and each clone of it, is one of this lease. Only the first call does anything.
+    /// Makes this permit and its clones permits of the given Lease. Only the first call has an effect.
     pub(crate) fn bind(&self, lease: &Self) {
         if let Some(lease) = lease.0.get() {
             let _bound = self.0.set(lease.clone());
         }
     }
 
-    /// Returns the leave, which says how long the write may take. When too little is left of the lease, waits until it is
-    /// renewed, at longest until it runs out.
+    /// Waits until a write can start, and returns the permission for it.
+    ///
+    /// It returns at once while enough of the Lease is left. Otherwise it waits for the next renewal, at most
+    /// until the Lease expires. `operation` is the beginning of the error's message.
     ///
     /// # Errors
-    /// When this process does not lead, or no longer: nothing has been sent.
+    /// [`ApiError::NotLeading`] if this process does not lead: nothing has been sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect: a write counts only once this has returned.
     pub async fn ask(&self, operation: &str) -> Result<Leave, ApiError> {
         let Some(Lease { permission, timeout, margin, writes }) = self.0.get() else {
             return Ok(Leave { within: ANSWER_WITHIN, write: None });
@@ -146,14 +186,14 @@ impl WritePermit {
         Err(ApiError::NotLeading { operation: operation.into() })
     }
 
-    /// From now on no write begins.
+    /// Stops all further writes under this Lease.
     pub(crate) fn close(&self) {
         if let Some(lease) = self.0.get() {
             lease.writes.lock().closed = true;
         }
     }
 
-    /// Until when writes may be on their way: `None` when each has been answered or is over.
+    /// Returns the time until which a write may be on its way, `None` if all were answered or are over.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {
         let last = self.0.get()?.writes.lock().unresolved.last().map(|(over, _)| *over);
         last.filter(|over| *over > Instant::now())

@@ -1,13 +1,13 @@
-//! `propagationPolicy` of a delete: how the dependents of the object end.
+//! `propagationPolicy` of a delete: the fate of the objects that the deleted one owns.
 
-/// How the garbage collector treats the objects that a deleted object owns.
+/// How the garbage collector treats the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They are deleted after the object.
+    /// Deletes them after the object.
     Background,
-    /// They are deleted first; the object waits for those that block its deletion.
+    /// Deletes them first. The object waits for dependents with `blockOwnerDeletion`.
     Foreground,
-    /// They stay, without the reference to the object.
+    /// Keeps them and removes the owner reference.
     Orphan,
 }
 

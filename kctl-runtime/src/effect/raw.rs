@@ -1,4 +1,4 @@
-//! The client for what no declaration has a word for. It is the process's own, but each write asks the permit first, as all do.
+//! The client for requests that no declaration covers: the process's own, with the permit before each write.
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
@@ -6,7 +6,7 @@ use tower::{BoxError, service_fn};
 
 use super::{WritePermit, transport::late};
 
-/// The same client, whose writes start only while this process may write, and take no longer than it may.
+/// Returns a client whose writes ask the permit first and get its timeout. Reads pass unchanged.
 pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
     let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());
     let guarded = service_fn(move |request: Request<Body>| {

@@ -1,4 +1,6 @@
-//! Asks the API server about somebody else: who sends a token, and what they may do. Neither changes anything.
+//! Reviews: asks the API server who sent a token, and what a user may do.
+//!
+//! Both are POST requests that store nothing, so they need neither a permit nor a cache.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +14,7 @@ use super::{ApiError, transport};
 /// Longest wait for an answer (controller-runtime, `pkg/metrics/filters`).
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Somebody, as the API server knows them.
+/// A user as the API server authenticated it (`authentication.k8s.io/v1`, `UserInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct UserInfo {
@@ -27,7 +29,7 @@ struct Review<T> {
     status: T,
 }
 
-/// Whose token it is; nobody's when the API server does not know it.
+/// Returns the user of a token (`TokenReview`), or `None` for an unknown or anonymous one.
 pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInfo>, ApiError> {
     #[derive(Deserialize)]
     struct Status {
@@ -41,7 +43,7 @@ pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInf
     Ok(authenticated.then_some(user).filter(|user| user.username != "system:anonymous"))
 }
 
-/// Whether a user may get this path of a server.
+/// Returns `true` if a user may `get` this non-resource path (`SubjectAccessReview`).
 pub(crate) async fn access(client: &Client, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
     #[derive(Deserialize)]
     struct Status {

@@ -10,28 +10,28 @@ use tokio::time::Instant;
 use super::ApiError;
 use crate::{connection::Long, trace::Trace};
 
-/// Longest answer that is read: a page of 500 of the largest objects that etcd takes.
+/// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
-/// Requests that are refused with 429 or 503 and a time are sent so often at most, within `ANSWER_WITHIN`.
+/// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
-/// Longest wait for an answer to a write or a page.
+/// Longest wait for the answer to a write or a page of a list.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Says of a request that it is sent again, since its answer was this code.
+/// Request extension: this is a retry, after an answer with this status. Metrics count it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeats(pub(crate) u16);
 
-/// What is asked.
+/// A request before it is sent, which can be sent several times.
 struct Ask<'a> {
     method: Method,
     path: &'a str,
-    /// Its type and its bytes.
+    /// Content type and bytes.
     body: Option<(&'a str, Vec<u8>)>,
-    /// Forms of the answer, the best first.
+    /// `Accept` header: forms of the answer, the preferred one first.
     accept: &'a str,
-    /// Whether the answer is that of all objects of a kind.
+    /// `true` for a list of all objects of a kind, which gets a connection of another pool.
     is_long: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Escapes a value of a query.
+/// Percent-encodes a string for a path segment or a query value.
 pub(crate) fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -53,12 +53,12 @@ pub(crate) fn escape(value: &str) -> String {
     escaped
 }
 
-/// Gets a resource as text.
+/// Sends a GET and returns the body.
 pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<String, ApiError> {
     send(client, operation, Method::GET, path, None).await
 }
 
-/// Opens a stream, in the first of these forms that the server has; the answer's status has been checked. It is not repeated.
+/// Opens a watch and returns its body once the status is success. It is not repeated on 429.
 pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
     let response =
         tokio::time::timeout(ANSWER_WITHIN, exchange(client, operation, &Ask::get(path, accept), None)).await;
@@ -69,7 +69,7 @@ pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &
     Err(refusal(operation, response).await)
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and returns the body, waiting at most [`ANSWER_WITHIN`].
 pub(crate) async fn send(
     client: &Client,
     operation: &str,
@@ -80,7 +80,7 @@ pub(crate) async fn send(
     send_within(client, operation, method, path, body, ANSWER_WITHIN).await
 }
 
-/// Sends a request and reads its answer, or gives up after this time.
+/// Sends a request and returns the body, waiting at most `within`, retries included.
 pub(crate) async fn send_within(
     client: &Client,
     operation: &str,
@@ -111,8 +111,10 @@ async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, 
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
 }
 
-/// The answer to a request that was not refused. A refusal is repeated when it asks for a wait that ends before `until`; whoever
-/// gets a longer one waits outside.
+/// Returns the response to a request that succeeded, repeating a rejected one where the server asks for it.
+///
+/// Only a `Retry-After` that ends before `until` is waited for here. A longer one is returned, and the
+/// work queue waits.
 async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instant) -> Result<Response<Body>, ApiError> {
     let (mut tries, mut repeats) = (1, None);
     loop {
@@ -166,7 +168,7 @@ async fn exchange(
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
 }
 
-/// What the last of the causes says: those above it say where it came through.
+/// Returns the message of the innermost error; the outer ones only say which layer it passed.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let Some(last) = causes.last() else { return String::new() };

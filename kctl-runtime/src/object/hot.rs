@@ -1,4 +1,4 @@
-//! Decoded objects that were read last: whoever reads an object again soon shares what the one before decoded.
+//! A ring of recently decoded objects, so that the next reader of an object shares the decoded value.
 
 use std::{
     any::Any,
@@ -12,20 +12,23 @@ use std::{
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// Maximum JSON size of recently read objects that stay decoded, for the whole process; decoded they take several times as much. It is
-/// enough for the hundred Pods of one owner, so that the next reconcile does not decode them again.
+/// Maximum JSON size of the decoded objects that stay in memory, in bytes, for the whole process.
+///
+/// The oldest value goes first. Decoded values take several times the size of their JSON. The bound
+/// holds the hundred Pods of one owner, so that the next reconcile does not decode them again.
 pub const HOT_BYTES_MAX: usize = 512 << 10;
 
 /// A decoded object of any type.
 type Decoded = Arc<dyn Any + Send + Sync>;
 
-/// The last ones, the oldest first. One for all stores: which of them is read much is not known beforehand, and a reader
-/// sees no difference. Objects have no weak references to what they were decoded to: these would keep the memory of it.
+/// The ring of the process. All stores share one, because no one knows beforehand which is read most.
+///
+/// Objects hold an [`Id`] instead of a weak reference: a `Weak` would keep the allocation alive.
 static HOT: LazyLock<Mutex<Ring>> = LazyLock::new(Mutex::default);
 
 static N_IDS: AtomicU64 = AtomicU64::new(0);
 
-/// Names a state of an object for as long as the process runs.
+/// Identifies one state of one object for the lifetime of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id(u64);
 
@@ -35,21 +38,25 @@ impl Id {
     }
 }
 
+/// A decoded value and the length of the JSON that it came from.
 struct Hot {
     n_bytes: usize,
     value: Decoded,
 }
 
+/// Decoded values by id, and the order in which they came.
 #[derive(Default)]
 struct Ring {
     values: HashMap<Id, Hot, FixedState>,
-    /// The oldest first.
+    /// Ids in the order of insertion.
     ids: VecDeque<Id>,
     n_bytes: usize,
 }
 
 impl Ring {
-    /// Takes a value in, and gives back what has to go for it.
+    /// Inserts a value and returns those that were removed to make room.
+    ///
+    /// The caller drops them after it released the lock.
     fn keep(&mut self, id: Id, hot: Hot) -> Vec<Hot> {
         let mut gone = Vec::new();
         if self.values.contains_key(&id) {
@@ -71,15 +78,15 @@ impl Ring {
     }
 }
 
-/// However small they are, not more than so many.
+/// Maximum number of decoded values, however small they are.
 const VALUES_MAX: usize = 1024;
 
-/// What a state was decoded to, if that was not long ago.
+/// Returns the decoded value of a state while it is in the ring.
 pub(super) fn get(id: Id) -> Option<Decoded> {
     HOT.lock().get(id)
 }
 
-/// Keeps a value that was decoded from so much JSON for a while.
+/// Inserts a value that was decoded from `n_bytes` of JSON.
 pub(super) fn keep(id: Id, n_bytes: usize, value: Decoded) {
     let gone = HOT.lock().keep(id, Hot { n_bytes, value });
     // What it takes to free them is nobody else's wait.

@@ -1,4 +1,6 @@
-//! What of its objects an informer keeps: everything, the metadata, or named fields; reads JSON and hands on what is kept of it.
+//! Which part of its objects a cache keeps: everything, the metadata, or named fields.
+//!
+//! The cut happens while the JSON is read: values that are not kept are skipped and never allocated.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -10,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Meta;
 
-/// Members of the metadata that [`Meta`] has, and one that nobody reads.
+/// Members of the metadata that [`Meta`] holds already, and `managedFields`, which no reader needs.
 const BESIDE: [&str; 11] = [
     "name",
     "namespace",
@@ -24,14 +26,28 @@ const BESIDE: [&str; 11] = [
     "ownerReferences",
     "managedFields",
 ];
-/// What the loop reads of the metadata beside [`Meta`]: whether a deleted object lives on.
+/// Kept of the metadata in addition to [`Meta`]: it says whether a deleted Pod is still running.
 const ALWAYS: &str = "deletionGracePeriodSeconds";
 
-/// The part of each object that a cache keeps: the union of what its readers read.
+/// The fields of each object that a cache keeps: the union of what its readers need.
+///
+/// The metadata in [`Meta`] is always kept. Annotations are kept only if [`metadata`](Self::metadata)
+/// or a path asks for them.
+///
+/// ```
+/// use kctl_runtime::object::Keep;
+///
+/// let mut keep = Keep::fields([vec!["spec", "nodeName"], vec!["status", "phase"]]);
+/// keep.widen(&Keep::fields([["spec", "containers"]]));
+/// assert!(!keep.is_whole() && !keep.is_metadata());
+///
+/// keep.widen(&Keep::whole());
+/// assert!(keep.is_whole());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep(Fields);
 
-/// A part of an object.
+/// A part of an object: all of it, or some members with a part of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fields {
     All,
@@ -39,17 +55,23 @@ enum Fields {
 }
 
 impl Keep {
-    /// The whole object.
+    /// Keeps the whole object, `managedFields` aside. The default of every relation.
     pub fn whole() -> Self {
         Self(Fields::All)
     }
 
-    /// The metadata alone.
+    /// Keeps only the metadata, with its annotations.
+    ///
+    /// A reflector then requests `PartialObjectMetadata` from the API server, which saves transfer as well
+    /// as memory.
     pub fn metadata() -> Self {
         Self::fields([["metadata"]])
     }
 
-    /// Keeps the values at these paths, given as JSON field names, and the metadata that [`Meta`] has.
+    /// Keeps the values at these paths, given as JSON field names, in addition to [`Meta`].
+    ///
+    /// A path ends at a value that is kept with everything in it. A path that the object does not have
+    /// keeps nothing. Lists are kept as a whole: a path cannot lead into one.
     pub fn fields<P, N>(paths: impl IntoIterator<Item = P>) -> Self
     where
         P: IntoIterator<Item = N>,
@@ -63,22 +85,25 @@ impl Keep {
         Self(root)
     }
 
-    /// Keeps from now on what the other keeps as well.
+    /// Keeps the fields of `other` as well from now on. Objects that were cut earlier don't get them back.
     pub fn widen(&mut self, other: &Self) {
         self.0.widen(&other.0);
     }
 
-    /// Whether everything is kept.
+    /// Returns `true` if the whole object is kept.
     pub fn is_whole(&self) -> bool {
         self.0 == Fields::All
     }
 
-    /// Whether nothing but metadata is kept: then a server need not send more.
+    /// Returns `true` if nothing outside of the metadata is kept, so that the server need not send it.
     pub fn is_metadata(&self) -> bool {
         matches!(&self.0, Fields::Some(members) if members.keys().all(|name| name == "metadata"))
     }
 
-    /// What is kept of an object beside [`Meta`]; nothing where that is the whole of it.
+    /// Returns the kept part of an object beside [`Meta`], or `None` if all of it is kept.
+    ///
+    /// # Errors
+    /// The JSON is broken, or a value on the way to a kept field is not an object.
     pub(super) fn cut(&self, json: &str) -> Result<Option<Slim>, serde_json::Error> {
         let Fields::Some(members) = &self.0 else { return Ok(None) };
         let mut slim = Slim::default();
@@ -112,17 +137,17 @@ impl Fields {
     }
 }
 
-/// What is kept of an object beside [`Meta`].
+/// The kept part of an object beside [`Meta`], as two lists of JSON members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slim {
-    /// Members of the metadata, with commas between them.
+    /// Members of the metadata, separated by commas.
     metadata: String,
-    /// Members of the object, with commas between them.
+    /// Members of the object, separated by commas.
     members: String,
 }
 
 impl Slim {
-    /// Both as one text, and where in it the second begins.
+    /// Returns both lists as one string, and the offset at which the second begins.
     pub(super) fn into_text(self) -> (Box<str>, u32) {
         let at = u32::try_from(self.metadata.len());
         debug_assert!(at.is_ok(), "an object is no longer than a line of a watch may be");
@@ -130,7 +155,7 @@ impl Slim {
     }
 }
 
-/// The JSON of an object of which this is kept.
+/// Puts an object together again from its metadata and its kept members.
 pub(super) fn json(meta: &Meta, text: &str, at: usize) -> String {
     let (metadata, members) = text.split_at_checked(at).unwrap_or((text, ""));
     let head = meta.members();
@@ -138,7 +163,7 @@ pub(super) fn json(meta: &Meta, text: &str, at: usize) -> String {
     format!(r#"{{"metadata":{{{head}{}{metadata}}}{}{members}}}"#, comma(metadata), comma(members))
 }
 
-/// Reads an object and writes down what is kept.
+/// Visits the members of an object and writes down those that are kept.
 struct Root<'a> {
     members: &'a BTreeMap<Cow<'static, str>, Fields>,
     slim: &'a mut Slim,
@@ -164,7 +189,7 @@ impl<'de> Visitor<'de> for Root<'_> {
     }
 }
 
-/// Reads the metadata: what [`Meta`] has is left out.
+/// Visits `metadata`, leaving out the members that [`Meta`] has.
 struct Metadata<'a> {
     fields: Option<&'a Fields>,
     out: &'a mut String,
@@ -200,7 +225,7 @@ impl<'de> Visitor<'de> for Metadata<'_> {
     }
 }
 
-/// Reads an object in an object.
+/// Visits an object below the root. One without kept members leaves no trace.
 struct Part<'a> {
     name: &'a str,
     members: &'a BTreeMap<Cow<'static, str>, Fields>,
@@ -222,7 +247,7 @@ impl<'de> Visitor<'de> for Part<'_> {
         write!(f, "an object at `{}`", self.name)
     }
 
-    /// An API server writes null where nothing is.
+    /// Accepts `null`, which API servers may write for a missing object.
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
@@ -244,7 +269,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// Reads the value of a member, and writes down what is kept of it.
+/// Reads the value of a member and appends the kept part of it to `out`.
 fn member<'de, A: MapAccess<'de>>(
     map: &mut A,
     name: &str,
@@ -263,7 +288,7 @@ fn member<'de, A: MapAccess<'de>>(
     }
 }
 
-/// Writes the name of a member.
+/// Appends the name of a member, with a comma before it where one is needed.
 fn open<E: Error>(out: &mut String, name: &str) -> Result<(), E> {
     if !out.is_empty() && !out.ends_with('{') {
         out.push(',');

@@ -1,4 +1,4 @@
-//! Labels as one text: a map of owned texts takes half a kilobyte, and objects of a stateful set share none of theirs.
+//! Labels as one JSON string, because a map of owned strings takes half a kilobyte per object.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,7 +8,20 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// All labels of an object, in the order of their keys.
+/// All labels of an object, sorted by key.
+///
+/// They are held as one JSON string that equal label sets of a store share. Looking a label up parses
+/// that string, so take [`to_map`](Self::to_map) once if you need several.
+///
+/// ```
+/// use kctl_runtime::object::Labels;
+///
+/// let labels: Labels = serde_json::from_str(r#"{"tier": "web", "app": "shop"}"#)?;
+/// assert_eq!(labels.get("app").as_deref(), Some("shop"));
+/// assert_eq!(labels.get("zone"), None);
+/// assert_eq!(serde_json::to_string(&labels)?, r#"{"app":"shop","tier":"web"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Labels(Arc<str>);
 
@@ -18,18 +31,19 @@ impl Labels {
         *self.0 == *"{}"
     }
 
-    /// As a map.
+    /// Returns the labels as a map.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let map = serde_json::from_str(&self.0);
         debug_assert!(map.is_ok(), "labels are written as they are read");
         map.unwrap_or_default()
     }
 
-    /// The value of one.
+    /// Returns the value of one label.
     pub fn get(&self, name: &str) -> Option<String> {
         self.to_map().remove(name)
     }
 
+    /// Returns the JSON string, to be replaced by an equal one that is shared.
     pub(super) fn text(&mut self) -> &mut Arc<str> {
         &mut self.0
     }
@@ -53,7 +67,7 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// A text that is not copied where it has nothing escaped.
+/// A string that is borrowed from the input unless it has escapes.
 #[derive(Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,4 +1,4 @@
-//! The metadata that the loop reads of each object, kept beside its JSON; what many objects have alike is kept once.
+//! The metadata that the control loop reads of each object, kept beside its JSON.
 
 use std::{borrow::Cow, num::NonZeroI64, sync::Arc};
 
@@ -8,55 +8,92 @@ use serde_json::value::RawValue;
 use super::{Labels, Time, Uid, Version};
 use crate::key::ObjectKey;
 
-/// One owner reference, as far as the loop reads it.
+/// One entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
-    /// Group and version of the owner.
+    /// Group and version of the owner, for example `apps/v1`.
     pub api_version: String,
-    /// Kind of the owner.
+    /// Kind of the owner, for example `ReplicaSet`.
     pub kind: String,
-    /// Name of the owner.
+    /// Name of the owner. Its namespace is that of the object, or it has none.
     pub name: String,
-    /// Uid of the owner: what makes it that owner and not a later one of the same name.
+    /// Uid of the owner. A later object of the same name has another uid and does not own this one.
     pub uid: Uid,
-    /// Whether this owner is the one that manages the object.
+    /// `true` for the controller reference. API servers accept at most one per object.
     #[serde(default, skip_serializing_if = "is_false")]
     pub controller: bool,
-    /// Whether a deletion of the owner in the foreground waits for the object.
+    /// `Some(true)` if foreground deletion of the owner waits for this object. `None` counts as `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
 
 impl Owner {
-    /// The API group of the owner, without the version.
+    /// Returns the API group of the owner, empty for the core group.
+    ///
+    /// ```
+    /// use kctl_runtime::object::{Owner, Uid};
+    ///
+    /// let owner = Owner {
+    ///     api_version: "apps/v1".into(),
+    ///     kind: "ReplicaSet".into(),
+    ///     name: "web".into(),
+    ///     uid: Uid::from("1"),
+    ///     controller: true,
+    ///     block_owner_deletion: Some(true),
+    /// };
+    /// assert_eq!(owner.group(), "apps");
+    /// ```
     pub fn group(&self) -> &str {
         self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
 }
 
-/// The metadata that handlers, indexes and write-through read. Cheap to clone.
+/// The metadata that event handlers, indexes and writes read.
+///
+/// It is parsed once per state and cheap to clone: strings that many objects share are stored once.
+/// Annotations are not a part of it. Read them from the decoded object, or name one in a
+/// [`View`](super::View).
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use kctl_runtime::object::{Kind, Stored};
+/// let pod = r#"{"metadata": {
+///     "name": "web-0", "namespace": "shop", "generation": 3,
+///     "finalizers": ["example.com/volume"],
+///     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": true}]
+/// }}"#;
+/// let stored = Stored::accept(&Kind::of::<Pod>(), pod)?;
+/// let meta = stored.meta();
+/// assert_eq!(meta.generation(), Some(3));
+/// assert_eq!(meta.controller().map(|owner| owner.name.as_str()), Some("web"));
+/// assert!(meta.deletion_timestamp().is_none() && meta.finalizers() == ["example.com/volume"]);
+/// # Ok::<(), kctl_runtime::object::DecodeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// Identity across re-creation under the same name.
+    /// Identity of the object: a new object under the same name has another uid.
+    ///
+    /// Empty if the JSON had none, as for objects that a test writes.
     pub uid: Uid,
-    /// Opaque but, since Kubernetes 1.35, comparable as a number.
+    /// `metadata.resourceVersion`. Opaque in general; since Kubernetes 1.35 it is an ordered number
+    /// (KEP-5504), which [`revision`](Self::revision) returns.
     pub resource_version: Version,
-    /// API servers begin at one, and leave out a zero.
+    /// API servers count from one and omit a zero, so the optional number takes no extra space.
     generation: Option<NonZeroI64>,
-    /// When the object was made.
+    /// Time at which the API server created the object, in whole seconds.
     pub creation_timestamp: Option<Time>,
-    /// All labels.
+    /// `metadata.labels`.
     pub labels: Labels,
-    /// All owners.
+    /// `metadata.ownerReferences`, shared with other objects of the same owners.
     pub owner_references: Arc<Vec<Owner>>,
-    /// What most objects have nothing of.
+    /// `None` for the many objects without a finalizer that nobody deletes.
     end: Option<Arc<End>>,
 }
 
-/// What is about the end of an object.
+/// Deletion timestamp and finalizers, out of line because most objects have neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct End {
     deletion_timestamp: Option<Time>,
@@ -64,22 +101,27 @@ struct End {
 }
 
 impl Meta {
-    /// The name, empty never, once accepted.
+    /// Returns `metadata.name`, which is never empty in an accepted object.
     pub fn name(&self) -> &str {
         &self.key.name
     }
 
-    /// The namespace, absent for cluster-scoped objects.
+    /// Returns the namespace, `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.key.namespace.as_deref()
     }
 
-    /// Grows with each change of the spec.
+    /// Returns `metadata.generation`, which the API server increments with each change of `spec`.
+    ///
+    /// `None` for kinds that have no generation, such as ConfigMap.
     pub fn generation(&self) -> Option<i64> {
         self.generation.map(NonZeroI64::get)
     }
 
-    /// Set once deletion was asked for.
+    /// Returns the time of the delete request, if there was one.
+    ///
+    /// An object with it is terminating: it disappears once its finalizers are removed and its grace
+    /// period is over.
     pub fn deletion_timestamp(&self) -> Option<&Time> {
         self.end.as_ref()?.deletion_timestamp.as_ref()
     }
@@ -89,30 +131,35 @@ impl Meta {
         self.end.as_ref().map_or(&[], |end| &end.finalizers)
     }
 
-    /// The owner that manages the object.
+    /// Returns the controller reference: the owner with `controller: true`.
     pub fn controller(&self) -> Option<&Owner> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// The resourceVersion as a number, if it is one.
+    /// Returns the resourceVersion as a number, `None` if it is not a decimal `u64`.
+    ///
+    /// Two revisions of one kind can be ordered. Stores use that to drop a watch event that is older than
+    /// the answer to a write.
     pub fn revision(&self) -> Option<u64> {
         self.resource_version.number()
     }
 
-    /// Its members as JSON, without the braces.
+    /// Returns the metadata as JSON members, without the surrounding braces.
     pub(super) fn members(&self) -> String {
         let json = serde_json::to_string(&Members::of(self)).unwrap_or_default();
         debug_assert!(json.len() >= 2, "texts and numbers can be written as JSON");
         json.get(1..json.len().saturating_sub(1)).unwrap_or_default().into()
     }
 
-    /// Whether a reader sees the same: all but the version, which counts what nobody sees as well.
+    /// Returns `true` if all but the resourceVersion is equal.
+    ///
+    /// The version also counts changes of fields that this cache does not keep.
     pub(super) fn looks_as(&self, other: &Self) -> bool {
         Members { resource_version: &other.resource_version, ..Members::of(self) } == Members::of(other)
     }
 }
 
-/// The metadata as it is on the wire.
+/// The metadata in the order and spelling of the wire, for writing it back as JSON.
 #[derive(Serialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 struct Members<'a> {
@@ -162,17 +209,18 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What is read of an object in one pass over its JSON; everything else is only looked at.
+/// The fields that one pass over an object's JSON reads; the rest is skipped without allocation.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head<'a> {
-    /// Items of lists of built-in kinds have none.
+    /// `None` in items of a list of a built-in kind.
     #[serde(borrow)]
     pub(super) api_version: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) metadata: Option<HeadMeta<'a>>,
 }
 
+/// `metadata` as it is on the wire, borrowed where no character is escaped.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct HeadMeta<'a> {

@@ -1,4 +1,45 @@
-//! An object between the wire and its type: kinds as types and as data, and what of an object is kept.
+//! Objects on their way from JSON to Rust types, and kinds as types and as data.
+//!
+//! An object enters as the bytes of a watch event or of an item of a list. [`Stored::accept`] reads
+//! its metadata once, drops `managedFields` and keeps the rest as JSON. Handlers, indexes and the work
+//! queue need only [`Meta`], so most objects are never decoded. The first reader that asks for a type
+//! decodes it ([`Stored::decode`]); readers that follow soon share the result.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kctl_runtime::object::{Kind, Stored};
+//!
+//! let json = r#"{
+//!     "apiVersion": "v1",
+//!     "kind": "Pod",
+//!     "metadata": {"name": "web-0", "namespace": "shop", "labels": {"app": "web"}, "resourceVersion": "7"},
+//!     "spec": {"nodeName": "node-1", "containers": []}
+//! }"#;
+//! let stored = Stored::accept(&Kind::of::<Pod>(), json)?;
+//!
+//! // The metadata costs no decoding.
+//! assert_eq!(stored.key().to_string(), "shop/web-0");
+//! assert_eq!(stored.meta().labels.get("app").as_deref(), Some("web"));
+//!
+//! let pod = stored.decode::<Pod>()?;
+//! assert_eq!(pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()), Some("node-1"));
+//! # Ok::<(), kctl_runtime::object::DecodeError>(())
+//! ```
+//!
+//! # Memory
+//!
+//! A cache of 100,000 Pods is mostly repetition. Three things keep it small:
+//!
+//! - [`Keep`] says which fields a cache needs. A controller that reads one field of Pods declares a
+//!   [`View`], and only that field is kept.
+//! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
+//!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
+//! - Decoded values are dropped again after [`HOT_BYTES_MAX`] bytes of JSON were read by others.
+//!
+//! [`Uid`], [`Version`] and [`Time`] are the strings of the metadata in a few bytes each. They compare
+//! with `str` and print exactly as the API server wrote them.
+//!
+//! The [`source`](crate::source) produces these objects and the [`store`](crate::store) holds them.
 
 mod hot;
 mod keep;
@@ -33,7 +74,19 @@ pub use self::{
 };
 use crate::reconcile::Controller;
 
-/// What a type must be to be read from a cache: a kind, its metadata (`PartialObjectMeta<Pod>`), or a view of it.
+/// A type that a cache can be read as.
+///
+/// Kinds qualify, and so do `kube::core::PartialObjectMeta<K>` (metadata alone) and every [`View`] of a
+/// kind. The trait is implemented for each type with these supertraits; there is nothing to write.
+/// Use it as the bound of a generic function that reads, and [`Object`] for one that writes.
+///
+/// ```
+/// use kctl_runtime::object::{DecodeError, Readable, Stored};
+///
+/// fn name<K: Readable>(object: &Stored) -> Result<Option<String>, DecodeError> {
+///     Ok(object.decode::<K>()?.meta().name.clone())
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -44,7 +97,12 @@ pub trait Readable: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync 
 #[diagnostic::do_not_recommend]
 impl<K> Readable for K where K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static {}
 
-/// What a kind must be to be watched, stored and written: every k8s-openapi kind and every `CustomResource`.
+/// A Kubernetes kind that can be watched, cached and written.
+///
+/// Every type of `k8s_openapi` that is a kind qualifies, and so does every custom resource that derives
+/// `kube::CustomResource` or has `#[resource]`. The trait is implemented for each type with these
+/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`): a kind
+/// that is named at run time is read through [`Watches`](crate::watches::Watches).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -61,8 +119,11 @@ impl<K> Object for K where
 {
 }
 
-/// A kind whose objects the primary of the controller `C` can own: an owner in a namespace is looked for in that namespace
-/// only, so what it owns elsewhere is taken for an orphan and collected ("Owners and Dependents" in the Kubernetes manual).
+/// A kind whose objects the primary of the controller `C` can own.
+///
+/// The garbage collector looks for an owner with a namespace in the namespace of the dependent object
+/// only. It takes a dependent elsewhere for an orphan and deletes it (Kubernetes documentation,
+/// "Owners and Dependents"). This trait turns that mistake into a compile error.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
@@ -79,7 +140,10 @@ where
 {
 }
 
-/// A scope whose objects can own objects of the scope `S`.
+/// Implemented by scopes whose objects can own objects of the scope `S`.
+///
+/// Cluster-scoped objects can own anything. Namespaced objects can own namespaced objects; that both
+/// are in the same namespace is checked when the object is written.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{P}` lives in a namespace and can't own `{K}`, which does not",
@@ -91,26 +155,42 @@ pub trait MayOwn<S, P, K> {}
 impl<S, P, K> MayOwn<S, P, K> for ClusterResourceScope {}
 impl<P, K> MayOwn<NamespaceResourceScope, P, K> for NamespaceResourceScope {}
 
-/// Whether objects of a kind live in namespaces. kube's URLs take a namespace for every kind: only the type says it.
+/// Returns `true` if objects of the kind have a namespace.
+///
+/// The scope comes from the type. A URL does not show it: kube builds paths with a namespace for every kind.
 pub(crate) fn is_namespaced<K: Readable>() -> bool {
     TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }
 
-/// A kind as data: how it is named on the wire.
+/// A kind as data: group, version, kind and plural, as URLs, RBAC rules and `apiVersion` name them.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_runtime::object::Kind;
+///
+/// let kind = Kind::of::<Deployment>();
+/// assert_eq!(kind.api_version(), "apps/v1");
+/// assert_eq!(kind.resource(), "deployments.apps");
+/// assert_eq!(kind.path(Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
+/// assert_eq!(kind.to_string(), "Deployment");
+/// ```
+///
+/// The scope is not a part of it, because an API server's discovery and a Rust type say it in different
+/// ways. Kinds of two versions of one group are different kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
-    /// Empty for the core group.
+    /// API group, empty for the core group (`v1`).
     pub group: String,
-    /// For example `v1`.
+    /// Version without the group, for example `v1` or `v1beta1`.
     pub version: String,
-    /// For example `Pod`.
+    /// Singular in camel case, as in `kind:` of a manifest, for example `Pod`.
     pub kind: String,
-    /// For example `pods`.
+    /// Resource name in URLs and RBAC rules: plural and lower case, for example `pods`.
     pub plural: String,
 }
 
 impl Kind {
-    /// The kind that a type stands for.
+    /// Returns the kind that a Rust type stands for.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             group: K::group(&()).into_owned(),
@@ -120,17 +200,28 @@ impl Kind {
         }
     }
 
-    /// `v1` or `apps/v1`.
+    /// Returns `apiVersion` as manifests have it: `v1` for the core group, else `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// As roles and kubectl name it: `pods`, `deployments.apps`.
+    /// Returns the resource with its group, as `kubectl` prints it: `pods`, `deployments.apps`.
+    ///
+    /// CustomResourceDefinitions have this as their name.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The path of the collection, in one namespace or over all.
+    /// Returns the URL path of the collection: in one namespace, or across the cluster for `None`.
+    ///
+    /// A cluster-scoped kind takes `None`. The path has no trailing slash and no query.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::object::Kind;
+    ///
+    /// assert_eq!(Kind::of::<Pod>().path(None), "/api/v1/pods");
+    /// ```
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api/" } else { "/apis/" };
         let api = self.api_version();

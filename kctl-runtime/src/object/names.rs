@@ -1,4 +1,8 @@
-//! How a field of a Rust type is named in JSON: asks the type's own deserializer for the names that it knows.
+//! Finds the JSON name of a Rust field by running the type's own deserializer.
+//!
+//! A view names fields as Rust does (`spec.pod_ip`); JSON may spell them another way (`podIP`). A
+//! derived deserializer passes the names of all its members to `deserialize_struct`, so a deserializer
+//! that fails with that list reveals them without any value.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,10 +12,13 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// The name in JSON of a field of `T`.
+/// Returns the JSON name of a Rust field of `T`.
+///
+/// An exact match in camel case wins, then one that differs in case and underscores alone. A type that
+/// does not list its members (with `#[serde(flatten)]`) gets the name in camel case.
 ///
 /// # Panics
-/// When the type names its members and none of them can be this field, as after `#[serde(rename = "…")]`.
+/// If the type lists its members and none of them matches, as after `#[serde(rename = "…")]`.
 pub(super) fn name_of<T: DeserializeOwned>(field: &str) -> Cow<'static, str> {
     let field = field.strip_prefix("r#").unwrap_or(field);
     let Some(names) = names_of::<T>() else { return camel_case(field).into() };
@@ -28,7 +35,7 @@ pub(super) fn name_of<T: DeserializeOwned>(field: &str) -> Cow<'static, str> {
     Cow::Borrowed(name)
 }
 
-/// The names of the members that a struct knows; nothing for a type that takes any.
+/// Returns the members that a struct lists, `None` for a type that takes any name.
 fn names_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
     match T::deserialize(Asker) {
         Err(Answer::Names(names)) => Some(names),
@@ -36,7 +43,7 @@ fn names_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
     }
 }
 
-/// `pod_ip` and `podIP` are one name.
+/// Returns the name in lower case without underscores, so that `pod_ip` equals `podIP`.
 fn letters(name: &str) -> String {
     name.chars().filter(|letter| *letter != '_').flat_map(char::to_lowercase).collect()
 }
@@ -52,9 +59,10 @@ fn camel_case(field: &str) -> String {
     name
 }
 
-/// Says which names it was asked for, instead of giving values.
+/// A deserializer without values: it fails with the names that it is asked for.
 struct Asker;
 
+/// The error by which [`Asker`] returns what it learned.
 #[derive(Debug)]
 enum Answer {
     Names(&'static [&'static str]),

@@ -1,4 +1,8 @@
-//! What objects of one store repeat is kept once: labels, owners and namespaces as they are, the rest as dictionaries.
+//! Sharing among the objects of one store: equal metadata once, similar JSON compressed.
+//!
+//! Pods of one ReplicaSet differ in a name, a uid and an IP address. LZ4 with one of them as dictionary
+//! makes the others several times smaller; each read decompresses one object. Where objects do not
+//! resemble each other, the statistics in [`Dictionaries`] stop the attempts.
 
 use std::{cell::RefCell, collections::HashSet, hash::Hash, sync::Arc};
 
@@ -8,33 +12,38 @@ use parking_lot::Mutex;
 
 use super::meta::{Meta, Owner};
 
-/// Dictionaries that are tried for an object that is new; older ones stay as long as objects need them.
+/// Maximum number of dictionaries that are tried to compress a new object.
+///
+/// Older dictionaries live on as long as an object needs them. An earlier state of the same object adds
+/// its own dictionary to the tries.
 pub const DICTIONARIES_MAX: usize = 8;
-/// Longest sample: matches reach back 64 KiB, and each object that is packed has its dictionary read first.
+/// Longest object that becomes a dictionary, in bytes. LZ4 finds matches within 64 KiB, and the
+/// dictionary is read before each object that is compressed or decompressed with it.
 const SAMPLE_LEN_MAX: usize = 16 << 10;
-/// What is shorter is kept as it is.
+/// Shorter JSON, in bytes, is never compressed.
 const PACKED_LEN_MIN: usize = 64;
-/// A dictionary is good for an object that it makes so many times smaller.
+/// A dictionary suits an object that it makes at least this many times smaller.
 const GOOD: usize = 3;
-/// So many objects have to be packed well for each dictionary, or so many seen, so that dictionaries never take more than they
-/// save: there are kinds of which no two objects are alike.
+/// A new dictionary is allowed for this many well compressed objects …
 const PACKED_PER_DICTIONARY: usize = 16;
+/// … or for this many tried ones, so that dictionaries never take more memory than they save.
 const SEEN_PER_DICTIONARY: usize = 256;
-/// Where texts lose less than a quarter by being packed, one of so many is still tried: later ones may be others.
+/// Where compression saves less than a quarter, one of this many objects is still tried, because later
+/// objects may be more alike.
 const UNLIKE_PER_TRIED: usize = 16;
-/// So many bytes are what that is judged by, and as many again until those before count half.
+/// The savings are judged over this many bytes; after twice as many, older results count half.
 const JUDGED_BYTES: usize = 128 << 10;
-/// Room to pack in that a thread keeps: what is packed is copied from it and takes not a byte more than it needs.
+/// Compression buffer that a thread keeps, in bytes. Results are copied out of it at their exact length.
 const ROOM_MAX: usize = 64 << 10;
 
 thread_local! {
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An object that others of its kind are likely to resemble.
+/// The JSON of an object that others of its kind are likely to resemble.
 pub(super) struct Dictionary(Box<[u8]>);
 
-/// A text that was made smaller.
+/// A compressed string with the dictionary that it needs.
 pub(super) struct Packed {
     bytes: Box<[u8]>,
     len: u32,
@@ -42,6 +51,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
+    /// Compresses with this dictionary; `None` if the result is not smaller.
     fn by(dictionary: &Arc<Dictionary>, text: &str) -> Option<Self> {
         let len = u32::try_from(text.len()).ok()?;
         let bytes = ROOM.with_borrow_mut(|room| {
@@ -56,7 +66,7 @@ impl Packed {
         Some(Self { bytes, len, dictionary: dictionary.clone() })
     }
 
-    /// The text again.
+    /// Decompresses the string.
     pub(super) fn text(&self) -> String {
         let bytes = decompress_with_dict(&self.bytes, self.len as usize, &self.dictionary.0);
         let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -64,7 +74,7 @@ impl Packed {
         text.unwrap_or_default()
     }
 
-    /// What it takes, beside its part in the dictionary.
+    /// Returns the compressed length in bytes, without the dictionary.
     pub(super) fn n_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -74,7 +84,7 @@ impl Packed {
     }
 }
 
-/// What the objects of one store share; nothing as long as there were none.
+/// The shared parts of the objects of one store. `None` until the first object arrives.
 #[derive(Default)]
 pub(crate) struct Shelf(Mutex<Option<Box<Parts>>>);
 
@@ -87,7 +97,7 @@ struct Parts {
 }
 
 impl Shelf {
-    /// Takes from the shelf what other objects have as well.
+    /// Replaces namespace, labels and owner references by equal values that other objects hold.
     pub(super) fn share(&self, meta: &mut Meta) {
         let mut parts = self.0.lock();
         let parts = parts.get_or_insert_default();
@@ -98,7 +108,7 @@ impl Shelf {
         parts.owners.share(&mut meta.owner_references);
     }
 
-    /// Makes a text smaller, where that is worth it. `known` is an older state of it.
+    /// Compresses a string if that pays. `known` is an earlier state, whose dictionary is tried first.
     pub(super) fn pack(&self, text: &str, known: Option<&Packed>) -> Option<Packed> {
         if text.len() < PACKED_LEN_MIN {
             return None;
@@ -108,17 +118,17 @@ impl Shelf {
     }
 }
 
-/// The dictionaries for objects that are new, the last that was good first.
+/// Dictionaries for new objects, the one that last suited first, and statistics of their use.
 #[derive(Default)]
 struct Dictionaries {
     present: Vec<Arc<Dictionary>>,
     n_made: usize,
     n_good: usize,
-    /// Texts that were tried.
+    /// Strings that were tried.
     n_seen: usize,
-    /// Texts that were left as they are since the last one that was tried.
+    /// Strings that were skipped since the last one that was tried.
     n_left: usize,
-    /// Bytes of the last texts that were tried, and what was left of them.
+    /// Bytes of recently tried strings, before and after compression.
     judged: (usize, usize),
 }
 
@@ -149,6 +159,7 @@ impl Dictionaries {
         }
     }
 
+    /// Compresses with the dictionaries in turn, and makes the string a dictionary if none of them suits.
     fn try_all(&mut self, text: &str) -> Option<Packed> {
         self.n_seen += 1;
         let mut best: Option<Packed> = None;
@@ -177,10 +188,11 @@ impl Dictionaries {
     }
 }
 
-/// Values that were seen, each once.
+/// A set of values, each held once.
 struct Pool<T: ?Sized> {
     values: HashSet<Arc<T>, FixedState>,
-    /// At this number those that nobody else has any more are looked for.
+    /// At this size, values that no object uses any more are removed. It doubles with the set, so a
+    /// sweep costs constant time per insertion.
     sweep_at: usize,
 }
 
@@ -191,7 +203,7 @@ impl<T: ?Sized> Default for Pool<T> {
 }
 
 impl<T: ?Sized + Hash + Eq> Pool<T> {
-    /// Puts the value that is there in the place of an equal one.
+    /// Replaces the value by an equal one from the pool, or adds it.
     fn share(&mut self, value: &mut Arc<T>) {
         if let Some(known) = self.values.get(value) {
             *value = known.clone();

@@ -1,4 +1,6 @@
-//! Texts of the metadata that are numbers but for how they are written: kept as numbers, read as the texts that they were.
+//! Strings of the metadata that are mostly numbers: uids, resourceVersions and times in a few bytes each.
+//!
+//! A string with another spelling is kept as it is, so printing always returns the original.
 
 use std::fmt;
 
@@ -9,13 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const UUID_LEN: usize = 36;
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// A uid: sixteen bytes where it is a UUID, as all that API servers make are.
+/// A `metadata.uid`: sixteen bytes for a UUID in lower case, as API servers assign them.
+///
+/// Any other string is kept unchanged. A `Uid` compares with `str` and `String`.
 ///
 /// ```
 /// use kctl_runtime::object::Uid;
 ///
 /// let uid = Uid::from("6d4b75cb-0000-4000-8000-00000000002a");
 /// assert_eq!(uid, *"6d4b75cb-0000-4000-8000-00000000002a");
+/// assert_eq!(Uid::from("not-a-uuid").to_string(), "not-a-uuid");
+/// assert!(Uid::default().is_empty());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Uid(Id);
@@ -27,7 +33,7 @@ enum Id {
 }
 
 impl Uid {
-    /// Returns `true` if the value is absent.
+    /// Returns `true` if the object has no uid, as before its creation.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Id::Other(text) if text.is_empty())
     }
@@ -45,7 +51,7 @@ impl From<&str> for Uid {
     }
 }
 
-/// The bytes of a UUID in lower case: only that comes back as it was.
+/// Returns the bytes of a UUID in lower case. Upper case would not print as it was read.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
     let (mut bytes, mut n_digits) = ([0; 16], 0);
@@ -85,7 +91,20 @@ impl fmt::Display for Uid {
     }
 }
 
-/// A `resourceVersion`. Since Kubernetes 1.35 it is comparable as a number; any other string is kept unchanged.
+/// A `metadata.resourceVersion`.
+///
+/// Up to Kubernetes 1.34 the API promised only that equal versions are the same state. Since 1.35 it is
+/// a decimal number that grows with each write of the kind (KEP-5504); [`number`](Self::number) returns
+/// it. An API server that uses other strings still works: its versions are compared for equality.
+///
+/// ```
+/// use kctl_runtime::object::Version;
+///
+/// let (old, new) = (Version::from("99"), Version::from("100"));
+/// assert!(old.number() < new.number());
+/// assert_eq!(Version::from("a1b2").number(), None);
+/// assert_eq!(new, *"100");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version(Number);
 
@@ -96,12 +115,12 @@ enum Number {
 }
 
 impl Version {
-    /// Returns `true` if the version is absent.
+    /// Returns `true` if the object has no version, which is the answer to a dry run.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As a number, if it is one.
+    /// Returns the version as a number, `None` if it is not one.
     pub fn number(&self) -> Option<u64> {
         match &self.0 {
             Number::Is(number) => Some(*number),
@@ -109,7 +128,7 @@ impl Version {
         }
     }
 
-    /// Returns `true` if the value is absent.
+    /// Returns `true` if the version is empty, as [`is_none`](Self::is_none).
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Number::Other(text) if text.is_empty())
     }
@@ -139,7 +158,18 @@ impl fmt::Display for Version {
     }
 }
 
-/// A time as metadata has it, RFC 3339 in whole seconds; one that is written otherwise is kept as it is. Earlier ones are less.
+/// A time of the metadata: RFC 3339 in whole seconds and UTC, as API servers write it.
+///
+/// A time with another spelling is kept as it is. Earlier times are less than later ones, if both have
+/// the usual spelling.
+///
+/// ```
+/// use kctl_runtime::object::Time;
+///
+/// let (before, after) = (Time::from("2026-11-20T00:00:00Z"), Time::from("2026-11-20T00:00:01Z"));
+/// assert!(before < after);
+/// assert_eq!(after.to_string(), "2026-11-20T00:00:01Z");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(Seconds);
 

@@ -1,4 +1,4 @@
-//! One accepted object: its metadata, and its JSON as small as it gets, decoded when it is read.
+//! One accepted object: its metadata beside its JSON, decoded when it is read.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -11,44 +11,72 @@ use super::{
 };
 use crate::{key::ObjectKey, trim};
 
-/// Why bytes from the API server are not an object of their kind.
+/// The error for JSON that is not an object of the expected kind.
+///
+/// The message names kind and object, `Pod shop/web-0 cannot be decoded`; [`source`](Self::source) has
+/// the decoder's words and the field. A reflector reports it for the object and goes on with the others.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name} cannot be decoded")]
 pub struct DecodeError {
-    /// The kind that was expected.
+    /// The kind that was expected, for example `Pod`.
     pub kind: String,
-    /// `namespace/name` as far as it could be read.
+    /// `namespace/name`, or `(unreadable)` if the metadata could not be read.
     pub name: String,
-    /// The decoder's error.
+    /// The error of the JSON decoder, with the field, line and column.
     pub source: serde_json::Error,
 }
 
-/// An accepted object: shared, immutable, readable as any projection of its kind.
+/// One state of an object, as a cache holds it: shared, immutable and readable as any type of its kind.
+///
+/// Stores and handlers pass it around as `Arc<Stored>`. A new state of the object is another `Stored`;
+/// a reader that holds an older one is not disturbed.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kctl_runtime::object::{Kind, Stored};
+///
+/// let json = r#"{"metadata": {"name": "settings", "namespace": "shop"}, "data": {"level": "debug"}}"#;
+/// let stored = Stored::accept(&Kind::of::<ConfigMap>(), json)?;
+/// let settings = stored.decode::<ConfigMap>()?;
+/// assert_eq!(settings.data.as_ref().map(|data| data["level"].as_str()), Some("debug"));
+///
+/// let error = Stored::accept(&Kind::of::<ConfigMap>(), "{}").unwrap_err();
+/// assert_eq!(error.to_string(), "ConfigMap (unreadable) cannot be decoded");
+/// # Ok::<(), kctl_runtime::object::DecodeError>(())
+/// ```
 pub struct Stored {
     meta: Meta,
     text: Text,
-    /// Of an object that is not kept whole: where in the text what is not of the metadata begins.
+    /// For an object of which only some fields are kept: the offset in the string where the fields
+    /// outside of the metadata begin. `None` if the JSON is whole.
     slim: Option<u32>,
-    /// Under which it is found decoded, for a while.
+    /// The key of this state in the ring of decoded values.
     id: hot::Id,
 }
 
-/// The JSON as it is kept.
+/// The kept JSON, either as it came or compressed.
 enum Text {
     Plain(Box<str>),
     Packed(Packed),
 }
 
 impl Stored {
-    /// Accepts the bytes of one object: trims managedFields and reads the metadata.
+    /// Reads the metadata of an object and keeps its JSON without `managedFields`.
+    ///
+    /// The rest of the JSON is checked for syntax alone, so an object with a wrong `spec` is accepted and
+    /// fails in [`decode`](Self::decode). `kind` is used in error messages.
     ///
     /// # Errors
-    /// When the JSON is broken, or its metadata is not metadata or has no name.
+    /// [`DecodeError`] if the JSON is broken, if `metadata` has fields of the wrong type, or if it has no
+    /// `name`.
     pub fn accept(kind: &Kind, json: &str) -> Result<Self, DecodeError> {
         Self::accept_kept(kind, json, &Keep::whole())
     }
 
-    /// The same, of which this is kept.
+    /// Like [`accept`](Self::accept), but keeps only the fields in `keep`.
+    ///
+    /// # Errors
+    /// As `accept`; also if a kept path leads through a value that is not an object.
     pub(crate) fn accept_kept(kind: &Kind, json: &str, keep: &Keep) -> Result<Self, DecodeError> {
         let (head, meta) = read(kind, json)?;
         if let Some(slim) = Self::slim(kind, &meta, json, keep)? {
@@ -57,8 +85,15 @@ impl Stored {
         Ok(Self::new(meta, trim::trimmed(json, head.managed_fields, "")))
     }
 
-    /// Accepts an item of a list: of built-in kinds it has no kind and apiVersion, which readers of the JSON expect. `known`
-    /// may have the very state.
+    /// Accepts one item of a list response.
+    ///
+    /// API servers leave `apiVersion` and `kind` out of the items of built-in kinds, so they are added from
+    /// `kind`. `known` is asked with the metadata first: it returns the `Stored` that a cache already holds
+    /// for the same state, and then nothing is allocated. `Ok(Ok(_))` is that known state, `Ok(Err(_))` a
+    /// new one.
+    ///
+    /// # Errors
+    /// As [`accept_kept`](Self::accept_kept).
     pub(crate) fn accept_item(
         kind: &Kind,
         json: &str,
@@ -96,14 +131,19 @@ impl Stored {
         }))
     }
 
-    /// Whether nobody sees that this state came after the other one: nothing of what is kept differs. Of an object that is kept
-    /// whole somebody may see everything.
+    /// Returns `true` if a reader of this cache cannot tell the two states apart.
+    ///
+    /// Only `resourceVersion` may differ then. It is always `false` for an object that is kept whole,
+    /// because a reader may look at any field, `managedFields` aside.
     pub(crate) fn looks_as(&self, other: &Self) -> bool {
         let both_slim = self.slim.is_some() && self.slim == other.slim;
         both_slim && self.meta.looks_as(&other.meta) && self.kept() == other.kept()
     }
 
-    /// The same, with what it shares with other objects of its kind taken from there. `known` is an older state of it.
+    /// Shares parts with other objects of the store and compresses the JSON where that pays.
+    ///
+    /// `known` is an earlier state of the same object. Its dictionary is tried first, because an object
+    /// resembles itself best.
     pub(crate) fn shelved(mut self, shelf: &Shelf, known: Option<&Self>) -> Self {
         shelf.share(&mut self.meta);
         let before = match known.map(|known| &known.text) {
@@ -118,17 +158,20 @@ impl Stored {
         self
     }
 
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.meta.key
     }
 
-    /// The metadata that the loop reads.
+    /// Returns the metadata, which was read when the object was accepted.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The object as JSON, without managedFields, or what is kept of it.
+    /// Returns the object as JSON: without `managedFields`, and only the fields that the cache keeps.
+    ///
+    /// The string is borrowed unless the object was compressed or only partly kept. An object of which
+    /// [`Keep`] left fields out has no `apiVersion` and `kind`.
     pub fn json(&self) -> Cow<'_, str> {
         let text = self.kept();
         match self.slim {
@@ -137,7 +180,7 @@ impl Stored {
         }
     }
 
-    /// The text as it was before it was packed.
+    /// Returns the kept string, decompressed.
     fn kept(&self) -> Cow<'_, str> {
         match &self.text {
             Text::Plain(text) => Cow::Borrowed(text),
@@ -145,7 +188,9 @@ impl Stored {
         }
     }
 
-    /// How many bytes its JSON takes as it is kept.
+    /// Returns the number of bytes that the kept JSON takes, after compression.
+    ///
+    /// The metadata and the shared dictionaries are not counted. Metrics sum this over a store.
     pub fn n_bytes(&self) -> usize {
         match &self.text {
             Text::Plain(json) => json.len(),
@@ -153,14 +198,20 @@ impl Stored {
         }
     }
 
-    /// The object as its type. Whoever reads it again soon gets the same one.
+    /// Returns the object as the type `K`.
+    ///
+    /// The decoded value is cached for a short while (see [`HOT_BYTES_MAX`](super::HOT_BYTES_MAX)), so
+    /// several reconciles that read the same Pod share one allocation. If two types read the same object,
+    /// only the first one is cached; the second decodes at each call.
     ///
     /// # Errors
-    /// When the object does not fit the type. The source of objects checks that before they are stored.
+    /// [`DecodeError`] if the object does not fit the type. Objects from a store fit the kinds that the
+    /// controllers declared for it, because the reflector checks each of them before it is stored.
     pub fn decode<K: Readable>(&self) -> Result<Arc<K>, DecodeError> {
         self.decode_as(&K::kind(&()))
     }
 
+    /// Decodes into any type and caches the value. `kind` is used in error messages.
     pub(crate) fn decode_as<T>(&self, kind: &str) -> Result<Arc<T>, DecodeError>
     where
         T: DeserializeOwned + Send + Sync + 'static,
@@ -179,13 +230,13 @@ impl Stored {
         Ok(value)
     }
 
-    /// Whether it was decoded not long ago.
+    /// Returns `true` while the decoded value is cached.
     #[cfg(test)]
     pub(crate) fn is_decoded(&self) -> bool {
         hot::get(self.id).is_some()
     }
 
-    /// The object as a type that is not kept.
+    /// Decodes into a type whose value is not cached, for readers that run once per object.
     pub(crate) fn decode_once<T: DeserializeOwned>(&self, kind: &str) -> Result<T, DecodeError> {
         self.read(&self.json(), kind)
     }
@@ -199,7 +250,7 @@ impl Stored {
     }
 }
 
-/// What is read of an object beside its metadata.
+/// The parts of an object's head that [`Meta`] does not have.
 struct Rest<'a> {
     is_typed: bool,
     managed_fields: Option<&'a str>,

@@ -1,4 +1,8 @@
-//! Views: structs of the user's that stand for some fields of a kind; where in the object each is, and how it is read from there.
+//! Views: structs with some fields of a kind, and where each field is in the object.
+//!
+//! `#[view(of = Pod)]` expands to a [`View`] whose deserializer reads just the listed paths. The types
+//! in this file check a path such as `#[view(spec.node_name)]` at compile time: [`Place`] walks the
+//! Rust types of the kind, and [`FieldAt`] compares the end of the path with the type of the field.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -14,15 +18,20 @@ use serde_json::{Error, Map, Value};
 
 use super::{Keep, Object, Readable, names::name_of};
 
-/// Some fields of a kind, read only: what `#[view(of = Kind)]` makes of a struct.
+/// A struct with a few fields of a kind, read only.
+///
+/// `#[view(of = Kind)]` implements it. A cache whose readers all use views keeps only the fields of
+/// those views, which is a small part of large kinds such as Pod. A view cannot be written: to change
+/// an object, patch it through the kind in [`Of`](Self::Of).
 pub trait View: Readable {
-    /// The kind of which it has some fields.
+    /// The kind whose fields the view has.
     type Of: Object;
+    /// Returns the paths of the fields, in the order in which the struct declares them.
     #[doc(hidden)]
     fn places() -> &'static Places;
 }
 
-/// A view of the kind `K`.
+/// A view of the kind `K`; the bound of `reads = K(as = V)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a view of `{K}`",
     label = "not a view of `{K}`",
@@ -31,26 +40,27 @@ pub trait View: Readable {
 )]
 pub trait ViewOf<K>: View {}
 
-/// Where the fields of a view are, in the order in which they stand in it.
+/// Paths of the fields of a view, in the order in which the struct declares them.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Places(Vec<Path>);
 
-/// The names of members, as they are in JSON.
+/// JSON field names from the root of an object to a value: `["spec", "nodeName"]`.
 pub type Path = Vec<Cow<'static, str>>;
 
 impl Places {
+    /// Collects the paths, in the order of the fields.
     pub fn new(paths: impl IntoIterator<Item = Path>) -> Self {
         Self(paths.into_iter().collect())
     }
 
-    /// What an informer keeps for the view.
+    /// Returns the fields that a cache has to keep for the view.
     pub(crate) fn keep(&self) -> Keep {
         Keep::fields(self.0.iter().map(|path| path.iter().cloned()))
     }
 }
 
-/// The fields of one object, taken in the order of the places.
+/// The values of one object, handed out in the order of the paths. Generated deserializers use it.
 #[doc(hidden)]
 pub struct Parts {
     object: Value,
@@ -58,17 +68,17 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Reads an object, and keeps only the values at these places.
+    /// Reads an object and keeps only the metadata and the values at these paths.
     ///
     /// # Errors
-    /// The input is not a JSON object.
+    /// The input is not a JSON object, or a value on the way to a path is not an object.
     pub fn read<'de, D: Deserializer<'de>>(places: &'static Places, deserializer: D) -> Result<Self, D::Error> {
         let object =
             Sieve { paths: places.0.iter().map(Vec::as_slice).collect(), depth: 0 }.deserialize(deserializer)?;
         Ok(Self { object, places: places.0.iter() })
     }
 
-    /// Returns the metadata.
+    /// Returns the metadata as the type of the view's `metadata` field.
     ///
     /// # Errors
     /// `metadata` does not have the expected type.
@@ -76,10 +86,10 @@ impl Parts {
         T::deserialize(&self.object["metadata"]).map_err(|error| E::custom(format_args!("metadata: {error}")))
     }
 
-    /// The next field.
+    /// Returns the value of the next field. A missing `Option`, list or map is empty, as API servers omit them.
     ///
     /// # Errors
-    /// When it is not there and has to be, or is something else. The text names it.
+    /// A required value is missing, or the value has another type. The message has the path.
     pub fn field<T: DeserializeOwned, E: serde::de::Error>(&mut self) -> Result<T, E> {
         let path = self.places.next().ok_or_else(|| E::custom("the view has no further field"))?;
         let mut value = &self.object;
@@ -91,7 +101,9 @@ impl Parts {
     }
 }
 
-/// Reads of an object the metadata and what is at the paths.
+/// Deserializes an object, skipping all but the metadata and the values at the paths.
+///
+/// `depth` is the number of names of each path that lead here.
 struct Sieve<'p> {
     paths: Vec<&'p [Cow<'static, str>]>,
     depth: usize,
@@ -118,7 +130,7 @@ impl<'de> Visitor<'de> for Sieve<'_> {
         }
     }
 
-    /// An API server writes null where nothing is.
+    /// Accepts `null`, which API servers may write for a missing object.
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -140,7 +152,9 @@ impl<'de> Visitor<'de> for Sieve<'_> {
     }
 }
 
-/// What stands for a field that is not there: no value, no element, no member. API servers leave out all three.
+/// Deserializer of a field that is missing: `None`, an empty list or an empty map, and an error for the rest.
+///
+/// API servers omit all three, so a view treats a missing list as an empty one.
 struct Absent;
 
 impl<'de> Deserializer<'de> for Absent {
@@ -168,12 +182,15 @@ impl<'de> Deserializer<'de> for Absent {
     }
 }
 
-/// Everything on the way is there.
+/// Marks a path on which every step is required, so that its value is always there.
 pub struct Always;
-/// Something on the way may be left out.
+/// Marks a path with an optional step, so that its value may be missing.
 pub struct Maybe;
 
-/// A place in an object, by its type and the names on the way there: what the compiler checks of `#[view(spec.field)]`.
+/// A place in an object: its Rust type `T`, and the JSON names on the way.
+///
+/// `M` is [`Always`] or [`Maybe`]. The macro writes a chain of [`field`](Self::field), [`open`](Open::open)
+/// and [`key`](Self::key) calls; a wrong step is a type error at that step of the path.
 #[doc(hidden)]
 pub struct Place<T, M> {
     path: Path,
@@ -181,7 +198,7 @@ pub struct Place<T, M> {
 }
 
 impl<T> Place<T, Always> {
-    /// The object itself.
+    /// Returns the place of the whole object.
     pub fn root() -> Self {
         Self { path: Vec::new(), is: PhantomData }
     }
@@ -192,10 +209,11 @@ impl<T, M> Place<T, M> {
         Place { path: self.path, is: PhantomData }
     }
 
-    /// A field of what is there. The function is never called: it has the type of the field.
+    /// Steps to a field of a struct. The function is never called: it carries the field's type.
     ///
     /// # Panics
-    /// When the type has no member that the field could be in JSON.
+    /// If no JSON member of the type matches the Rust name, as with `#[serde(rename = "…")]`. The message
+    /// lists the members.
     #[must_use]
     pub fn field<U>(mut self, name: &str, _is: fn(&T) -> &U) -> Place<U, M>
     where
@@ -205,12 +223,12 @@ impl<T, M> Place<T, M> {
         self.become_at()
     }
 
-    /// The path, for a field of the view of the type `F`.
+    /// Returns the path, if a field of the type `F` can hold the value there.
     pub fn end<F: FieldAt<T, M>>(self) -> Path {
         self.path
     }
 
-    /// The value of a key.
+    /// Steps to the value under a key of a map, such as a label or an annotation.
     #[must_use]
     pub fn key<U>(mut self, key: &'static str) -> Place<U, Maybe>
     where
@@ -222,14 +240,17 @@ impl<T, M> Place<T, M> {
 }
 
 impl<T, M> Place<Option<T>, M> {
-    /// Returns the place of the optional value's content.
+    /// Steps into an `Option`; the value may be missing from here on.
     #[must_use]
     pub fn open(self) -> Place<T, Maybe> {
         self.become_at()
     }
 }
 
-/// The same where something is there always. Method lookup comes here where the type is no `Option`.
+/// Makes `open` a no-op for types that are not an `Option`.
+///
+/// Method resolution finds the inherent method of `Place<Option<T>, M>` first and this trait for every
+/// other type, so the macro can write `open` after each step.
 #[doc(hidden)]
 pub trait Open: Sized {
     #[must_use]
@@ -239,7 +260,7 @@ pub trait Open: Sized {
 }
 impl<T, M> Open for Place<T, M> {}
 
-/// What has values under keys.
+/// A map with string keys and values of the type `U`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no keys",
@@ -250,7 +271,9 @@ impl<T, M> Open for Place<T, M> {}
 pub trait Keyed<U> {}
 impl<U> Keyed<U> for BTreeMap<String, U> {}
 
-/// The type of a field of a view whose path ends where the kind has a `T`.
+/// The type of a view's field whose path ends at a `T`.
+///
+/// A value that may be missing needs an `Option`; a required one can be read as either.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a field of the type `{Self}` does not fit its path: the kind has `{T}` there",

@@ -1,4 +1,4 @@
-//! Builds a `ControllerSpec` from what the macro emits.
+//! Builds a [`ControllerSpec`], one call per option of `#[controller(…)]`.
 
 use std::time::Duration;
 
@@ -15,7 +15,16 @@ use crate::{
     store::Change,
 };
 
-/// What `rbac(…)` takes: a rule, or several.
+/// The value of `rbac(…)`: one [`PolicyRule`] or a `Vec` of them.
+///
+/// ```
+/// use k8s_openapi::api::rbac::v1::PolicyRule;
+/// use kctl_runtime::spec::Rules;
+///
+/// let rule = PolicyRule { verbs: vec!["create".into()], ..PolicyRule::default() };
+/// assert_eq!(rule.clone().rules().len(), 1);
+/// assert_eq!(vec![rule.clone(), rule].rules().len(), 2);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no rule",
     label = "not a `PolicyRule`",
@@ -23,7 +32,7 @@ use crate::{
     note = "code: K0025"
 )]
 pub trait Rules {
-    /// One by one.
+    /// Returns the rules one by one.
     fn rules(self) -> Vec<PolicyRule>;
 }
 
@@ -39,19 +48,52 @@ impl Rules for Vec<PolicyRule> {
     }
 }
 
-/// Collects the options of a `#[controller]`, then its relations, each with what stands in its parentheses.
+/// Collects the options of a controller, then its relations, each followed by its own options.
+///
+/// [`owns`](Self::owns), [`watches`](Self::watches) and [`reads`](Self::reads) begin a [`Relation`]; its
+/// methods apply to it until the next relation or [`build`](Self::build). The types are checked on the
+/// way: a mapper has to return keys of the primary's kind.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { declaration() }
+/// # }
+/// use std::time::Duration;
+///
+/// fn declaration() -> ControllerSpec {
+///     SpecBuilder::<Settings>::new("Settings", file!(), line!())
+///         .named("settings")
+///         .timeout(Duration::from_secs(30))
+///         .owns::<Pod>("owns = Pod")
+///         .reads::<Node>("reads = Node(metadata)")
+///         .metadata()
+///         .build()
+/// }
+///
+/// let spec = declaration();
+/// assert_eq!(spec.relations.len(), 2);
+/// assert!(spec.relations[1].keep.is_metadata());
+/// ```
 pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,
     primary: Relation<C, C::Primary>,
-    /// Of the relations, in their order.
+    /// The definitions of the relations' kinds, in the order of the relations.
     definitions: Vec<Definition>,
 }
 
-/// How the kind of a relation is defined, and its JSON schema, where its type says so.
+/// Functions that return the CRD and the JSON schema of a kind, as far as its Rust type has them.
 pub type Definition = (Option<fn() -> CustomResourceDefinition>, Option<fn() -> serde_json::Value>);
 
 impl<C: Controller> SpecBuilder<C> {
-    /// The defaults: the name is the kind in lower case.
+    /// Creates a declaration with the defaults: named after the kind in lower case, one worker, a backoff from
+    /// 5 ms to 1000 s, no timeout, no resync, all namespaces.
+    ///
+    /// `item`, `file` and `line` say where the declaration is, for messages.
     pub fn new(item: &str, file: &str, line: u32) -> Self {
         let primary = Relation::<C, C::Primary>::primary();
         Self {
@@ -77,14 +119,14 @@ impl<C: Controller> SpecBuilder<C> {
         }
     }
 
-    /// The definitions of the kinds of the relations, in their order.
+    /// Sets the definitions of the relations' kinds, in the order of the relations.
     #[must_use]
     pub fn related(mut self, definitions: Vec<Definition>) -> Self {
         self.definitions = definitions;
         self
     }
 
-    /// The definition of the primary, where it is a custom resource, and whether it has a status.
+    /// Sets the CRD of the primary, and whether it has a status subresource.
     #[must_use]
     pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>, has_status: bool) -> Self {
         self.spec.has_status = has_status;
@@ -92,21 +134,21 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// The JSON schema of the primary, where it is a custom resource.
+    /// Sets the JSON schema of the primary.
     #[must_use]
     pub fn schema(mut self, schema: Option<fn() -> serde_json::Value>) -> Self {
         self.spec.schema = schema;
         self
     }
 
-    /// `name = "…"`.
+    /// Sets `name = "…"`.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.spec.name = name.into();
         self
     }
 
-    /// `primary(patch, …)`.
+    /// Sets the verbs of `primary(patch, …)`.
     #[must_use]
     pub fn primary(mut self, verbs: &[&'static str]) -> Self {
         self.primary = self.primary.verbs(verbs);
@@ -120,104 +162,104 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `primary(when = f)`.
+    /// Sets the predicate of `primary(when = f)`: changes for which it returns `false` queue nothing.
     #[must_use]
     pub fn primary_when(mut self, f: impl Fn(&Change<C::Primary>) -> bool + Send + Sync + 'static) -> Self {
         self.primary = self.primary.when(f);
         self
     }
 
-    /// `primary(index = f)`.
+    /// Adds the index of `primary(index = f)`. `text` is the function as the user wrote it.
     #[must_use]
     pub fn primary_index(mut self, f: impl Fn(&C::Primary) -> Vec<String> + Send + Sync + 'static, text: &str) -> Self {
         self.primary = self.primary.index(f, text);
         self
     }
 
-    /// `primary(selector = "…")`.
+    /// Sets the label selector of `primary(selector = "…")`.
     #[must_use]
     pub fn primary_selector(mut self, selector: impl Into<String>) -> Self {
         self.primary = self.primary.selector(selector);
         self
     }
 
-    /// `primary(fields = "…")`.
+    /// Sets the field selector of `primary(fields = "…")`.
     #[must_use]
     pub fn primary_fields(mut self, selector: impl Into<String>) -> Self {
         self.primary = self.primary.fields(selector);
         self
     }
 
-    /// `primary(on = cluster)`.
+    /// Sets the cluster of `primary(on = cluster)`. Owned kinds are in the same cluster.
     #[must_use]
     pub fn primary_on(mut self, cluster: impl Into<String>) -> Self {
         self.primary = self.primary.on(cluster);
         self
     }
 
-    /// `owns`, `watches` or `reads`, made alone.
+    /// Adds a relation that was built alone.
     #[must_use]
     pub fn relation<K>(mut self, relation: Relation<C, K>) -> Self {
         self.spec.relations.push(relation.erase());
         self
     }
 
-    /// `finalizer = "…"`.
+    /// Sets `finalizer = "…"`. [`finalizer_problem`](super::finalizer_problem) checks the name.
     #[must_use]
     pub fn finalizer(mut self, finalizer: impl Into<String>) -> Self {
         self.spec.finalizer = Some(finalizer.into());
         self
     }
 
-    /// `concurrency = n`.
+    /// Sets `concurrency = n`. Zero counts as one.
     #[must_use]
     pub fn concurrency(mut self, n: usize) -> Self {
         self.spec.concurrency = n.max(1);
         self
     }
 
-    /// `backoff("5ms", max = "1000s")`.
+    /// Sets `backoff("5ms", max = "1000s")`.
     #[must_use]
     pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
         self.spec.backoff = (base, max);
         self
     }
 
-    /// `retries = n`.
+    /// Sets `retries = n`.
     #[must_use]
     pub fn retries(mut self, n: u32) -> Self {
         self.spec.retries = Some(n);
         self
     }
 
-    /// `namespaces = […]`.
+    /// Sets `namespaces = […]`. An empty list is all namespaces.
     #[must_use]
     pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.spec.namespaces = namespaces.into_iter().map(Into::into).collect();
         self
     }
 
-    /// `resync = "10h"`.
+    /// Sets `resync = "10h"`.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.spec.resync = Some(period);
         self
     }
 
-    /// `timeout = "30s"`.
+    /// Sets `timeout = "30s"`.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = Some(timeout);
         self
     }
 
-    /// Adds a value of `rbac(…)`, with its source text for messages.
+    /// Adds the rules of `rbac(…)` for the default cluster, with their source text for messages.
     #[must_use]
     pub fn rbac(self, text: &str, rules: impl Rules) -> Self {
         self.rules("", text, rules)
     }
 
-    /// `rbac(…, on = Name)`.
+    /// Adds the rules of `rbac(…, on = Name)`.
     #[must_use]
     pub fn rbac_on<M: Cluster, R: Rules>(self, text: &str, rules: R) -> Self {
         self.rules(M::NAME, text, rules)
@@ -229,7 +271,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// The declaration as data.
+    /// Returns the declaration. Owned kinds get the primary's cluster, because owner references never cross
+    /// clusters.
     pub fn build(mut self) -> ControllerSpec {
         self.spec.primary = self.primary.erase();
         for (relation, (crd, schema)) in self.spec.relations.iter_mut().zip(self.definitions) {
@@ -245,63 +288,64 @@ impl<C: Controller> SpecBuilder<C> {
 
 /// The relations follow one another: what stands behind one is said of it, until the next one begins.
 impl<C: Controller> SpecBuilder<C> {
-    /// `owns = K`.
+    /// Begins `owns = K`, with the verbs `create`, `update`, `patch`, `apply` and `delete`.
     pub fn owns<K: OwnedBy<C>>(self, text: &str) -> Relation<C, K, Self> {
         Relation::owned(text).after(self)
     }
 
-    /// `watches = K(map = f)`.
+    /// Begins `watches = K(map = f)`. Add [`Relation::map`].
     pub fn watches<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
         Relation::watched(text).after(self)
     }
 
-    /// `reads = K`.
+    /// Begins `reads = K`.
     pub fn reads<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
         Relation::read(text).after(self)
     }
 
-    /// `reads = K(live)`.
+    /// Begins `reads = K(live)`: reads in the primary's namespace, without a cache.
     pub fn live<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
         Relation::read_live(text).after(self)
     }
 
-    /// `reads = K(live(cluster))`.
+    /// Begins `reads = K(live(cluster))`: reads in all namespaces, without a cache.
     pub fn live_cluster<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
         Relation::read_live_cluster(text).after(self)
     }
 }
 
 impl<C: Controller, K> Relation<C, K, SpecBuilder<C>> {
-    /// The next one: `owns = L`.
+    /// Ends this relation and begins `owns = L`.
     pub fn owns<L: OwnedBy<C>>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
         self.declared().owns(text)
     }
 
-    /// The next one: `watches = L(map = f)`.
+    /// Ends this relation and begins `watches = L(map = f)`.
     pub fn watches<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
         self.declared().watches(text)
     }
 
-    /// The next one: `reads = L`.
+    /// Ends this relation and begins `reads = L`.
     pub fn reads<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
         self.declared().reads(text)
     }
 
-    /// The next one: `reads = L(live)`.
+    /// Ends this relation and begins `reads = L(live)`.
     pub fn live<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
         self.declared().live(text)
     }
 
-    /// The next one: `reads = L(live(cluster))`.
+    /// Ends this relation and begins `reads = L(live(cluster))`.
     pub fn live_cluster<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
         self.declared().live_cluster(text)
     }
 
-    /// The declaration as data.
+    /// Ends this relation and returns the declaration.
     pub fn build(self) -> ControllerSpec {
         self.declared().build()
     }
 
+    /// Adds this relation to the builder that it began from.
     fn declared(self) -> SpecBuilder<C> {
         let (mut before, relation) = self.taken();
         before.spec.relations.push(relation);

@@ -1,15 +1,41 @@
-//! Names of finalizers: those that API servers refuse, and those that several controllers may come to share.
+//! Checks names of finalizers: those that API servers reject, and those that may collide.
 
 use super::ControllerSpec;
 
-/// The longest name, and the longest part before its `/` (`k8s.io/apimachinery`, `IsQualifiedName`).
+/// Longest name after the `/` in bytes (`k8s.io/apimachinery`, `IsQualifiedName`).
 const NAME_LEN_MAX: usize = 63;
+/// Longest domain before the `/` in bytes.
 const PREFIX_LEN_MAX: usize = 253;
-/// Groups of built-in kinds whose finalizers need a `/` (`pkg/apis/core/validation`, `ValidateFinalizerName`, as kube-apiserver 1.36
-/// answers). Kinds of other groups take names without one, such as Leases and custom resources.
+/// Groups of built-in kinds whose finalizers need a `/` (`pkg/apis/core/validation`,
+/// `ValidateFinalizerName`, as kube-apiserver 1.36 answers). Kinds of other groups, such as Leases and
+/// custom resources, take names without one.
 const QUALIFIED: [&str; 5] = ["", "apps", "autoscaling", "batch", "rbac.authorization.k8s.io"];
 
-/// Says why API servers would refuse the finalizer of a controller, and what to write.
+/// Returns why API servers would reject the controller's finalizer, and what to write instead.
+///
+/// `None` if the controller has no finalizer or a valid one. Startup fails with this message, because a
+/// rejected finalizer would make every reconcile fail.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+/// use kctl_runtime::spec::finalizer_problem;
+///
+/// let mut spec = Settings::spec();
+/// spec.finalizer = Some("cleanup".into());
+/// let (problem, help) = finalizer_problem(&spec).expect("a ConfigMap needs a domain");
+/// assert_eq!(problem, "API servers refuse the finalizer `cleanup` on a ConfigMap: it has no domain");
+/// assert_eq!(help, "write `finalizer = \"example.com/name\"`");
+///
+/// spec.finalizer = Some("example.com/cleanup".into());
+/// assert!(finalizer_problem(&spec).is_none());
+/// ```
 pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     let finalizer = spec.finalizer.as_deref()?;
     let help = "write `finalizer = \"example.com/name\"`".to_owned();
@@ -24,7 +50,10 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
         .then(|| (format!("API servers refuse the finalizer `{finalizer}` on a {kind}: it has no domain"), help))
 }
 
-/// Says why a finalizer that API servers take is better another one.
+/// Returns a warning about a finalizer without a domain, which another controller may use as well.
+///
+/// Such names are valid for custom resources, and changing one would leave objects that nobody can delete.
+/// So it is a warning in the log at startup.
 pub fn finalizer_warning(spec: &ControllerSpec) -> Option<String> {
     let finalizer = spec.finalizer.as_deref().filter(|finalizer| !finalizer.contains('/'))?;
     Some(format!(

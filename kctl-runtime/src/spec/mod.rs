@@ -1,4 +1,40 @@
-//! What a controller is, as data: written by `#[controller]`, read by the wiring and by the manifests.
+//! The declaration of a controller as data.
+//!
+//! `#[controller(…)]` expands to code that builds a [`ControllerSpec`] with a [`SpecBuilder`]. Everything
+//! that depends on the declaration reads this one value: the [`manager`](crate::manager) opens its caches
+//! and workers, and [`manifest`](crate::manifest) prints its RBAC rules, CRDs and graph. So a role and the
+//! caches cannot disagree.
+//!
+//! You can build a declaration without the macro. The permission checks of the compiler are missing then:
+//!
+//! ```
+//! use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+//! use kctl_runtime::{
+//!     reconcile::Controller,
+//!     spec::{ControllerSpec, Role, SpecBuilder},
+//! };
+//!
+//! struct Rollout;
+//!
+//! impl Controller for Rollout {
+//!     type Primary = ConfigMap;
+//!     type Grant = ();
+//!
+//!     fn spec() -> ControllerSpec {
+//!         SpecBuilder::<Self>::new("Rollout", file!(), line!())
+//!             .concurrency(4)
+//!             .owns::<Deployment>("owns = Deployment")
+//!             .selector("app=web")
+//!             .build()
+//!     }
+//! }
+//!
+//! let spec = Rollout::spec();
+//! assert_eq!((spec.name.as_str(), spec.concurrency), ("configmap", 4));
+//! let owned = &spec.relations[0];
+//! assert_eq!((owned.role, owned.kind.resource()), (Role::Owned, "deployments.apps".to_owned()));
+//! assert!(owned.verbs.contains(&"apply"));
+//! ```
 
 mod builder;
 mod finalizer;
@@ -21,71 +57,78 @@ use crate::{
     store::{Change, IndexFn, SharedStore},
 };
 
-/// How a controller relates to a kind.
+/// The relation of a controller to a kind.
+///
+/// It decides whether the kind is cached, and which changes trigger a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The kind that is reconciled.
+    /// The reconciled kind (controller-runtime's `For`). Its changes queue its own key.
     Primary,
-    /// Created by the controller; triggers through the controller reference; cached.
+    /// A kind that the controller creates (`Owns`). A change queues the primary in the controller reference.
     Owned,
-    /// Triggers through a mapper; cached.
+    /// A kind whose changes queue the keys that a [`Mapper`] returns (`Watches`).
     Watched,
-    /// Cached, no trigger.
+    /// A kind that is cached and triggers nothing.
     Read,
-    /// Read from the API server in the primary's namespace, never cached.
+    /// A kind that is read from the API server in the primary's namespace and never cached.
     Live,
-    /// Read from the API server anywhere, never cached.
+    /// A kind that is read from the API server in any namespace and never cached.
     LiveCluster,
 }
 
-/// Keys of primaries that a change concerns.
+/// Returns the keys of the primaries that a changed object matters for.
+///
+/// Called with the object and the cache of the primaries, for the old and the new state of an update.
 pub type Mapper = Arc<dyn Fn(&Stored, &Arc<SharedStore>) -> Vec<ObjectKey> + Send + Sync>;
-/// Whether a change is worth a reconcile.
+/// Returns `true` if a change is worth a reconcile.
 pub type Predicate = Arc<dyn Fn(&Change<Stored>) -> bool + Send + Sync>;
 
-/// One kind in a controller's declaration.
+/// One kind in the declaration of a controller.
 #[derive(Clone)]
 pub struct RelationSpec {
-    /// How it is related.
+    /// The relation, which decides about cache and triggers.
     pub role: Role,
-    /// The kind.
+    /// The kind that is read and written, which is the kind of a view for `as = V`.
     pub kind: Kind,
-    /// Whether objects of the kind live in namespaces.
+    /// `true` if objects of the kind have a namespace.
     pub namespaced: bool,
-    /// The declaration as the user wrote it.
+    /// The declaration as the user wrote it, for messages: `watches = Pod(map = f)`.
     pub text: String,
-    /// Verbs beyond get, list and watch.
+    /// RBAC verbs beyond `get`, `list` and `watch`, and verbs with a subresource such as `scale`.
     pub verbs: Vec<&'static str>,
-    /// Trigger through a mapper.
+    /// The mapper of `map = f`. `None` for an owned kind, whose controller reference is followed.
     pub map: Option<Mapper>,
-    /// Filter of changes.
+    /// The predicate of `when = f`. `None` lets all changes pass.
     pub when: Option<Predicate>,
-    /// Indexes by name.
+    /// Indexes of the cache. The path of the function is the name.
     pub indexes: Vec<(&'static str, IndexFn)>,
-    /// Label selector.
+    /// Label selector of list and watch, empty for all objects. It is a part of the cache's identity.
     pub labels: String,
-    /// Field selector.
+    /// Field selector of list and watch, empty for all objects.
     pub fields: String,
-    /// The cluster; empty is the default one.
+    /// Name of the cluster, empty for the default one.
     pub cluster: String,
-    /// Whether owner references block the deletion of their owner.
+    /// `true` if owner references get `blockOwnerDeletion`, so that foreground deletion of the primary waits.
     pub block_owner_deletion: bool,
-    /// `on` names a type: the kind is reached by `cx.cluster`, so that others of its kind can be declared elsewhere.
+    /// `true` if `on` names a type. The kind is then reached through `cx.cluster`, so that the same kind can
+    /// be declared for several clusters.
     pub by_type: bool,
-    /// Whether the controller waits for a kind that the API server does not serve.
+    /// The behaviour while the API server does not serve the kind: wait for it, or work without.
     pub presence: Presence,
-    /// Checks that an object fits the relation's type.
+    /// Checks that an object decodes as the relation's type, before it is stored.
     pub check: Check,
-    /// The part of each object that it reads.
+    /// The fields of each object that the controller reads.
     pub keep: Keep,
-    /// The definition of the kind, where its type has one: for servers of tests. On a cluster it is another program's.
+    /// The CustomResourceDefinition of the kind, if its Rust type has one.
+    ///
+    /// Test servers install it. On a cluster another program does.
     pub crd: Option<fn() -> CustomResourceDefinition>,
-    /// The JSON schema of the kind with its references, where it has one.
+    /// The JSON schema of the kind, if its Rust type has one.
     pub schema: Option<fn() -> serde_json::Value>,
 }
 
 impl RelationSpec {
-    /// Whether `cx.cluster(cluster)` reaches this kind; nothing is the context itself.
+    /// Returns `true` if `cx.cluster(cluster)` reaches this kind; `None` is the context itself.
     pub(crate) fn is_reached_by(&self, kind: &Kind, cluster: Option<&str>) -> bool {
         let there = match cluster {
             Some(name) => self.by_type && self.cluster == name,
@@ -95,52 +138,58 @@ impl RelationSpec {
     }
 }
 
-/// A controller as data.
+/// The declaration of a controller.
+///
+/// [`Controller::spec`](crate::reconcile::Controller::spec) returns it. Durations and counts hold the
+/// defaults of the attribute where the user wrote none.
 #[derive(Clone)]
 pub struct ControllerSpec {
-    /// Unique in a program.
+    /// Name in logs, metrics and events, unique in a program. The kind in lower case by default.
     pub name: String,
-    /// File and line of the declaration.
+    /// Item, file and line of the declaration, for messages.
     pub location: String,
-    /// The primary kind.
+    /// The reconciled kind.
     pub primary: RelationSpec,
     /// The other kinds, in the order of the declaration.
     pub relations: Vec<RelationSpec>,
-    /// The primary's definition, where it is a custom resource. It is made when it is asked for: its schema costs
-    /// milliseconds.
+    /// The CustomResourceDefinition of the primary, if it is a custom resource.
+    ///
+    /// A function, because generating the schema takes milliseconds.
     pub crd: Option<fn() -> CustomResourceDefinition>,
-    /// The JSON schema of the primary with its references, where it has one: it tells the user's types from built-in ones.
+    /// The JSON schema of the primary, if its type has one. `Some` distinguishes the user's types from
+    /// built-in ones.
     pub schema: Option<fn() -> serde_json::Value>,
-    /// Whether the primary is a custom resource with a status and not `read_only`: then the controller may write it without
-    /// saying so.
+    /// `true` if the primary is a custom resource with a status subresource, and the declaration does not say
+    /// `read_only`. The controller may patch the status then without declaring it.
     pub has_status: bool,
-    /// The finalizer.
+    /// The finalizer that is added before the first reconcile, and removed after `finalize` succeeded.
     pub finalizer: Option<String>,
-    /// Reconciles at once.
+    /// Maximum number of reconciles at once. Default 1, as in controller-runtime.
     pub concurrency: usize,
-    /// First and longest wait after a failure.
+    /// First and longest wait after a failure. Default 5 ms and 1000 s, client-go's values; it doubles
+    /// with each failure.
     pub backoff: (Duration, Duration),
-    /// Failures in a row after which a key is dropped and reported; `None` is never.
+    /// Consecutive failures after which a key is dropped and reported. `None`, the default, retries forever.
     pub retries: Option<u32>,
-    /// Namespaces; empty is all.
+    /// Namespaces to which caches and permissions are limited. Empty, the default, is all.
     pub namespaces: Vec<String>,
-    /// Period in which every object is reconciled although nothing changed.
+    /// Period in which each object is reconciled without a change. `None`, the default, never does.
     pub resync: Option<Duration>,
-    /// Longest reconcile.
+    /// Longest reconcile; after it the future is dropped and the key counts as failed. Default `None`.
     pub timeout: Option<Duration>,
-    /// Rules beyond the declared relations.
+    /// Rules of `rbac(…)`, for requests that no relation covers.
     pub rbac: Vec<ExtraRule>,
 }
 
-/// A rule that is written by hand.
+/// An RBAC rule that is written by hand in `rbac(…)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtraRule {
-    /// The rule.
+    /// The rule, as it goes into the role.
     pub rule: PolicyRule,
-    /// The declaration as the user wrote it.
+    /// The declaration as the user wrote it, for messages.
     pub text: String,
-    /// The cluster; empty is the default one.
+    /// Name of the cluster, empty for the default one.
     pub cluster: String,
-    /// Whether it is about all namespaces, whichever the controller is for.
+    /// `true` if the rule goes into the ClusterRole even when the controller is limited to some namespaces.
     pub everywhere: bool,
 }

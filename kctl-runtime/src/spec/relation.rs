@@ -11,14 +11,41 @@ use crate::{
     store::{Change, SharedStore, Store, index_values, view},
 };
 
-/// A relation of the controller `C` to the kind `K`: alone, or the last one of a declaration (`B` is what was declared before).
+/// A relation of the controller `C` to the kind `K`, while its options are being set.
+///
+/// `B` is `()` for a relation built alone, or the [`SpecBuilder`](super::SpecBuilder) before it. The mapper
+/// and the predicate of a relation get typed objects:
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use kctl_runtime::{key::Key, spec::Relation};
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+///
+/// let relation = Relation::<Settings, Secret>::watched("watches = Secret(map = f)")
+///     .map(|secret, _settings| {
+///         // The ConfigMap of the same name.
+///         let meta = &secret.metadata;
+///         let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+///         namespace.zip(name).map(|(namespace, name)| Key::namespaced(namespace, name)).into_iter().collect()
+///     })
+///     .selector("app=web")
+///     .erase();
+/// assert!(relation.map.is_some());
+/// assert_eq!(relation.labels, "app=web");
+/// ```
 pub struct Relation<C, K, B = ()> {
     spec: RelationSpec,
     before: B,
     kinds: PhantomData<fn() -> (C, K)>,
 }
 
-/// A relation as data.
+/// A relation as data, without the types of its controller and kind.
 pub type Erased = RelationSpec;
 
 /// Verbs of `owns = T` without parentheses.
@@ -56,7 +83,7 @@ impl<C: Controller, K> Relation<C, K> {
         }
     }
 
-    /// The primary.
+    /// Returns the relation to the primary.
     pub(crate) fn primary() -> Self
     where
         K: Readable,
@@ -64,7 +91,7 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::Primary, "")
     }
 
-    /// `owns = K`.
+    /// Returns `owns = K`, with the default verbs. `text` is the declaration, for messages.
     pub fn owned(text: &str) -> Self
     where
         K: OwnedBy<C>,
@@ -72,7 +99,7 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::Owned, text).verbs(&OWNED_VERBS)
     }
 
-    /// `watches = K(map = f)`.
+    /// Returns `watches = K(…)`, still without a mapper.
     pub fn watched(text: &str) -> Self
     where
         K: Readable,
@@ -80,7 +107,7 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::Watched, text)
     }
 
-    /// `reads = K`.
+    /// Returns `reads = K`.
     pub fn read(text: &str) -> Self
     where
         K: Readable,
@@ -88,7 +115,7 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::Read, text)
     }
 
-    /// `reads = K(live)`.
+    /// Returns `reads = K(live)`.
     pub fn read_live(text: &str) -> Self
     where
         K: Readable,
@@ -96,7 +123,7 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::Live, text)
     }
 
-    /// `reads = K(live(cluster))`.
+    /// Returns `reads = K(live(cluster))`.
     pub fn read_live_cluster(text: &str) -> Self
     where
         K: Readable,
@@ -104,21 +131,25 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(Role::LiveCluster, text)
     }
 
-    /// Makes it the last one of a declaration.
+    /// Appends the relation to a declaration.
     pub(super) fn after<B>(self, before: B) -> Relation<C, K, B> {
         Relation { spec: self.spec, before, kinds: PhantomData }
     }
 }
 
 impl<C: Controller, K, B> Relation<C, K, B> {
-    /// The verbs in the parentheses, instead of the default ones.
+    /// Replaces the default verbs by those in the parentheses.
     #[must_use]
     pub fn verbs(mut self, verbs: &[&'static str]) -> Self {
         self.spec.verbs = verbs.to_vec();
         self
     }
 
-    /// `map = f`: which primaries an object concerns. Called for the old and the new state of an update.
+    /// Sets `map = f`, which returns the primaries that a changed object matters for.
+    ///
+    /// It is called for the old and the new state of an update, like controller-runtime's
+    /// `EnqueueRequestsFromMapFunc`. It runs beside the store and must not block: while it runs, no change
+    /// of the kind reaches this controller. The second argument is the cache of the primaries.
     #[must_use]
     pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
     where
@@ -132,7 +163,8 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self
     }
 
-    /// `when = f`: which changes are worth a reconcile.
+    /// Sets `when = f`: changes for which it returns `false` queue nothing. Objects that don't decode as `K` are
+    /// left out.
     #[must_use]
     pub fn when(mut self, f: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self
     where
@@ -145,7 +177,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self
     }
 
-    /// `index = f`: read back by `store.by(f, value)`. The function's path names the index.
+    /// Sets `index = f`, to be read by `store.by(f, value)`. The path of the function is the index's name.
     #[must_use]
     pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self
     where
@@ -156,68 +188,68 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self
     }
 
-    /// `selector = "…"`: only objects with these labels.
+    /// Sets `selector = "…"`: caches only objects that match the label selector.
     #[must_use]
     pub fn selector(mut self, selector: impl Into<String>) -> Self {
         self.spec.labels = selector.into();
         self
     }
 
-    /// `fields = "…"`: only objects with these fields.
+    /// Sets `fields = "…"`: caches only objects that match the field selector.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.spec.fields = selector.into();
         self
     }
 
-    /// `owns = K(block_owner_deletion)`: a deletion of the primary in the foreground waits for these objects.
+    /// Sets `blockOwnerDeletion` in owner references: foreground deletion of the primary waits for the object.
     #[must_use]
     pub fn block_owner_deletion(mut self) -> Self {
         self.spec.block_owner_deletion = true;
         self
     }
 
-    /// `reads = K(optional)`: the controller works without the kind, and sees it once the API server serves it.
+    /// Sets `optional`: the controller runs without the kind, and uses it once the API server serves it.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.spec.presence = Presence::Optional;
         self
     }
 
-    /// `on = name`: in another cluster.
+    /// Sets `on = name`: the kind is in another cluster, which has this name.
     #[must_use]
     pub fn on(mut self, cluster: impl Into<String>) -> Self {
         self.spec.cluster = cluster.into();
         self
     }
 
-    /// `on = Name`: in the cluster that a type names, to be reached by `cx.cluster(Name)`.
+    /// Sets `on = Name`: the kind is in the cluster that the type names, and reached by `cx.cluster(Name)`.
     #[must_use]
     pub fn on_cluster<M: Cluster>(mut self) -> Self {
         self.spec.by_type = true;
         self.on(M::NAME)
     }
 
-    /// `reads = K(metadata)`: nothing but the metadata is asked for and kept.
+    /// Sets `metadata`: only the metadata is requested and cached.
     #[must_use]
     pub fn metadata(mut self) -> Self {
         self.spec.keep = Keep::metadata();
         self
     }
 
-    /// `reads = K(as = V)`: no more is kept than the fields of the view.
+    /// Sets `as = V`: only the fields of the view are cached, and the kind is read as `V`.
     #[must_use]
     pub fn view<V: ViewOf<K>>(self) -> Relation<C, V, B> {
         let spec = RelationSpec { keep: V::places().keep(), check: Check::fits::<V>(), ..self.spec };
         Relation { spec, before: self.before, kinds: PhantomData }
     }
 
-    /// What was declared before, and this one as data.
+    /// Returns the declaration before this relation, and the relation as data.
     pub(super) fn taken(self) -> (B, Erased) {
         (self.before, self.spec)
     }
 
-    /// As data.
+    /// Returns the relation as data.
     pub fn erase(self) -> Erased {
         self.spec
     }

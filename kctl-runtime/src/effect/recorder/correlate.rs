@@ -1,7 +1,8 @@
-//! Which events are sent, and as what: pure, with the time as an input. The same event again becomes a series, many that differ
-//! in details alone become one, and an object about which too many are told has to wait.
+//! Decides which events are sent, and in which form. Pure: the time is an input.
 //!
-//! The numbers are client-go's (`tools/record/events_cache.go` and, for series, `tools/events/event_broadcaster.go`).
+//! An event that repeats becomes a series. Many that differ only in details become one. An object with too
+//! many events is rate limited. The numbers are client-go's (`tools/record/events_cache.go`, and
+//! `tools/events/event_broadcaster.go` for series).
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,49 +18,54 @@ use tokio::time::Instant;
 
 use super::recent::Recent;
 
-/// Objects, kinds of events and series that are remembered, of each so many.
+/// Maximum number of objects, of event kinds and of series that are remembered, each. The least recently
+/// used goes first.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
-/// The tenth detail within this time after the last one makes one event of all that follow.
+/// The tenth detail of one kind, each within [`SIMILAR_WITHIN`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
+/// Pause after which details are counted anew.
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
-/// Requests about one object at once, and the time after which there may be one more.
+/// Number of requests about one object at once …
 const BURST: u32 = 25;
+/// … and the time after which one more is allowed.
 const REFILL_AFTER: Duration = Duration::from_secs(300);
-/// A series ends when its event did not happen for so long.
+/// A series ends when its event has not repeated for this time; its final count is sent then.
 const SERIES_ENDS_AFTER: Duration = Duration::from_secs(360);
-/// The count of a series that goes on is sent once in this time.
+/// The count of a running series is sent at most once in this time.
 const REFRESH_AFTER: Duration = Duration::from_secs(1_800);
-/// In front of the note of an event that stands for many.
+/// Begins the note of a combined event.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Of which object, of which type, and for which reason.
+/// Uid of the object, type and reason: events with the same kind are similar.
 type Kind = (String, String, String);
 
-/// What sets events of one kind apart: the note, the action, and the object that is named beside it.
+/// Note, action and related object: they distinguish events of one kind.
 type Detail = (String, String, String);
 
-/// What a series is of; one of events that stand for many has no detail.
+/// Identifies a series. A combined event has no detail.
 type Identity = (Kind, Option<Detail>);
 
-/// What has to be sent.
+/// A request to send.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
+    /// Creates the event.
     Create(Event),
-    /// Its series is another one than the API server knows.
+    /// Updates the series of an event that exists.
     Patch(Event),
 }
 
-/// What has been told.
+/// The memory of recent events.
 pub(super) struct Correlator {
     objects: Recent<String, Bucket>,
     similar: Recent<Kind, Similar>,
-    /// Used whenever its event happens, so that the one that ended first comes first.
+    /// Touched at each repetition, so the first entry is the one that ended first.
     series: Recent<Identity, Series>,
 }
 
+/// Token bucket of one object.
 struct Bucket {
     left: u32,
-    /// Up to when what came back is counted.
+    /// The tokens were last refilled up to this time.
     since: Instant,
 }
 
@@ -71,7 +77,7 @@ struct Similar {
 struct Series {
     event: Event,
     count: i32,
-    /// What the API server knows.
+    /// The count that the API server has.
     sent: i32,
     sent_at: Instant,
     last: Instant,
@@ -79,7 +85,7 @@ struct Series {
 }
 
 impl Series {
-    /// As the API server should know it.
+    /// Returns the patch that brings the API server up to date.
     fn step(&mut self, now: Instant) -> Step {
         (self.sent, self.sent_at) = (self.count, now);
         let series = EventSeries { count: self.count, last_observed_time: self.last_time.clone() };
@@ -94,12 +100,12 @@ impl Correlator {
         Self { objects, similar, series: Recent::new(REMEMBERED_MAX) }
     }
 
-    /// Whether [`tick`](Self::tick) has nothing to do for ever.
+    /// Returns `true` while there is no series, so that no timer is needed.
     pub(super) fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
-    /// An event that happened now.
+    /// Takes an event that happened now, and returns the requests to send.
     pub(super) fn observe(&mut self, mut event: Event, now: Instant) -> Vec<Step> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
@@ -133,18 +139,18 @@ impl Correlator {
         steps
     }
 
-    /// The counts of series that are over, or were not sent for long.
+    /// Returns the final counts of series that ended.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Step> {
         let over = self.series.take_while(|series| now.duration_since(series.last) >= SERIES_ENDS_AFTER);
         over.into_iter().filter_map(|series| closing(series, now)).collect()
     }
 
-    /// The counts of all series, as far as they were not sent.
+    /// Returns the unsent counts of all series, when the process stops.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<Step> {
         self.series.take_while(|_| true).into_iter().filter_map(|series| closing(series, now)).collect()
     }
 
-    /// Whether an event goes up in the one that stands for many.
+    /// Returns `true` if the event goes into the combined event of its kind.
     fn is_one_of_many(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
         let fresh = || Similar { details: HashSet::new(), last: now };
         if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
@@ -164,7 +170,7 @@ impl Correlator {
     }
 }
 
-/// An object in a reference, as one text: by its uid, or by its name where it has none.
+/// Identifies a related object by its uid, or by its name if it has none.
 fn which(object: &ObjectReference) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let by = object.uid.clone().unwrap_or_else(|| {
@@ -183,7 +189,7 @@ fn closing(mut series: Series, now: Instant) -> Option<Step> {
     (series.count > series.sent).then(|| series.step(now))
 }
 
-/// Takes a request from what an object has left.
+/// Takes a token of the object's bucket; `false` if it is empty.
 fn spend(objects: &mut Recent<String, Bucket>, object: &str, now: Instant) -> bool {
     let object = object.to_owned();
     if objects.get_mut(&object).is_none() {

@@ -1,4 +1,8 @@
-//! Events: what happened to an object, told to people, in the background.
+//! Events: reports about objects for people, sent in the background.
+//!
+//! `kubectl describe` prints them. An event is queued in memory and never delays or fails a reconcile. On
+//! the way repeated events are merged as client-go does it: the same event again increments the count of a
+//! series, and ten similar ones within ten minutes become one "(combined from similar events)".
 
 mod correlate;
 mod recent;
@@ -34,23 +38,31 @@ use crate::{
     spec::ControllerSpec,
 };
 
-/// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
+/// Maximum number of events that wait to be sent, per controller. Beyond it new ones are dropped.
+///
+/// A metric counts the dropped events. client-go's broadcaster has the same bound.
 pub const EVENTS_MAX: usize = 1_000;
-/// Longest note that the API server takes, in bytes.
+/// Longest note that the API server accepts, in bytes.
 const NOTE_LEN_MAX: usize = 1_024;
-/// What stands for the rest of a longer note.
+/// Replaces the end of a longer note.
 const CUT: char = '…';
 
-/// Whether something is as it should be.
+/// The type of an event: `kubectl describe` shows it in its first column.
+///
+/// ```
+/// use kctl_runtime::effect::EventType;
+///
+/// assert_eq!(format!("{:?}", EventType::Warning), "Warning"); // as in the Event's `type`
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
-    /// Something happened as it should.
+    /// Something happened as intended.
     Normal,
-    /// Somebody should look.
+    /// Something needs attention.
     Warning,
 }
 
-/// What happened to an object.
+/// One event before it is bound to an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Happening {
     pub(crate) kind: EventType,
@@ -61,7 +73,7 @@ pub(crate) struct Happening {
 }
 
 impl Happening {
-    /// What was done where nobody says what.
+    /// The `action` of an event if the caller names none.
     pub(crate) const ACTION: &str = "Reconcile";
 
     pub(crate) fn new(kind: EventType, reason: &str, note: String) -> Self {
@@ -69,7 +81,24 @@ impl Happening {
     }
 }
 
-/// Takes events and sends them in the background.
+/// Accepts the events of one controller and queues them for the API server.
+///
+/// In a reconcile function you record events through the context; it fills in the object and the
+/// controller. Create a recorder to use the stage alone, and run the returned future next to your code.
+///
+/// ```no_run
+/// # fn recorder(client: kube::Client) {
+/// use std::sync::Arc;
+/// use k8s_openapi::jiff::Timestamp;
+/// use kctl_runtime::effect::{Recorder, WritePermit};
+///
+/// let clock = Arc::new(Timestamp::now);
+/// let permit = WritePermit::always();
+/// let (recorder, sending) = Recorder::new(client, "podset.example.com", "podset", clock, permit);
+/// tokio::spawn(sending); // ends when the last recorder is dropped
+/// # drop(recorder);
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Recorder {
     events: mpsc::Sender<Event>,
@@ -79,7 +108,7 @@ pub struct Recorder {
     clock: Clock,
 }
 
-/// A recorder as metrics see it; it does not keep the recorder going.
+/// A recorder as metrics and the manager see it. It does not keep the sender running.
 #[derive(Clone)]
 pub(crate) struct RecorderView {
     events: mpsc::WeakSender<Event>,
@@ -88,25 +117,28 @@ pub(crate) struct RecorderView {
 }
 
 impl RecorderView {
-    /// Events that wait to be sent.
+    /// Returns the number of queued events.
     pub(crate) fn waiting(&self) -> usize {
         self.events.upgrade().map_or(0, |events| events.max_capacity() - events.capacity())
     }
 
-    /// Has it send what waits, and end: whoever still holds the recorder, in a report that was kept or in a task of its own,
-    /// keeps no stop waiting.
+    /// Sends the queued events and ends the sender, even if a task still holds the recorder.
     pub(crate) fn close(&self) {
         self.closing.notify_one();
     }
 
-    /// Events that were dropped since the start.
+    /// Returns the number of events that were dropped since the start.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
 impl Recorder {
-    /// A recorder of a controller, and what sends its events: a future that has to be run.
+    /// Creates a recorder, and the future that sends its events. Nothing is sent unless the future is polled.
+    ///
+    /// `reporter` becomes `reportingController` (the name of the program), and `controller` tells events of
+    /// two controllers of one program apart. `clock` sets `eventTime`, and `permit` is asked before each
+    /// request, so a process that does not lead sends nothing.
     pub fn new(
         client: Client,
         reporter: &str,
@@ -127,11 +159,12 @@ impl Recorder {
         RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone(), closing: self.closing.clone() }
     }
 
+    /// Queues an event about an object of the primary's kind.
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, happening: Happening) {
         self.record_about(&spec.primary.kind, spec, about, happening);
     }
 
-    /// The same of an object of another kind than the primary's.
+    /// Queues an event about an object of another kind.
     pub(crate) fn record_about(&self, of: &Kind, spec: &ControllerSpec, about: &Stored, happening: Happening) {
         let Happening { kind, reason, note, action, related } = happening;
         let meta = about.meta();
@@ -168,7 +201,7 @@ impl Recorder {
     }
 }
 
-/// The part of a note that the API server takes; at its end it says that there was more.
+/// Returns a note that the API server accepts; a cut one ends with `…`.
 fn fitting(mut note: String) -> String {
     if note.len() > NOTE_LEN_MAX {
         let most = NOTE_LEN_MAX - CUT.len_utf8();

@@ -1,15 +1,15 @@
-//! A map that keeps what was last used, up to a bound.
+//! A map with a bounded number of entries, from which the least recently used one is removed.
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
-/// At the bound, the entry that was not used for longest makes place.
+/// A least-recently-used map of at most `max` entries.
 pub(super) struct Recent<K, V> {
     max: usize,
     uses: u64,
-    /// With the number of its last use.
+    /// Values with the number of their last use.
     entries: HashMap<K, (u64, V)>,
     /// Invariant: one entry for each of `entries`, under the number of its last use.
     order: BTreeMap<u64, K>,
@@ -24,7 +24,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.entries.is_empty()
     }
 
-    /// Uses an entry.
+    /// Returns the value and marks it as used.
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (number, value) = self.entries.get_mut(key)?;
         self.uses += 1;
@@ -34,7 +34,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         Some(value)
     }
 
-    /// Puts an entry in the place of one of this key; returns the one that has to go for it.
+    /// Inserts a value and returns the one that was removed to make room.
     pub(super) fn put(&mut self, key: K, value: V) -> Option<V> {
         self.remove(&key);
         let oldest = if self.entries.len() == self.max { self.order.first_key_value() } else { None };
@@ -51,7 +51,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         Some(value)
     }
 
-    /// Takes out entries from the one that was not used for longest on, up to the first that is still wanted.
+    /// Removes entries, the least recently used first, until one does not match.
     pub(super) fn take_while(&mut self, over: impl Fn(&V) -> bool) -> Vec<V> {
         let mut taken = Vec::new();
         while let Some(key) = self.order.first_key_value().map(|(_, key)| key.clone()) {

@@ -1,4 +1,4 @@
-//! From events to the API server: in the background, in order, each tried again while nobody answers.
+//! Sends events to the API server: in order, each retried while there is no answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use tokio::{
 use super::correlate::{Correlator, Step};
 use crate::effect::{ApiError, MERGE_PATCH, WritePermit, transport};
 
-/// An event that nobody answers is sent so often, with this time between two tries, of which the first is a part
-/// (client-go, `tools/record/event.go`).
+/// Maximum number of tries of an event without an answer (client-go, `tools/record/event.go`).
 const TRIES_MAX: u32 = 12;
+/// Wait between two tries; the first one is a part of it, which differs by controller.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
-/// How often it is looked whether a series is over.
+/// Interval at which ended series are looked for.
 const TICK: Duration = Duration::from_secs(60);
-/// Longest name of an object.
+/// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
 
 pub(super) struct Sender {
@@ -31,7 +31,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Sends what comes, until nobody records any more or it is closed; then the counts of all series.
+    /// Sends events until all recorders are gone or closed, then the counts of all series.
     pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>, closing: Arc<Notify>) {
         let (mut told, mut last) = (Correlator::new(), 0);
         loop {
@@ -56,7 +56,9 @@ impl Sender {
         self.send_all(told.finish(Instant::now())).await;
     }
 
-    /// Names an event by its time: a name of its own makes a second try harmless. No two have the same time.
+    /// Names an event by its time, which makes a second try harmless, and returns that time.
+    ///
+    /// Times are made distinct: `last` is the one of the event before.
     fn name(&self, event: &mut Event, last: i128) -> i128 {
         let at = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
         let end = format!(".{at:x}{:04x}", self.suffix);
@@ -128,7 +130,7 @@ fn collection(event: &Event) -> String {
     format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
 }
 
-/// The beginning of a name, as a beginning of a DNS subdomain: names of roles, for example, may have colons.
+/// Returns the beginning of a name as a DNS subdomain. Names of roles, for example, may have colons.
 fn subdomain(name: &str, len_max: usize) -> String {
     let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
     let mut text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
