@@ -1,4 +1,4 @@
-//! The handlers of one controller: made with it, so that they can be seen; told by the stores once it runs.
+//! The event handlers of one controller: created with it, and subscribed to the stores when it runs.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use crate::{
     store::{Handler, SharedStore},
 };
 
+/// The handlers of one controller, one per relation that is cached.
 pub(super) struct Handlers {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
     all: Vec<(Arc<Source>, By)>,
-    /// The caches of optional kinds, with the tag of what changes in them.
+    /// Caches of optional kinds, with the tag that names the relation in a reconcile's reason.
     optional: Vec<(Arc<Source>, u32)>,
 }
 
-/// Who calls a handler.
+/// The task that calls a handler.
 enum By {
-    /// The writer of the store: it queues a key and returns.
+    /// The writer of the store calls it, because it only queues a key.
     Writer(Handler),
-    /// A task of its own, because the user's code is in it.
+    /// A separate task calls it, because it runs user code, which may be slow.
     Aside(Arc<Aside>),
 }
 
@@ -50,7 +51,7 @@ impl Handlers {
         Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
     }
 
-    /// Those that can be behind their store.
+    /// Returns the handlers that run in a separate task.
     pub(super) fn asides(&self) -> impl Iterator<Item = &Arc<Aside>> {
         self.all.iter().filter_map(|(_, by)| match by {
             By::Aside(aside) => Some(aside),
@@ -58,7 +59,9 @@ impl Handlers {
         })
     }
 
-    /// Has the stores tell them, as long as somebody holds `alive`; returns once they have seen what is there now.
+    /// Subscribes to the stores, and returns once all present objects have been handled.
+    ///
+    /// The subscriptions end when `alive` is dropped.
     pub(super) async fn start(&self, alive: &Arc<()>, tasks: &mut JoinSet<()>) {
         let mut subscriptions = Vec::new();
         for (source, by) in &self.all {
@@ -87,21 +90,24 @@ impl Handlers {
     }
 }
 
-/// Queues every object, behind all that changed. Nothing has changed: a key that failed waits on.
+/// Queues every object with the priority of the initial list, behind real changes.
+///
+/// Nothing changed, so a key that waits after a failure keeps waiting.
 pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
         queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
     }
 }
 
-/// Queues every object because of a relation whose kind came or went: without objects of that kind no handler would.
+/// Queues every object because an optional kind appeared or disappeared. No handler would do so, as there
+/// may be no object of that kind.
 fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
     for object in env.primary.store().all() {
         queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, tag);
     }
 }
 
-/// Calls the function whenever the kind of a store comes or goes, for ever.
+/// Calls the function each time the kind of a store appears or disappears. Never returns.
 async fn queue_with_each_change(store: &SharedStore, mut known: u64, queue: impl Fn()) {
     loop {
         known = store.served_change(known).await;
@@ -109,7 +115,7 @@ async fn queue_with_each_change(store: &SharedStore, mut known: u64, queue: impl
     }
 }
 
-/// What tells relations of one controller apart: of one kind there is one in each cluster.
+/// Returns the declaration of a relation with its cluster, which is unique in a controller.
 fn name(relation: &RelationSpec) -> String {
     let text = if relation.role == Role::Primary { format!("of = {}", relation.kind) } else { relation.text.clone() };
     if relation.cluster.is_empty() { text } else { format!("{text} on {}", relation.cluster) }

@@ -1,4 +1,9 @@
-//! Is the process ready, and does it live? Read from what can be seen of the manager, at the moment somebody asks.
+//! Readiness and liveness, computed from a [`View`] at the moment of each probe.
+//!
+//! Ready means that this process does its work or could take over at once; a standby is ready. Alive means
+//! that nothing is stuck which only a restart would fix. A missing permission or an unreachable API server
+//! makes a process unready, never dead: a restart would not help. The names and paths follow Kubernetes'
+//! own components (`k8s.io/apiserver`, `server/healthz`).
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,36 +17,61 @@ use super::{
 };
 use crate::{key::ObjectKey, queue::WorkQueue, source::Source};
 
-/// A leader may be so late to notice that its lease ran out (controller-runtime passes the same to client-go's check).
+/// Time after the end of its Lease within which a leader may notice it (controller-runtime passes the same
+/// to client-go's `HealthzAdaptor`).
 const LEASE_TOLERANCE: Duration = Duration::from_secs(20);
-/// Something that has work and does none for so long is stuck.
+/// Work that makes no progress for this time counts as stuck: changes of a store, a handler, a queue.
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
 
-/// One of the things that have to be in order.
+/// The result of one check of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, which is a part of a path.
+    /// Its name, which is the last part of its path: `/readyz/cache-pods`.
     pub name: String,
-    /// A note, or what is wrong.
+    /// `Ok` with a note, which may be empty, or `Err` with what is wrong.
     pub result: Result<String, String>,
 }
 
 /// Answers the probes of a kubelet.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # use std::sync::Arc;
+/// # use kctl_runtime::manager::Manager;
+/// # use kube::client::Body;
+/// # type Response = http::Response<Body>;
+/// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+/// # let client = kube::Client::new(tower::service_fn(offline), "default");
+/// # let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {}));
+/// use kctl_runtime::manager::health::Health;
+///
+/// let health = Health::new(manager.view(), manager.metrics().clone());
+/// assert!(health.ready().iter().all(|check| check.result.is_ok()));
+/// assert!(health.live().iter().any(|check| check.name == "ping"));
+/// # });
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`Manager::serve_health`](super::Manager::serve_health) serves it; use this type to answer probes on a
+/// server that you have already.
 pub struct Health {
     view: View,
     metrics: Metrics,
-    /// What seemed stuck when it was last asked: how far it had come, and since when.
+    /// Checks that looked stuck at the last probe: their progress counter, and since when it stands still.
     suspects: Mutex<HashMap<String, (u64, Instant)>>,
 }
 
 impl Health {
-    /// The health of a manager.
+    /// Creates the checks of a manager. Keep the value between probes: [`live`](Self::live) compares them.
     pub fn new(view: View, metrics: Metrics) -> Self {
         Self { view, metrics, suspects: Mutex::default() }
     }
 
-    /// Whether this process does, or could at once do, what it is there for: its caches are full and followed, its webhooks have
-    /// a certificate, and it leads or waits for the lease. A standby is ready: otherwise a rolling update would wait for ever.
+    /// Returns the checks of `/readyz`.
+    ///
+    /// One for each cache (full, and its watch works), for each watch opened at run time, for the leader
+    /// election, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
+    /// rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
         let caches = names(sources).into_iter().zip(sources);
@@ -59,8 +89,11 @@ impl Health {
         checks
     }
 
-    /// Whether this process lives: to start it again would not help against anything that is reported by
-    /// [`ready`](Self::ready), and is the only help against these.
+    /// Returns the checks of `/livez` and `/healthz`.
+    ///
+    /// They fail only for what a restart fixes: a store or a handler that takes no changes, a queue whose
+    /// workers take no keys, a reconcile beyond its timeout that blocks its thread, each for
+    /// [`STUCK_AFTER`], and a leader that does not notice the end of its Lease.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();
@@ -98,7 +131,7 @@ impl Health {
         checks
     }
 
-    /// The informers that were opened at run time, beside those of controllers, in an order that stays.
+    /// Returns the caches that were opened at run time, sorted by identity.
     fn opened(&self) -> Vec<Arc<Source>> {
         let declared = |source: &Arc<Source>| self.view.sources().iter().any(|own| Arc::ptr_eq(own, source));
         let open = self.view.informers.open().into_iter().map(|(source, _users)| source);
@@ -107,14 +140,17 @@ impl Health {
         opened
     }
 
-    /// Whether the workers of a controller with these caches should be at work: a standby has none, and neither has a
-    /// controller whose caches are not full. Those of others delay nobody.
+    /// Returns `true` if the workers of a controller with these caches should be running.
+    ///
+    /// A standby has no workers, and a controller waits for its own caches.
     fn works(&self, caches: &[Arc<Source>]) -> bool {
         self.view.leadership().is_none_or(Leadership::is_leading)
             && caches.iter().all(|source| source.store().is_synced())
     }
 
-    /// How long something has been suspect without coming any further, once that is too long.
+    /// Returns how long something has made no progress, once that is [`STUCK_AFTER`] or longer.
+    ///
+    /// `suspect` says that it has work now, and `progress` is a counter that grows with each step.
     fn stuck(&self, name: &str, suspect: bool, progress: u64) -> Option<Duration> {
         let mut suspects = self.suspects.lock();
         if !suspect {
@@ -135,8 +171,10 @@ fn stuck_or_ok(name: String, what: &str, stuck: Option<Duration>) -> Check {
     Check { name, result }
 }
 
-/// The reconcile that has been running for longest, once that is long. It may be right to take so long; beyond its timeout it
-/// is not: what cannot be ended blocks its thread.
+/// Describes the longest reconcile, once it takes a minute.
+///
+/// That may be right. It is an error only beyond the declared timeout: a future that cannot be cancelled
+/// blocks its thread.
 fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
     let mut running = queue.processing_for(STUCK_AFTER).into_iter();
     let Some((key, since)) = running.next() else { return Ok(String::new()) };
@@ -153,7 +191,7 @@ fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<St
     }
 }
 
-/// The kinds of sources as parts of paths. Those of one kind, in other namespaces or with other selectors, are numbered.
+/// Returns the resources of caches as parts of a path. Several caches of one resource are numbered.
 fn names(sources: &[Arc<Source>]) -> Vec<String> {
     let kind = |source: &Arc<Source>| {
         let kind = &source.identity().kind;
@@ -168,7 +206,10 @@ fn names(sources: &[Arc<Source>]) -> Vec<String> {
     numbered.collect()
 }
 
-/// What was opened at run time may name a kind that is not there, or a cluster that is away: both are told, and the others work.
+/// Checks a cache that was opened at run time.
+///
+/// A kind that does not exist, or another cluster that cannot be reached, is only a note: this process
+/// cannot fix either.
 fn watch(source: &Source) -> Result<String, String> {
     let elsewhere = !source.identity().cluster.is_empty();
     let missing = source.health().failure.is_some_and(|failure| failure.is_not_found());

@@ -1,18 +1,21 @@
-//! When nothing is left to do, and what is left until then.
+//! Idleness: the end of work, for programs that run until then (`kctl dev --until-idle`, tests).
 
 use std::time::Duration;
 
 use super::View;
 use crate::{key::ObjectKey, queue::WorkQueue, source::Source, spec::ControllerSpec};
 
-/// A key that waits longer than this by its own wish does not keep a program from being idle.
+/// A key that is delayed for longer than this does not count as unfinished work.
 const HORIZON: Duration = Duration::from_secs(5);
-/// So many keys of a controller are named.
+/// Maximum number of keys of one controller that are listed by name.
 const KEYS_MAX: usize = 20;
 
 impl View {
-    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, no key comes due within
-    /// five seconds, and none failed the last time: however long it waits for its next try, there is something left.
+    /// Returns `true` if no work is left.
+    ///
+    /// That means: caches are full, no change waits for a handler, no key is queued or being reconciled, no
+    /// key becomes due within five seconds, and no key failed at its last attempt. A failing key counts as work
+    /// however long its backoff is.
     pub fn is_idle(&self) -> bool {
         // Whatever is watched at run time may never be there.
         self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
@@ -22,6 +25,8 @@ impl View {
     }
 
     /// Returns the remaining work, one line each, for people.
+    ///
+    /// At most 20 keys of each controller are named. Empty if [`is_idle`](Self::is_idle) returns `true`.
     pub fn unfinished(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
         let behind = self.asides.iter().filter(|aside| aside.waiting() > 0);

@@ -1,5 +1,7 @@
-//! From start to end: caches fill before the lease is there, workers start with it; at the end workers finish, events are
-//! sent, and the lease is handed back.
+//! The order of start and stop.
+//!
+//! Caches fill before the Lease is acquired, and workers start after it. At the end workers finish, events
+//! are sent, and the Lease is released, so that the next leader starts at once.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
@@ -27,61 +29,65 @@ use crate::{
     watches::{Closing, Held},
 };
 
-/// Events that wait when all work is done are sent within this time, or dropped.
+/// Time to send waiting events after all work is done; the rest is dropped.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Workers that do nothing end within this time, however short the graceful one is: they need to be polled, and no more.
+/// Time for idle workers to end, however short the graceful timeout is: they only need to be polled.
 const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A reconcile that takes so long is reported.
+/// A reconcile or handler that takes longer than this is logged.
 const HANGING_AFTER: Duration = Duration::from_secs(60);
 
-/// Why a manager ended other than by being told to.
+/// The error of a manager that ended on its own, or could not stop cleanly. End the process in each case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
-    /// It led and does so no longer: the process must end, because another one works now.
+    /// The Lease could not be renewed, or another process holds it. Work was cut off at once.
     #[error("leader election lost: {0}")]
     LeaseLost(String),
-    /// Reconciles went on for longer than the process could wait.
+    /// Reconciles were still running at the end of the graceful timeout and were cut off.
+    ///
+    /// The Lease is not released then, since a write may be on its way; it expires instead.
     #[error(
         "reconciles of {controllers} still ran {period:?} after the stop; `--graceful-shutdown-timeout` gives them longer"
     )]
     NotDrained {
-        /// How long it was waited.
+        /// The graceful timeout.
         period: Duration,
-        /// The names of their controllers.
+        /// Names of the controllers with running reconciles, separated by commas.
         controllers: String,
     },
-    /// A part of the loop ended, which never ends by itself.
+    /// A task of the control loop ended that never should; the string names it. This is a bug.
     #[error("a part of the control loop ended: {0}")]
     Ended(String),
 }
 
-/// What runs beside the workers.
+/// The tasks of a started manager. Dropping it cancels them all.
 struct Running {
-    /// Sources and stores: none of them ends by itself, and none outlives this.
+    /// Caches with their watches. They never end by themselves, and end with this value.
     informers: Closing,
     _caches: Vec<Held>,
     election: JoinSet<End>,
-    /// Stops the election; says whether the lease may be handed back.
+    /// Stops the election: `true` to release the Lease, `false` to let it expire.
     resign: Option<oneshot::Sender<bool>>,
     workers: JoinSet<()>,
     recorders: JoinSet<()>,
-    /// What nobody waits for: streams of triggers, which may end by themselves, and servers.
+    /// Servers and tasks of the user, which may end at any time.
     _background: JoinSet<()>,
 }
 
 impl Manager {
-    /// Runs until `shutdown` is ready; then no new work starts, reconciles that run are finished within the graceful timeout,
-    /// events are sent, the lease is handed back, and it returns.
+    /// Runs until `shutdown` is ready, then stops.
+    ///
+    /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, waiting events
+    /// are sent within 5 s, and the Lease is released if no write can be on its way.
     ///
     /// # Errors
-    /// When it ends for another reason, or reconciles were cut off at the end of the graceful timeout. The process should
-    /// end then: after a lost lease another one works.
+    /// [`ManagerError`] if a task of the loop ended, the Lease was lost, or reconciles were cut off at the end
+    /// of the graceful timeout. The process should exit then: after a lost Lease another one works.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts off all that runs, and leaves the lease to run out.
+    /// Dropping the future cancels everything at once and leaves the Lease to expire.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
         let (graceful, stopping, permit) = (self.graceful_timeout, self.stopping.clone(), self.permit.clone());
         let queues: Vec<_> = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.queue.clone())).collect();
@@ -165,7 +171,7 @@ impl Manager {
 }
 
 impl Running {
-    /// Returns when something is over that should not be.
+    /// Returns when a task ends that should not.
     async fn fails(&mut self) -> ManagerError {
         tokio::select! {
             biased;
@@ -174,8 +180,10 @@ impl Running {
         }
     }
 
-    /// Waits until no write can be on its way: those of reconciles that were cut, and those that nobody answered. `false` when the
-    /// stop must not take so long.
+    /// Waits until no write can be on its way, and returns `true`.
+    ///
+    /// Returns `false` if that takes longer than the stop may. Writes in question are those of cancelled
+    /// reconciles and those without an answer.
     async fn resolves(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
         permit.close();
         while let Some(over) = permit.unresolved_until() {
@@ -194,7 +202,7 @@ impl Running {
         Ok(true)
     }
 
-    /// Waits for reconciles that run. A controller whose workers have not started has none.
+    /// Waits for running reconciles, at most for the graceful timeout.
     async fn drain(
         &mut self,
         graceful: Option<Duration>,
@@ -226,7 +234,7 @@ impl Running {
     }
 }
 
-/// The names of the controllers whose reconciles run.
+/// Returns the names of controllers with running reconciles, separated by commas.
 fn busy(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
     let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
     busy.collect::<Vec<_>>().join(", ")
@@ -240,8 +248,10 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
     }
 }
 
-/// Full caches first, then leadership, then handlers and the initial objects through them, then workers: none starts on half a
-/// cache. A candidate has no handlers: nobody would take their keys, and in a year there would be one of each object that was.
+/// Runs one controller: caches, then leadership, then handlers and the initial objects, then workers.
+///
+/// A standby subscribes no handlers. Without workers its queue would grow by one key for each object that
+/// ever existed.
 async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
     let Registered { env, queue, workers, handlers } = controller;
     // Their subscriptions end with this.
@@ -274,7 +284,7 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
     }
 }
 
-/// Says once a minute which reconcile has been running for longest, where one hangs: it holds its worker. The same of handlers.
+/// Logs once a minute the reconcile that has been running for longest, and handlers that hang.
 async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
         tokio::time::sleep(HANGING_AFTER).await;
@@ -306,7 +316,7 @@ fn report_hanging_handlers(handlers: &Handlers) {
     }
 }
 
-/// Queues every object once a period.
+/// Queues every object once per period.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {

@@ -1,4 +1,65 @@
-//! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
+//! Puts the stages of the control loop together, and starts and stops them in order.
+//!
+//! A [`Manager`] holds the controllers of one process. Controllers that read the same kind with the same
+//! selectors share one cache. [`Manager::run`] starts as controller-runtime's manager does:
+//!
+//! 1. HTTP servers for health, metrics and debugging, and all caches.
+//! 2. With leader election: wait until the caches are full, then until this process leads, then bring the
+//!    caches up to the state that the previous leader left.
+//! 3. Event handlers, which queue each object once.
+//! 4. Workers, when the caches of their controller are full.
+//!
+//! At the end the queues close, running reconciles finish within the graceful timeout, waiting events are
+//! sent, and the Lease is released.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kctl_runtime::{
+//!     manager::Manager,
+//!     reconcile::{Action, Context, Controller, Reconcile, Result},
+//!     spec::{ControllerSpec, SpecBuilder},
+//! };
+//!
+//! struct Settings;
+//!
+//! impl Controller for Settings {
+//!     type Primary = ConfigMap;
+//!     type Grant = ();
+//!
+//!     fn spec() -> ControllerSpec {
+//!         SpecBuilder::<Self>::new("Settings", file!(), line!()).build()
+//!     }
+//! }
+//!
+//! impl Reconcile for Settings {
+//!     async fn reconcile(&self, object: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+//!         println!("{:?}", object.metadata.name);
+//!         Ok(Action::await_change())
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # use kube::client::Body;
+//! # type Response = http::Response<Body>;
+//! # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+//! # let client = kube::Client::new(tower::service_fn(offline), "default");
+//! let mut manager = Manager::new(client, "settings.example.com", Arc::new(|report| {
+//!     println!("{} {}: {:?}", report.controller, report.key, report.outcome);
+//! }));
+//! manager.add(Settings);
+//!
+//! // A program passes a future that is ready at SIGTERM.
+//! let shutdown = async {};
+//! manager.run(shutdown).await?;
+//! # Ok::<_, kctl_runtime::manager::ManagerError>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The modules below can be used alone: [`lease`] elects a leader, [`metrics`] collects and prints metrics,
+//! [`health`] answers probes, and [`serve`] listens for them.
 
 mod debug;
 mod handlers;
@@ -50,18 +111,29 @@ use crate::{
     worker::{BeginObserver, Observer, Pool},
 };
 
-/// Default time that running reconciles have after the manager is stopped (as in controller-runtime).
+/// Default time that running reconciles get to finish after the manager is stopped (as in
+/// controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default number of consecutive failures after which a `Warning` event is recorded on the object; after 5 s with the default backoff.
+/// Default number of consecutive failures after which a `Warning` event is recorded on the object; with the
+/// default backoff that is after 5 s.
 pub const TELL_FAILURE: u32 = 10;
 
-/// The time that is written into objects: conditions and events.
+/// The clock for times that are written into objects, such as conditions and events.
+///
+/// Timers and timeouts use tokio's clock instead.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The controllers of one process on one cluster. Two that read the same kind share one list and one watch.
+/// The controllers of one process.
+///
+/// The module's page has an example. Options that return `Self` are set first. [`add`](Self::add) and the
+/// other `&mut self` methods follow, then [`run`](Self::run) consumes the manager. Take a
+/// [`view`](Self::view) before, to look into the running one.
+///
+/// `kctl::App` builds a manager from flags and a declaration; use this type directly to run the loop inside
+/// another program.
 pub struct Manager {
     client: Client,
     clusters: BTreeMap<String, Client>,
@@ -81,20 +153,21 @@ pub struct Manager {
     recorders: Vec<Task>,
     background: Vec<Task>,
     informers: Closing,
-    /// The informers of its controllers.
+    /// The caches of its controllers.
     caches: Vec<Held>,
     controllers: Vec<Registered>,
 }
 
-/// What a listener is for.
+/// The pages of one listener.
 enum Page {
     Health,
     Metrics,
     SecureMetrics(serve::Tls),
-    /// With the hosts that requests may name beside loopback.
+    /// The debug page, and the hosts that requests may name in addition to loopback.
     Debug(Vec<String>),
 }
 
+/// A controller that was added, ready to start.
 struct Registered {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
@@ -102,7 +175,7 @@ struct Registered {
     handlers: Handlers,
 }
 
-/// A bound that something beside the loop keeps, shown with those of the loop.
+/// A bound outside of the loop, such as a webhook's connections, which metrics show as well.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pub(crate) name: &'static str,
@@ -110,17 +183,20 @@ pub(crate) struct Bound {
     pub(crate) limit: usize,
 }
 
-/// Says whether something beside the loop is ready: a note, or why it is not.
+/// Returns a note if something outside of the loop is ready, or the reason why it is not.
 type IsReady = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
-/// Something beside the loop that has to be ready, too.
+/// A check of `/readyz` for something outside of the loop.
 #[derive(Clone)]
 struct ReadyCheck {
     name: &'static str,
     is_ready: IsReady,
 }
 
-/// A running manager, as seen from outside.
+/// A running manager, seen from outside: its caches, queues, handlers and leader election.
+///
+/// [`Manager::view`] returns it before the manager runs, and it stays valid afterwards. Health, metrics and
+/// the debug page read it; `kctl dev` waits with [`is_idle`](Self::is_idle).
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
@@ -129,7 +205,7 @@ pub struct View {
     others_ready: Vec<ReadyCheck>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     primaries: Vec<Arc<Source>>,
-    /// Of each controller, all caches that it waits for.
+    /// For each controller, the caches that its workers wait for.
     awaited: Vec<Vec<Arc<Source>>>,
     recorders: Vec<RecorderView>,
     asides: Vec<Arc<Aside>>,
@@ -138,7 +214,10 @@ pub struct View {
 }
 
 impl Manager {
-    /// A manager without controllers. `name` is the field manager of all writes.
+    /// Creates a manager without controllers.
+    ///
+    /// `name` is the field manager of all writes and the reporting controller of events, usually a domain name.
+    /// `observer` is called after each reconcile; pass `Arc::new(|_| {})` if nothing needs it.
     pub fn new(client: Client, name: &str, observer: Observer) -> Self {
         Self {
             client,
@@ -164,44 +243,50 @@ impl Manager {
         }
     }
 
-    /// Another cluster: relations say `on = name`. Counts for controllers that are added later.
+    /// Adds the client of another cluster, for relations that are declared with `on = name`.
+    ///
+    /// Applies to controllers that are added later. Leader election and events use the first client.
     #[must_use]
     pub fn cluster(mut self, name: &str, client: Client) -> Self {
         self.clusters.insert(name.into(), client);
         self
     }
 
-    /// Writes these times into objects instead of the machine's.
+    /// Replaces the clock for times that are written into objects. The default is the system's.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Self {
         self.settable.set_clock(clock);
         self
     }
 
-    /// Calls this with a controller, a key and a trace when a reconcile begins.
+    /// Sets a function that is called with controller, key and trace when a reconcile begins.
     #[must_use]
     pub fn on_begin(self, begun: BeginObserver) -> Self {
         self.settable.set_begun(begun);
         self
     }
 
-    /// Calls this after each reconcile, after the observers that are there.
+    /// Adds a function that is called after each reconcile, after the earlier ones.
     #[must_use]
     pub fn on_end(self, ended: Observer) -> Self {
         self.settable.add_ended(ended);
         self
     }
 
-    /// Works only while it holds a lease. Its caches are filled before, so that work begins the moment it leads.
+    /// Enables leader election: reconciles run only while this process holds the Lease.
+    ///
+    /// Caches are filled before, so a standby takes over without listing everything. Each write also checks
+    /// the rest of the Lease ([`WritePermit`]).
     ///
     /// # Errors
-    /// When the configuration contradicts itself; it names the flag.
+    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag.
     pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {
         let client = self.client.clone();
         self.elect_by(client, config)
     }
 
-    /// Does the same with a separate client for the Lease, so that its requests don't wait behind rate-limited ones.
+    /// Does the same with a separate client for the Lease, so that its requests don't wait behind rate-limited
+    /// ones.
     ///
     /// # Errors
     /// As [`elect`](Self::elect).
@@ -212,55 +297,62 @@ impl Manager {
         Ok(self)
     }
 
-    /// The same with a permit that grants always, so that tests see what a missing permit does.
+    /// Enables leader election without the check before writes, so that tests show what it prevents.
     pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
         self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
         Ok(self)
     }
 
-    /// Sets the time that running reconciles have after the manager is stopped. Zero does not wait, `None` waits forever.
+    /// Sets the time that running reconciles get after the manager is stopped.
+    ///
+    /// The default is [`GRACEFUL_TIMEOUT`]. Zero does not wait, and `None` waits without a limit.
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;
         self
     }
 
-    /// Gives reconciles the same trace ids in each run, instead of random ones: for a world that repeats itself.
+    /// Derives trace ids from a seed, so that each run has the same ones. The default is random ids.
     #[must_use]
     pub fn trace_seed(self, seed: u64) -> Self {
         self.settable.seed_traces(seed);
         self
     }
 
-    /// Sets the number of consecutive failures after which a `Warning` event is recorded on the object; 0 turns it off.
+    /// Sets the number of consecutive failures after which a `Warning` event is recorded on the object; 0 turns
+    /// it off. The default is [`TELL_FAILURE`].
     ///
-    /// A key that is given up gets the event at once, conflicts after more than [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row.
-    /// It is recorded once until the key succeeds again.
+    /// A key that is given up gets the event at once. Conflicts count after more than
+    /// [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row. The event is recorded once until the key
+    /// succeeds again.
     #[must_use]
     pub fn tell_failure(self, failures: u32) -> Self {
         self.tell_failure.store(failures, Ordering::Relaxed);
         self
     }
 
-    /// Answers `/healthz`, `/livez` and `/readyz` on this listener while it runs ([`serve::bind`]).
+    /// Answers `/healthz`, `/livez` and `/readyz` on this listener ([`serve::bind`]) while the manager runs.
     #[must_use]
     pub fn serve_health(mut self, listener: TcpListener) -> Self {
         self.servers.push((listener, Page::Health));
         self
     }
 
-    /// Answers `/metrics` on this listener while it runs, to everybody who can reach it: for loopback.
+    /// Answers `/metrics` on this listener over plain HTTP, to every client that can reach it.
+    ///
+    /// Meant for loopback; on other addresses prefer [`serve_metrics_securely`](Self::serve_metrics_securely).
     #[must_use]
     pub fn serve_metrics(mut self, listener: TcpListener) -> Self {
         self.servers.push((listener, Page::Metrics));
         self
     }
 
-    /// Serves `/metrics` on this listener over TLS, to clients whose token the API server knows (`TokenReview`) and that may get
-    /// `/metrics` (`SubjectAccessReview`).
+    /// Serves `/metrics` over TLS, to clients whose token the API server knows (`TokenReview`) and that may
+    /// `get` `/metrics` (`SubjectAccessReview`). controller-runtime calls this `SecureServing` with
+    /// `WithAuthenticationAndAuthorization`.
     ///
     /// # Errors
-    /// There is no usable certificate.
+    /// [`TlsError`](serve::TlsError) if the certificate cannot be read or created.
     pub fn serve_metrics_securely(
         mut self,
         listener: TcpListener,
@@ -272,8 +364,10 @@ impl Manager {
         Ok(self)
     }
 
-    /// Answers `/debug/` on this listener while it runs: a page about controllers, queues, caches and the last reconciles, for
-    /// everybody who can reach it. Requests have to name loopback or one of these hosts.
+    /// Answers `/debug/` on this listener: a page about controllers, queues, caches and the last reconciles.
+    ///
+    /// It is served without authentication, to requests that name loopback or one of these hosts. Reconciles
+    /// are only recorded for the page if this was called.
     #[must_use]
     pub fn serve_debug(mut self, listener: TcpListener, hosts: Vec<String>) -> Self {
         self.history.switch_on();
@@ -281,15 +375,20 @@ impl Manager {
         self
     }
 
-    /// Limits caches and reconciles to these namespaces, instead of those that controllers declare. An empty list changes nothing.
-    /// Cluster-scoped kinds are not limited. Applies to controllers that are added later.
+    /// Limits caches and reconciles to these namespaces, instead of those that controllers declare.
+    ///
+    /// An empty list changes nothing. Cluster-scoped kinds are not limited. Applies to controllers that are
+    /// added later.
     #[must_use]
     pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
         self.namespaces = namespaces;
         self
     }
 
-    /// Adds a controller.
+    /// Adds a controller: opens its caches and prepares its queue, workers and event recorder.
+    ///
+    /// Nothing is requested before [`run`](Self::run). Controllers with the same name share metrics, so give
+    /// each its own.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
         if let Some(warning) = finalizer_warning(&spec) {
@@ -340,7 +439,7 @@ impl Manager {
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
     }
 
-    /// Counts first: an observer that panics costs no metric.
+    /// Returns the observer of reconciles. Metrics come first, so that an observer that panics costs none.
     fn observer(&self) -> Observer {
         let (metrics, told) = (self.metrics.clone(), self.settable.ended());
         let (history, clock) = (self.history.clone(), self.settable.clock());
@@ -351,11 +450,12 @@ impl Manager {
         })
     }
 
-    /// The client of a cluster; the one that the program is started against has an empty name.
+    /// Returns the client of a cluster; the default one has an empty name.
     fn client_of(&self, cluster: &str) -> &Client {
         self.clusters.get(cluster).unwrap_or(&self.client)
     }
 
+    /// Returns the cache of a relation: an existing one with the same identity, widened to what it reads.
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
@@ -384,32 +484,52 @@ impl Manager {
         source.clone()
     }
 
-    /// By identity, as they are shown.
+    /// Returns all caches, sorted by identity.
     fn sources(&self) -> Vec<Arc<Source>> {
         let mut sources: Vec<_> = self.caches.iter().map(|held| held.source().clone()).collect();
         sources.sort_by(|a, b| a.identity().cmp(b.identity()));
         sources
     }
 
-    /// Has the state of each kind streamed before its watch, where the server does that: [`Source::stream_state`].
+    /// Requests the initial state of each kind as a stream of watch events (KEP-3157, WatchList) where the API
+    /// server supports it. See [`Source::stream_state`].
     #[must_use]
     pub fn stream_states(self) -> Self {
         self.informers.0.stream_states();
         self
     }
 
-    /// Opens watches at run time, on the clusters that were added so far; whatever controllers watch already is shared.
+    /// Returns a handle that opens watches at run time, on the clusters that were added so far.
+    ///
+    /// A watch of a kind that a controller caches already shares that cache.
     pub fn watches(&self) -> Watches {
         Watches::new(self.informers.0.clone(), self.client.clone(), self.clusters.clone())
     }
 
-    /// Adds what runs beside the controllers, until they stop: a stream that triggers them, for example.
+    /// Adds a task that runs next to the controllers, such as a stream of triggers. It is dropped when the
+    /// manager ends; ending earlier is fine.
     pub fn background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.background.push(Box::pin(task));
     }
 
-    /// Has `/readyz` ask whether something beside the controllers is ready, under a name that becomes a part of its path. The
-    /// function returns a note or what is missing, and is called at every probe: it must not wait.
+    /// Adds a check to `/readyz`. `name` becomes the last part of its path.
+    ///
+    /// The function returns `Ok` with a note, or `Err` with what is missing. It is called at each probe and must
+    /// not block.
+    ///
+    /// ```
+    /// # use kctl_runtime::manager::Manager;
+    /// # fn add(manager: &mut Manager) {
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    ///
+    /// let connected = Arc::new(AtomicBool::new(false));
+    /// let seen = connected.clone();
+    /// manager.ready_when("database", move || match seen.load(Ordering::Relaxed) {
+    ///     true => Ok(String::new()),
+    ///     false => Err("no connection yet".into()),
+    /// });
+    /// # }
+    /// ```
     pub fn ready_when(
         &mut self,
         name: &'static str,
@@ -418,17 +538,19 @@ impl Manager {
         self.others_ready.push(ReadyCheck { name, is_ready: Arc::new(is_ready) });
     }
 
-    /// Shows a bound of something beside the loop in the metrics: how much of it is used.
+    /// Adds a bound outside of the loop to the metrics `kctl_bound_used` and `kctl_bound_limit`.
     pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
         self.bounds.push(Bound { name, used: Arc::new(used), limit });
     }
 
-    /// Its metrics; add your own by [`Metrics::register`].
+    /// Returns the metrics of this manager; add your own with [`Metrics::register`].
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Returns a view of the running manager: its controllers, queues, caches and health.
+    /// Returns a view of the manager with its controllers, queues and caches as of now.
+    ///
+    /// Controllers that are added later are not in it.
     pub fn view(&self) -> View {
         View {
             sources: self.sources(),
@@ -452,17 +574,17 @@ fn declared(env: &Env) -> Declared {
 }
 
 impl View {
-    /// The sources.
+    /// Returns the caches that controllers declare, sorted by identity.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
     }
 
-    /// The sources, and those of what is watched at run time.
+    /// Returns all open caches, with those that were opened at run time.
     pub fn sources_now(&self) -> Vec<Arc<Source>> {
         self.informers.open().into_iter().map(|(source, _n_users)| source).collect()
     }
 
-    /// All informers, also those that were opened at run time, and how many use each.
+    /// Returns all open caches with the number of their users.
     pub(crate) fn informers(&self) -> &Informers {
         &self.informers
     }
@@ -475,27 +597,27 @@ impl View {
         &self.recorders
     }
 
-    /// The handlers with code of the user, which can be behind their stores.
+    /// Returns the handlers with user code (`map`, `when`), which can be behind their stores.
     pub(crate) fn asides(&self) -> &[Arc<Aside>] {
         &self.asides
     }
 
-    /// The election, where there is one.
+    /// Returns the state of the leader election, `None` without one.
     pub fn leadership(&self) -> Option<&Leadership> {
         self.leadership.as_ref()
     }
 
-    /// The caches of the primaries of all controllers, in the order of [`View::controllers`].
+    /// Returns the caches of the primaries, in the order of [`controllers`](Self::controllers).
     pub fn primaries(&self) -> &[Arc<Source>] {
         &self.primaries
     }
 
-    /// The caches that each controller waits for, in the order of [`View::controllers`].
+    /// Returns the caches that each controller waits for, in the order of [`controllers`](Self::controllers).
     pub(crate) fn awaited(&self) -> &[Vec<Arc<Source>>] {
         &self.awaited
     }
 
-    /// Specs and queues of all controllers.
+    /// Returns the declarations and queues of all controllers, in the order in which they were added.
     pub fn controllers(&self) -> &[(ControllerSpec, WorkQueue<ObjectKey>)] {
         &self.queues
     }

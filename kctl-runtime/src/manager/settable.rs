@@ -1,4 +1,6 @@
-//! What may be set at any time before the manager runs, also after controllers were added: they ask for it when they need it.
+//! Options that may be set until the manager runs, even after controllers were added.
+//!
+//! Controllers get closures that read the option when they are called.
 
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ impl Settable {
         *self.begun.write() = Some(begun);
     }
 
-    /// After those that are there.
+    /// Adds an observer after the existing ones.
     pub(super) fn add_ended(&self, ended: Observer) {
         let mut all = self.ended.write();
         let first = all.clone();
@@ -50,7 +52,7 @@ impl Settable {
         *self.traces.write() = Traces::of_seed(seed);
     }
 
-    /// Asks the clock that is set then. No lock is held while code of others runs, here and below.
+    /// Returns a clock that asks the one that is set at that moment. No lock is held while it runs.
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let set = self.clone();
         Arc::new(move || {

@@ -1,4 +1,6 @@
-//! Tells objects that can't be read that they can't, and queues those whose deletion waits for the controller's finalizer.
+//! Reports objects that cannot be decoded, with a `Warning` event on each.
+//!
+//! Primaries among them that are being deleted are queued, because the controller's finalizer holds them.
 
 use std::{collections::BTreeMap, future::pending, sync::Arc};
 
@@ -13,10 +15,10 @@ use crate::{
     source::{Source, Unreadable},
 };
 
-/// The states that were told of already, by uid and version.
+/// The states that were reported, by uid and version.
 type Told = BTreeMap<ObjectKey, (Uid, String)>;
 
-/// Runs as long as the workers do.
+/// Reports unreadable objects of all caches of a controller. Runs as long as its workers do.
 pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut sources = vec![&env.primary];
     for (_, source) in &env.sources {

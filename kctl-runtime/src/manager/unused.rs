@@ -1,4 +1,4 @@
-//! Finds caches that were declared and never read.
+//! Finds caches that a controller declares and never reads: they cost memory and permissions.
 
 use super::View;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     spec::{RelationSpec, Role},
 };
 
-/// The caches that a controller declares, and which of them its reconciles have used.
+/// The caches of a controller, and which of them its reconciles have used.
 #[derive(Clone)]
 pub(super) struct Declared {
     pub(super) controller: String,
@@ -14,20 +14,21 @@ pub(super) struct Declared {
     pub(super) used: Used,
 }
 
-/// A cache that a controller declares by `reads` or `watches`, and that none of its reconciles has used.
+/// A cache that a controller declares by `reads` or `watches`, and that no reconcile has read.
 #[derive(Clone)]
 pub struct UnusedCache {
     /// The name of the controller.
     pub controller: String,
-    /// The declaration.
+    /// The declaration to remove.
     pub relation: RelationSpec,
 }
 
 impl View {
-    /// Returns the caches of `reads` and `watches` of which no reconcile has asked for the store or the objects so far.
+    /// Returns the caches of `reads` and `watches` that no reconcile has read so far.
     ///
-    /// Left out are kinds that were watched at run time ([`Watches`](crate::watches::Watches)), for which a declaration is the
-    /// permission, and `watches = K(metadata)`, which is there for its changes alone.
+    /// Meaningful after a run that covers the controller's code, such as a test. Kinds that were watched at run
+    /// time ([`Watches`](crate::watches::Watches)) are left out, because their declaration grants the
+    /// permission, and so is `watches = K(metadata)`, which serves its triggers.
     pub fn unused_caches(&self) -> Vec<UnusedCache> {
         let open = self.informers.open();
         let is_watched_at_run_time = |relation: &RelationSpec| {

@@ -1,4 +1,4 @@
-//! The last reconciles of a manager, for people: a ring of them, and why keys fail. Filled by the observer, read by the page.
+//! The last reconciles of a manager and the errors of failing keys, for the debug page.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,34 +13,34 @@ use crate::{
     worker::{CONFLICTS_USUAL, Decision, Outcome, Report},
 };
 
-/// Reconciles that are remembered; beyond it the oldest one goes.
+/// Maximum number of remembered reconciles; the oldest one goes first.
 pub(crate) const RECONCILES_MAX: usize = 1_000;
-/// Keys whose last failure is remembered; further ones are shown without their error.
+/// Maximum number of keys whose error is remembered; further ones are shown without it.
 pub(crate) const FAILURES_MAX: usize = 500;
-/// Longest text of an error that is kept, in bytes; what is longer is cut.
+/// Longest error message that is kept, in bytes; the rest is cut.
 pub(crate) const TEXT_LEN_MAX: usize = 1_024;
 
-/// A reconcile that is over.
+/// A finished reconcile.
 #[derive(Clone)]
 pub(crate) struct Past {
     /// Counts up from 1.
     pub(crate) number: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub(crate) at: Timestamp,
     pub(crate) report: Report,
 }
 
-/// Why a key failed the last time.
+/// The last error of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) controller: String,
     pub(crate) key: ObjectKey,
     pub(crate) text: String,
-    /// It is not tried again before it changes.
+    /// `true` if it is not retried before the object changes.
     pub(crate) given_up: bool,
 }
 
-/// Remembers nothing until somebody may ask.
+/// A ring of finished reconciles. It records nothing until it is switched on.
 #[derive(Default)]
 pub(crate) struct History {
     on: AtomicBool,
@@ -55,7 +55,7 @@ struct Kept {
 }
 
 impl History {
-    /// Begins to remember.
+    /// Begins to record.
     pub(crate) fn switch_on(&self) {
         self.on.store(true, Ordering::Relaxed);
     }
@@ -78,7 +78,7 @@ impl History {
         kept.reconciles.push_back(Past { number, at, report });
     }
 
-    /// The newest reconciles after the one of this number, `max` at most, in their order.
+    /// Returns the newest reconciles after the one with this number, at most `max`, in their order.
     pub(crate) fn after(&self, number: u64, max: usize) -> Vec<Past> {
         let kept = self.kept.lock();
         let newer = kept.reconciles.iter().rev().take_while(|past| past.number > number).take(max);
@@ -87,12 +87,12 @@ impl History {
         newer
     }
 
-    /// Why the key failed the last time, if it did.
+    /// Returns the last error of a key, if its last reconcile failed.
     pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<Failure> {
         self.kept.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
     }
 
-    /// The keys of a controller that are not tried again before they change.
+    /// Returns the keys of a controller that are not retried before they change, sorted.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<Failure> {
         let kept = self.kept.lock();
         let of_it = kept.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
@@ -131,7 +131,7 @@ impl Kept {
     }
 }
 
-/// Cuts a text to so many bytes, between two characters.
+/// Cuts a string to `max` bytes at a character boundary.
 pub(crate) fn cut(text: &mut String, max: usize) {
     if text.len() > max {
         let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

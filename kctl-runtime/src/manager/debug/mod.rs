@@ -1,7 +1,7 @@
-//! The page for people, `/debug/`: what a manager does now and did last, read from its [`View`] when a browser asks.
+//! The debug page `/debug/`: what a manager does now and did last, read from its [`View`] at each request.
 //!
-//! It says names and errors, so it is for those on the machine: a request has to name a host that is known, because a page of
-//! somebody else's can have a browser ask loopback under a name of its own (DNS rebinding).
+//! It shows names and errors, so it is meant for people on the machine. A request has to name a known host:
+//! a foreign page could otherwise make a browser ask loopback under its own name (DNS rebinding).
 
 pub(crate) mod history;
 mod state;
@@ -29,23 +29,23 @@ const ICON: &str = include_str!("icon.svg");
 /// Names under which a machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Nothing from elsewhere, nothing in line, in nobody's frame.
+/// The page loads nothing from elsewhere, runs no inline script, and cannot be put into a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What the page is made from.
+/// The data behind the page.
 pub(crate) struct Debug {
     pub(crate) app: String,
     pub(crate) view: View,
     pub(crate) health: Health,
     pub(crate) history: Arc<History>,
     pub(crate) clock: Clock,
-    /// Hosts that requests may name beside loopback.
+    /// Hosts that requests may name in addition to loopback.
     pub(crate) hosts: Vec<String>,
 }
 
 impl Debug {
-    /// The pages as a server answers them.
+    /// Returns the pages for a server.
     pub(crate) fn pages(self) -> Pages {
         let since = Instant::now();
         Arc::new(move |request| {
@@ -103,7 +103,8 @@ fn of_type(kind: &'static str, body: String) -> Page {
     page
 }
 
-/// Whether a request is for this machine: by the `Host` of HTTP/1, or the authority of HTTP/2. The port says nothing.
+/// Returns `true` if a request names a known host, in `Host` (HTTP/1) or the authority (HTTP/2). Ports are
+/// ignored.
 fn known(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]) -> bool {
     let is_known = |named: &str| {
         let host = match named.rsplit_once(':') {

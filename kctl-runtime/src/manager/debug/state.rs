@@ -1,4 +1,5 @@
-//! What `/debug/state.json` says: numbers, keys and errors, every list bounded; nothing of what is in objects.
+//! The content of `/debug/state.json`: numbers, keys and errors, with a bound on each list. Never the content
+//! of an object.
 
 use std::time::Duration;
 
@@ -17,12 +18,12 @@ use crate::{
     worker::{CONFLICTS_USUAL, Decision, Outcome},
 };
 
-/// Keys in one list of one controller: those that fail, were given up, or run.
+/// Maximum number of keys of one controller in a list: failing, given up or running.
 pub(super) const KEYS_MAX: usize = 50;
-/// Reconciles in one answer; the newest ones.
+/// Maximum number of reconciles in one answer, the newest ones.
 pub(super) const RECONCILES_SENT_MAX: usize = 500;
 
-/// Namespaces of one cache that are named.
+/// Maximum number of namespaces of one cache that are named.
 const NAMES_SHOWN_MAX: usize = 10;
 
 #[derive(Serialize)]
@@ -125,7 +126,7 @@ struct Reconcile {
     next: String,
 }
 
-/// What is read, and by whom it is asked.
+/// The sources of the state.
 pub(super) struct Seen<'a> {
     pub(super) app: &'a str,
     pub(super) now: Timestamp,
@@ -136,7 +137,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The state now, with the reconciles after the one of this number.
+    /// Returns the current state, with the reconciles after the one with this number.
     pub(super) fn state(&self, after: u64) -> State {
         let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
         let checks = self.health.ready().into_iter().chain(self.health.live());
@@ -178,7 +179,7 @@ impl Seen<'_> {
         Some(Election { lease, state, holder: leadership.holder() })
     }
 
-    /// Those of controllers, and those that were opened at run time.
+    /// Returns all open caches, declared and opened at run time.
     fn caches(&self) -> Vec<Cache> {
         let mut sources = self.view.sources_now();
         sources.sort_by(|a, b| a.identity().cmp(b.identity()));
@@ -223,7 +224,7 @@ impl Seen<'_> {
     }
 }
 
-/// The first of many names, and how many there are beside them.
+/// Joins the first names, and counts the rest.
 fn few(names: &[String]) -> String {
     let (shown, rest) = names.split_at(names.len().min(NAMES_SHOWN_MAX));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };

@@ -1,4 +1,4 @@
-//! Which lease is contended for, under which name and with which times.
+//! The configuration of a leader election: the Lease, and the times.
 
 use std::{
     collections::BTreeMap,
@@ -6,44 +6,64 @@ use std::{
     time::Duration,
 };
 
-/// The longest name of an object.
+/// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
-/// How much longer than the retry period a candidate waits at most, as a factor on top (client-go, `JitterFactor`).
+/// Candidates wait up to this factor of the retry period longer (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;
 
 /// The Lease of a leader election and its times. The defaults are client-go's.
+///
+/// All replicas have to use the same name and namespace, and should use the same times.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::manager::lease::{ElectionConfig, identity};
+///
+/// let mut config = ElectionConfig::new("podset.example.com", "default", &identity());
+/// config.lease_duration = Duration::from_secs(30);
+/// config.renew_deadline = Duration::from_secs(20);
+/// assert_eq!(config.check(), Ok(()));
+///
+/// config.renew_deadline = Duration::from_secs(40); // longer than the Lease
+/// assert!(config.check().is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionConfig {
     /// Name of the Lease.
     pub name: String,
-    /// Namespace of the Lease.
+    /// Namespace of the Lease, usually that of the Pod.
     pub namespace: String,
-    /// This process among the candidates; two of the same identity would both lead.
+    /// Identity of this process, which becomes the holder. Two processes with the same one would both lead, so
+    /// use [`identity`].
     pub identity: String,
-    /// Labels that the Lease gets, beside those that it has.
+    /// Labels to add to the Lease. Its other labels stay.
     pub labels: BTreeMap<String, String>,
-    /// So long candidates wait after the last sign of life of a leader. 15 s unless changed; whole seconds.
+    /// Time that candidates wait after the leader's last renewal. Default 15 s; whole seconds.
+    ///
+    /// A crashed leader is replaced after this time. Longer values tolerate longer outages of the API server.
     pub lease_duration: Duration,
-    /// So long a leader tries to renew before it gives up. 10 s unless changed.
+    /// Time for which a leader tries to renew before it gives up. Default 10 s; shorter than
+    /// `lease_duration`.
     pub renew_deadline: Duration,
-    /// Between two tries. 2 s unless changed.
+    /// Time between two tries. Default 2 s; 1.2 times it is less than `renew_deadline`.
     pub retry_period: Duration,
-    /// Whether a leader that stops hands the lease back, so that the next one need not wait for its end.
+    /// `true`, the default, to release the Lease when the process stops, so that the next leader starts at
+    /// once. A write that may still be on its way prevents it.
     pub release_on_stop: bool,
-    /// Of the waits of candidates: the same seed gives the same waits.
+    /// Seed of the random part of candidates' waits. [`new`](Self::new) picks a random one.
     pub seed: u64,
 }
 
-/// Why an election cannot be held.
+/// An invalid [`ElectionConfig`]. The message names the flag of `run` that sets the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElectionError {
-    /// A required text is empty or too long.
+    /// A required string is empty or longer than 253 characters.
     #[error(
         "leader election: the {field} of the lease has to be between 1 and {NAME_LEN_MAX} characters; set `{flag}`"
     )]
     Name {
-        /// What it is about.
+        /// The field of the Lease: `name`, `namespace` or `holder`.
         field: &'static str,
         /// The flag that sets it.
         flag: &'static str,
@@ -51,25 +71,26 @@ pub enum ElectionError {
     /// One time has to be longer than another.
     #[error("leader election: {longer} ({longer_value:?}) has to be longer than {shorter} ({shorter_value:?})")]
     Order {
-        /// The flag of the time that has to be longer.
+        /// The flag of the time that is too short.
         longer: &'static str,
         /// Its value.
         longer_value: Duration,
-        /// The flag of the time that has to be shorter.
+        /// The flag of the other time.
         shorter: &'static str,
         /// Its value.
         shorter_value: Duration,
     },
-    /// A duration that the Lease cannot say.
+    /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.
     #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be whole seconds, and one at least")]
     NotWholeSeconds(Duration),
-    /// A period of no length.
+    /// `retry_period` is zero.
     #[error("leader election: --leader-elect-retry-period has to be longer than nothing")]
     NoPeriod,
 }
 
 impl ElectionConfig {
-    /// A lease with client-go's times (`tools/leaderelection`, the defaults of `component-base` and controller-runtime).
+    /// Creates a configuration with client-go's times: 15 s, 10 s and 2 s (`component-base`,
+    /// `config/v1alpha1/defaults.go`; controller-runtime uses the same).
     ///
     /// ```
     /// use kctl_runtime::manager::lease::ElectionConfig;
@@ -91,10 +112,12 @@ impl ElectionConfig {
         }
     }
 
-    /// Checks what `NewLeaderElector` of client-go checks, and that the Lease can say it.
+    /// Checks names and times, as client-go's `NewLeaderElector` does.
+    ///
+    /// [`Elector::new`](super::Elector::new) calls it.
     ///
     /// # Errors
-    /// When a name is missing or the times contradict each other; it names the flags.
+    /// The first [`ElectionError`] that is found; it names the flags.
     pub fn check(&self) -> Result<(), ElectionError> {
         let names = [
             ("name", "--leader-election-id", &self.name),
@@ -124,26 +147,35 @@ impl ElectionConfig {
         longer(renew, self.renew_deadline, "1.2 times --leader-elect-retry-period", waits)
     }
 
-    /// How long one request about the lease may take: half the renew deadline, as in controller-runtime
-    /// (`leaderelection/leader_election.go`), so that a second one fits.
+    /// Returns the timeout of one request about the Lease: half the renew deadline, so that a second one fits
+    /// (controller-runtime, `leaderelection/leader_election.go`).
     pub(super) fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1)).min(self.renew_deadline)
     }
 
-    /// How long a write of the leader may take. It has to fit, with the [margin](Self::write_margin), into what is left of the
-    /// lease just before it is renewed; with client-go's times this is 9.75 s.
+    /// Returns how long a write of the leader may take: 9.75 s with the default times.
+    ///
+    /// It has to fit, with the [margin](Self::write_margin), into the rest of the Lease just before a renewal.
     pub fn write_timeout(&self) -> Duration {
         self.lease_duration.saturating_sub(self.retry_period) * 3 / 4
     }
 
-    /// How much longer than its timeout a write may go on unseen: on the network, or in a server that does not notice that
-    /// its client has gone. With client-go's times this is 1.3 s.
+    /// Returns how much longer than its timeout a write may go on unseen: 1.3 s with the default times.
+    ///
+    /// A request may be delayed on the network, or by a server that does not notice that its client is gone.
     pub fn write_margin(&self) -> Duration {
         self.lease_duration.saturating_sub(self.retry_period) / 10
     }
 }
 
-/// A name for this process that no other has: `host_uuid`, as client-go's users build it.
+/// Returns an identity that no other process has: host name and a random UUID, `host_uuid`, as
+/// controller-runtime builds it.
+///
+/// ```
+/// use kctl_runtime::manager::lease::identity;
+///
+/// assert_ne!(identity(), identity());
+/// ```
 pub fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());

@@ -1,5 +1,7 @@
-//! client-go's election as a pure state machine: told what the API server answered and what time it is, it says what to ask
-//! next and what that means for this process.
+//! client-go's leader election as a pure state machine.
+//!
+//! Its inputs are answers of the API server and the time; its outputs are the next request or wait, and what
+//! that means for this process. Tests and the simulator drive it without a clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,85 +12,110 @@ use tokio::time::Instant;
 use super::{ElectionConfig, Record, Request, config::JITTER};
 use crate::effect::ApiError;
 
-/// After a conflict the lease is handed back again so soon (client-go, `retry.DefaultRetry`).
+/// Wait before the Lease is released again after a conflict (client-go, `retry.DefaultRetry`).
 const RELEASE_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// An event of the election.
+/// An answer or another event that drives an [`Election`].
 #[derive(Debug)]
 pub enum Input {
-    /// The lease was read.
+    /// The Lease was read.
     Found(Value),
-    /// There is no such lease.
+    /// The Lease does not exist.
     Absent,
-    /// The lease was written; this is the answer.
+    /// The Lease was created or updated; this is the answer.
     Written(Value),
-    /// The request failed, or nobody knows.
+    /// The request failed, or its outcome is unknown.
     Failed(ApiError),
-    /// The wait is over.
+    /// The time of [`Step::Wait`] has come, or the Lease was released.
     Woke,
-    /// The process stops; it hands the lease back where no write of it can still be on its way.
+    /// The process stops.
     Stop {
-        /// Whether that is so.
+        /// `true` to release the Lease: no write of this process can be on its way any more.
         release: bool,
     },
 }
 
-/// The next request or wait.
+/// The next request or wait of an [`Election`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Send this, and give up at this time.
+    /// Send this request, and give up at this instant.
     Send(Request, Instant),
-    /// Wait until then.
+    /// Wait until this instant.
     Wait(Instant),
-    /// Nothing more.
+    /// The election is over.
     Done,
 }
 
-/// An effect on this process.
+/// A consequence for this process.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// The holder is another one than before; nobody is the empty name.
+    /// Another process holds the Lease than before; an empty string if it is free.
     Holder(String),
-    /// This process leads, at least until then by its own clock.
+    /// This process leads, at least until this instant of its own clock.
     Leading(Instant),
-    /// A leader had to read the lease before it could renew it (`leader_election_slowpath_total`).
+    /// A leader had to read the Lease before it could renew it (`leader_election_slowpath_total`).
     SlowPath,
-    /// This process does not lead, and will not: comes exactly once, also where it never led.
+    /// This process does not lead and will not again. Comes exactly once, even if it never led.
     Ended(End),
 }
 
-/// Why an election is over.
+/// The reason why an election is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It was asked to stop.
+    /// The process stopped. A Lease that it held expires.
     Stopped,
-    /// It was asked to stop, and has handed the lease back.
+    /// The process stopped and released the Lease.
     Released,
-    /// It led and could not renew the lease. Says why.
+    /// The process led and could not renew the Lease; the string says why.
     Lost(String),
 }
 
-/// The state between two inputs.
+/// The state of an election between two inputs.
+///
+/// Perform [`step`](Self::step), pass the result to [`on`](Self::on), and repeat until
+/// [`Step::Done`]. [`Elector`](super::Elector) does so with a client.
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::jiff::Timestamp;
+/// use kctl_runtime::manager::lease::{Effect, Election, ElectionConfig, Input, Request, Step};
+/// use tokio::time::Instant;
+///
+/// let config = Arc::new(ElectionConfig::new("podset.example.com", "default", "host_1"));
+/// let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+/// let mut election = Election::new(config, now);
+/// assert!(matches!(election.step(), Step::Send(Request::Get, _)));
+///
+/// // There is no Lease yet, so this candidate creates it.
+/// election.on(Input::Absent, now, wall);
+/// let Step::Send(Request::Create(lease), _) = election.step().clone() else { panic!("it creates the Lease") };
+///
+/// let effects = election.on(Input::Written(lease), now, wall);
+/// assert!(effects.iter().any(|effect| matches!(effect, Effect::Leading(_))));
+/// ```
 #[derive(Debug)]
 pub struct Election {
     config: Arc<ElectionConfig>,
     chance: u64,
     step: Step,
+    /// Start of the last request.
     sent: Instant,
-    /// The lease as it was last read or written, which the next update replaces.
+    /// The Lease as it was last read or written, which the next update replaces.
     lease: Option<Value>,
-    /// What it says, and when this process saw the change.
+    /// Its record, and when this process saw it change.
     seen: Option<(Record, Instant)>,
-    /// Whether it was not there when it was last asked for.
+    /// `true` if the Lease did not exist at the last read.
     gone: bool,
     leading: Option<Term>,
-    /// Set while the lease is handed back: when that is given up.
+    /// Deadline of the release, while the Lease is being released.
     releasing: Option<Instant>,
     failure: Option<Failure>,
 }
 
-/// The last request that failed. It is forgotten once its cause is gone: after a write, after a read when it was a read that failed,
-/// and when the Lease turns out to be held by another process, since a standby has nothing to write then.
+/// The last failed request.
+///
+/// It is forgotten once its cause is gone: after a write, after a read if a read failed, and when another
+/// process turns out to hold the Lease, since a standby has nothing to write.
 #[derive(Debug)]
 struct Failure {
     text: String,
@@ -101,17 +128,18 @@ enum FailedRequest {
     Write,
 }
 
+/// The time for which this process leads.
 #[derive(Debug, Clone, Copy)]
 struct Term {
-    /// The lease is valid so long by this clock: counted from the moment before the request, since others may have seen
-    /// the record as early as that.
+    /// End of the Lease by the local clock. Counted from before the request, because others may have seen the
+    /// record that early.
     until: Instant,
-    /// When the renewal that is under way is given up.
+    /// Deadline of the renewal that is under way.
     deadline: Option<Instant>,
 }
 
 impl Election {
-    /// A candidate that asks for the lease now.
+    /// Creates a candidate whose first step reads the Lease.
     pub fn new(config: Arc<ElectionConfig>, now: Instant) -> Self {
         let deadline = now + config.request_timeout();
         Self {
@@ -128,7 +156,7 @@ impl Election {
         }
     }
 
-    /// Returns the next step.
+    /// Returns the next request or wait.
     pub fn step(&self) -> &Step {
         &self.step
     }
@@ -138,7 +166,9 @@ impl Election {
         self.failure.as_ref().map(|failure| failure.text.as_str())
     }
 
-    /// Takes an input. `now` is this process's clock; `wall` is what people read, and is written only.
+    /// Takes an input and returns its consequences.
+    ///
+    /// `now` is the local monotonic clock, which all decisions use. `wall` is only written into the Lease.
     pub fn on(&mut self, input: Input, now: Instant, wall: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.step == Step::Done {
@@ -171,7 +201,7 @@ impl Election {
         effects
     }
 
-    /// `tryAcquireOrRenew`: a leader whose lease is valid renews without reading it.
+    /// Starts a try (`tryAcquireOrRenew`): a leader renews without reading, a candidate reads.
     fn attempt(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         if self.releasing.is_some() {
             return self.send(Request::Get, now);
@@ -234,7 +264,7 @@ impl Election {
         self.step = Step::Wait(now + self.config.retry_period);
     }
 
-    /// A read succeeded. It says nothing about a write that failed: that is tried again right after the read.
+    /// Forgets a failed read. A failed write is remembered until the write that follows.
     fn has_read(&mut self) {
         self.failure.take_if(|failure| failure.request == FailedRequest::Read);
     }
@@ -268,7 +298,7 @@ impl Election {
         self.again(now, effects);
     }
 
-    /// Whether the lease was somebody else's when it was last seen, and has not run out since (`isLeaseValid`).
+    /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
     fn is_held(&self, now: Instant) -> bool {
         self.seen.as_ref().is_some_and(|(record, at)| {
             let others = !record.holder().is_empty() && record.holder() != self.config.identity;
@@ -276,7 +306,7 @@ impl Election {
         })
     }
 
-    /// The next try.
+    /// Waits for the next try. Candidates add a random part, so that they don't all try at once.
     fn again(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let period = self.config.retry_period;
         let Some(term) = self.leading else {
@@ -319,7 +349,8 @@ impl Election {
         self.step = Step::Send(request, deadline);
     }
 
-    /// Only a change counts, and when it was seen: the times in the record are those of another clock.
+    /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
+    /// another clock.
     fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
         let known = self.seen.as_ref().map(|(record, _)| record);
         if known == Some(&record) {
@@ -331,7 +362,7 @@ impl Election {
         self.seen = Some((record, now));
     }
 
-    /// The next number from 0 to 1 of the seed (splitmix64).
+    /// Returns the next random number in `0.0..=1.0` (splitmix64).
     fn chance(&mut self) -> f64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.chance;

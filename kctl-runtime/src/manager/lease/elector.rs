@@ -1,4 +1,4 @@
-//! Performs what the election asks for: requests about one Lease, waits, and news to the rest of the process.
+//! Performs an [`Election`] with a client: requests, waits, and reports to the rest of the process.
 
 use std::sync::Arc;
 
@@ -18,7 +18,10 @@ use crate::{
     manager::Clock,
 };
 
-/// Contends for a lease, and keeps it.
+/// A participant of a leader election.
+///
+/// The [module](super) has an example. It needs `get`, `create` and `update` on the Lease. With `list` and
+/// `watch` as well, a candidate acquires a released Lease at once.
 pub struct Elector {
     client: Client,
     clock: Clock,
@@ -32,10 +35,10 @@ pub struct Elector {
 }
 
 impl Elector {
-    /// An elector that has not started. `clock` is what people read in the Lease.
+    /// Creates an elector that does nothing before [`run`](Self::run). `clock` sets the times in the Lease.
     ///
     /// # Errors
-    /// When the configuration contradicts itself.
+    /// [`ElectionError`] if the configuration is invalid.
     pub fn new(client: Client, config: ElectionConfig, clock: Clock) -> Result<Self, ElectionError> {
         config.check()?;
         let (permission, permitted) = watch::channel(Permission::None);
@@ -53,7 +56,7 @@ impl Elector {
         })
     }
 
-    /// Returns the state of the election, for the rest of the process.
+    /// Returns a handle to the state of the election. It can be cloned and outlives the elector.
     pub fn leadership(&self) -> Leadership {
         Leadership {
             standing: self.standing.subscribe(),
@@ -65,12 +68,13 @@ impl Elector {
         }
     }
 
-    /// Runs until the lease is lost or `stop` is ready, which says whether the lease can be handed back: it must not be
-    /// while a write of this process may be on its way.
+    /// Takes part in the election until the Lease is lost or `stop` is ready, and returns why it ended.
+    ///
+    /// `stop` returns `true` to release the Lease, which is only safe once no write of this process can be on
+    /// its way. With `false` the Lease expires.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the lease as it is: it runs out by itself, and writes are
-    /// permitted no longer than that.
+    /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
     pub async fn run(self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
         let mut stop = std::pin::pin!(stop);
@@ -104,6 +108,7 @@ impl Elector {
         }
     }
 
+    /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
@@ -150,7 +155,7 @@ impl Elector {
         }
     }
 
-    /// Tells the rest of the process, and returns the end when it has come.
+    /// Publishes an effect, and returns the end of the election if it is one.
     fn tell(&self, effect: Effect) -> Option<End> {
         let ElectionConfig { namespace, name, identity, .. } = &*self.config;
         match effect {

@@ -1,5 +1,4 @@
-//! Notices that a lease was handed back, so that a candidate need not wait for its next try: reads the Lease by a watch of
-//! its own, and wakes the candidate.
+//! Notices that a Lease was released, by watching it, so that a candidate need not wait for its next try.
 
 use std::sync::Arc;
 
@@ -13,8 +12,10 @@ use crate::{
     store::{Change, Handler, SharedStore},
 };
 
-/// Wakes `handed_back` whenever the lease has become nobody's. Without the permission to list and watch leases it does
-/// nothing, and candidates find out by their tries.
+/// Wakes `handed_back` each time the Lease has no holder.
+///
+/// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
+/// Never returns.
 pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
     let kind = Kind {
         group: "coordination.k8s.io".into(),

@@ -1,4 +1,4 @@
-//! What the rest of the process sees of an election: whether it leads, until when, and who does otherwise.
+//! The state of an election as the rest of the process reads it.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::{sync::watch, time::Instant};
 use super::{ElectionConfig, End};
 use crate::effect::WritePermit;
 
-/// How this process stands in the election.
+/// The role of this process in an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits for the lease.
+    /// It waits for the Lease.
     Standby,
-    /// It leads, at least until then by its own clock.
+    /// It leads, at least until this instant of its own clock. Renewals move it forward.
     Leading(Instant),
-    /// It does not lead, and will not.
+    /// It does not lead, and will not again.
     Over(End),
 }
 
-/// An election as seen from outside. Clones see the same.
+/// A handle to the state of an election. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     pub(super) standing: watch::Receiver<Standing>,
@@ -30,27 +30,31 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// How this process stands now.
+    /// Returns the current role of this process.
     pub fn standing(&self) -> Standing {
         self.standing.borrow().clone()
     }
 
-    /// Whether this process leads now, by its own clock.
+    /// Returns `true` if this process leads now and its Lease has not expired by the local clock.
+    ///
+    /// For a write use [`permit`](Self::permit): this only says that the Lease is valid at this instant.
     pub fn is_leading(&self) -> bool {
         matches!(*self.standing.borrow(), Standing::Leading(until) if Instant::now() < until)
     }
 
-    /// Returns the holder of the Lease, as far as it is known; empty without a holder.
+    /// Returns the identity of the holder, as far as it is known; empty if the Lease is free.
     pub fn holder(&self) -> String {
         self.holder.borrow().clone()
     }
 
-    /// Returns the last failure, until a request succeeds: a missing permission, or an unreachable API server.
+    /// Returns the error of the last request about the Lease, until its cause is gone.
+    ///
+    /// Typical are a missing permission and an unreachable API server.
     pub fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
 
-    /// How often a leader had to read the lease before it could renew it.
+    /// Returns how often a leader had to read the Lease before it could renew it.
     pub fn slow_renewals(&self) -> u64 {
         *self.slow_renewals.borrow()
     }
@@ -60,23 +64,27 @@ impl Leadership {
         &self.config
     }
 
-    /// Returns once this process leads; `false` when it will not.
+    /// Waits until this process leads and returns `true`, or `false` if the election ended before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn led(&self) -> bool {
         let mut standing = self.standing.clone();
         let decided = standing.wait_for(|standing| *standing != Standing::Standby).await;
         decided.is_ok_and(|standing| matches!(*standing, Standing::Leading(_)))
     }
 
-    /// A permit for writes of the leader.
+    /// Returns the permit for writes of the leader.
     pub fn permit(&self) -> WritePermit {
         self.permit.clone()
     }
 
-    /// Whether the process is in order: a leader that has neither renewed its lease nor noticed that it ran out longer than
-    /// `tolerance` ago hangs. A process that does not lead is always in order (client-go, `Check`).
+    /// Checks that a leader is alive: it has renewed its Lease, or noticed the end within `tolerance`.
+    ///
+    /// A process that does not lead always passes (client-go, `LeaderElector.Check`).
     ///
     /// # Errors
-    /// When it hangs: says since when.
+    /// A message with the time since the Lease expired.
     pub fn check(&self, tolerance: Duration) -> Result<(), String> {
         let Standing::Leading(until) = *self.standing.borrow() else { return Ok(()) };
         let over = Instant::now().saturating_duration_since(until);

@@ -1,12 +1,38 @@
-//! Leader election on a Lease: of several processes one works at a time, and another one takes over when it goes.
+//! Leader election on a Lease: of several replicas one works, and another takes over when it ends.
 //!
-//! [`Election`] is client-go's algorithm (`tools/leaderelection/leaderelection.go`) as a pure state machine, [`Elector`]
-//! performs its requests, and [`Leadership`] is what the rest of the process sees of it. Times of other processes are never
-//! compared with this one's clock: a lease has run out when its record has not changed for its duration, as seen from here.
+//! [`Election`] is client-go's algorithm (`tools/leaderelection/leaderelection.go`) as a pure state machine.
+//! [`Elector`] performs its requests, and [`Leadership`] is the result that the rest of the process reads.
+//! Times in the Lease are never compared with the local clock, because clocks of two machines differ. A Lease
+//! counts as expired when its record has not changed for its duration, as observed here.
 //!
-//! Unlike client-go, a leader that sees another holder stops at once; no write starts that might still be on its way when the
-//! lease runs out ([`WritePermit`](crate::effect::WritePermit)); and candidates watch the Lease, so that one that was handed
-//! back is taken at once, not at the next try. A Lease that is deleted under its leader is taken by nobody else before its time.
+//! Differences from client-go:
+//!
+//! - A leader that sees another holder stops at once.
+//! - A write starts only if it ends before the Lease does ([`WritePermit`](crate::effect::WritePermit)).
+//! - Candidates watch the Lease, so a released one is acquired at once rather than at the next try.
+//! - A Lease that was deleted under its leader is not acquired by others before its time is over.
+//!
+//! [`Manager::elect`](super::Manager::elect) enables all of this. To elect a leader in another program:
+//!
+//! ```no_run
+//! # async fn elect(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use k8s_openapi::jiff::Timestamp;
+//! use kctl_runtime::manager::lease::{self, ElectionConfig, Elector};
+//!
+//! let config = ElectionConfig::new("backup.example.com", "default", &lease::identity());
+//! let elector = Elector::new(client, config, Arc::new(Timestamp::now))?;
+//! let leadership = elector.leadership();
+//! let (stop, stopped) = tokio::sync::oneshot::channel();
+//! let election = tokio::spawn(elector.run(async { stopped.await.unwrap_or(false) }));
+//! if leadership.led().await {
+//!     // Work here, and ask `leadership.permit()` before each write.
+//! }
+//! stop.send(true).ok(); // release the Lease
+//! println!("{:?}", election.await?);
+//! # Ok(())
+//! # }
+//! ```
 
 mod config;
 mod election;
@@ -21,13 +47,13 @@ pub use elector::Elector;
 pub use leadership::{Leadership, Standing};
 pub use record::Record;
 
-/// Which request is sent next.
+/// The next request of an election to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// Read the lease.
+    /// Reads the Lease.
     Get,
-    /// Create the lease.
+    /// Creates the Lease.
     Create(serde_json::Value),
-    /// Replace the lease, with the version that was read as precondition.
+    /// Replaces the Lease, with the `resourceVersion` that was read as a precondition.
     Update(serde_json::Value),
 }

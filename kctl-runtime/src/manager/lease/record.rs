@@ -1,4 +1,4 @@
-//! What a Lease says about the election: read from the object, and written into it without touching what else it has.
+//! The record of an election in a Lease: read from the object, and written without touching its other fields.
 
 use std::time::Duration;
 
@@ -8,27 +8,38 @@ use serde_json::{Value, json};
 
 use super::ElectionConfig;
 
-/// What the field of a Lease holds: beyond that the API server would take no record any more.
+/// Greatest value of `leaseTransitions`, an `int32`: the API server rejects a larger one.
 const TRANSITIONS_MAX: u64 = i32::MAX as u64;
 
-/// The election's part of a Lease's spec. Texts of times are kept as they are: they are compared, never calculated with.
+/// The election's part of a Lease's `spec` (`coordination.k8s.io/v1`, `LeaseSpec`).
+///
+/// Times stay strings, because they are compared and never calculated with.
+///
+/// ```
+/// use kctl_runtime::manager::lease::Record;
+///
+/// let record: Record = serde_json::from_str(r#"{"holderIdentity": "host_1", "leaseDurationSeconds": 15}"#)?;
+/// assert_eq!((record.holder(), record.duration().as_secs()), ("host_1", 15));
+/// assert_eq!(Record::default().holder(), "");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// The holder; empty if the Lease is free.
+    /// Identity of the holder; `None` or empty if the Lease is free.
     pub holder_identity: Option<String>,
-    /// How long it is valid after its last change.
+    /// Time for which the record is valid after its last change.
     pub lease_duration_seconds: Option<u64>,
-    /// When the holder got it, by the holder's clock.
+    /// Time at which the holder acquired it, by the holder's clock.
     pub acquire_time: Option<String>,
-    /// When it was last renewed, by the holder's clock.
+    /// Time of the last renewal, by the holder's clock.
     pub renew_time: Option<String>,
-    /// How often the holder changed.
+    /// Number of changes of the holder.
     pub lease_transitions: Option<u64>,
 }
 
 impl Record {
-    /// Reads the record of a Lease. What a field of another type would say is taken for nothing.
+    /// Reads the record of a Lease. A record with a field of another type counts as empty.
     pub(super) fn read(lease: &Value) -> Self {
         lease.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
     }
@@ -38,12 +49,14 @@ impl Record {
         self.holder_identity.as_deref().unwrap_or_default()
     }
 
-    /// The duration of the record itself, not of this process's configuration (client-go, `isLeaseValid`).
+    /// Returns the time for which the record is valid, zero if it has none.
+    ///
+    /// The record's own duration counts, not the configuration of the reader (client-go, `isLeaseValid`).
     pub fn duration(&self) -> Duration {
         Duration::from_secs(self.lease_duration_seconds.unwrap_or_default())
     }
 
-    /// The record of a holder that takes or renews the lease now. `before` is what it says until now.
+    /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.
     pub(super) fn held(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
         let now = micro(now);
         let renewed = before.holder() == config.identity;
@@ -62,8 +75,7 @@ impl Record {
         }
     }
 
-    /// The record of a lease that its holder hands back: it runs out a second from now, and the next candidate need not
-    /// even wait for that (client-go, `release`).
+    /// Returns the record of a released Lease: without a holder, and valid for a second (client-go, `release`).
     pub(super) fn released(before: &Self, now: Timestamp) -> Self {
         let now = micro(now);
         Self {
@@ -75,7 +87,7 @@ impl Record {
         }
     }
 
-    /// A new Lease with this record.
+    /// Returns a new Lease with this record.
     pub(super) fn create(&self, config: &ElectionConfig) -> Value {
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -86,7 +98,7 @@ impl Record {
         lease
     }
 
-    /// A Lease as it was read, with this record instead of its own.
+    /// Returns the Lease with this record in place of its own.
     pub(super) fn update(&self, config: &ElectionConfig, lease: &Value) -> Value {
         let mut lease = lease.clone();
         self.put(config, &mut lease);
@@ -106,7 +118,7 @@ impl Record {
     }
 }
 
-/// The object at a path, which is made where there is none: labels of a Lease may be missing or null.
+/// Returns the object at a path, creating it where it is missing or null.
 fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json::Map<String, Value> {
     for part in path {
         if !value.is_object() {
@@ -122,7 +134,7 @@ fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json:
     fields
 }
 
-/// As `MicroTime` has it: the API server accepts six digits.
+/// Returns a `MicroTime` with six digits, as the API server accepts it.
 fn micro(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! How often certificates of the program's servers were read, under the names of controller-runtime's `pkg/certwatcher`.
+//! Counts of certificate reads, under the names of controller-runtime's `pkg/certwatcher`.
 
 use std::{
     fmt,
@@ -15,18 +15,19 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-/// How often a certificate was read since the start of the program.
+/// Number of times that a certificate was read since the start of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CertificateReads {
-    /// All reads, whether they went well or not.
+    /// All reads, successful or not.
     pub total: u64,
-    /// Reads that failed: of no file, or of no certificate.
+    /// Failed reads: of a missing file, or of content that is not a certificate.
     pub errors: u64,
 }
 
+/// Returns the current counts of one certificate.
 type Reads = Box<dyn Fn() -> CertificateReads + Send + Sync>;
 
-/// Who reads certificates. Clones are the same.
+/// The certificates of a program. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Certificates(Arc<Mutex<Vec<Reads>>>);
 

@@ -1,7 +1,20 @@
-//! Metrics under the names and labels of controller-runtime and client-go, so that existing dashboards work: durations and
-//! counts as they happen, everything else when somebody asks.
+//! Metrics under the names and labels of controller-runtime and client-go, so that existing dashboards work.
 //!
-//! Labels are what is declared: controllers, kinds, HTTP methods. No name of an object is ever one.
+//! Durations and counts are recorded as they happen; sizes and states are read when a scraper asks. Label
+//! values come from the declaration (controllers, kinds, HTTP methods), never from names of objects, so the
+//! number of series is bounded.
+//!
+//! ```
+//! use kctl_runtime::manager::metrics::{Format, Metrics, prometheus_client::metrics::counter::Counter};
+//!
+//! let metrics = Metrics::default();
+//! let backups = Counter::<u64>::default();
+//! metrics.register(|registry| registry.register("backups", "Finished backups", backups.clone()));
+//! backups.inc();
+//!
+//! let text = metrics.text(Format::Prometheus);
+//! assert!(text.contains("backups_total 1\n"));
+//! ```
 
 mod certificates;
 mod process;
@@ -35,11 +48,14 @@ use crate::{
 pub(crate) use certificates::ReadCounter;
 pub(crate) use scrape::Scrape;
 
-/// What a reconcile can come to, as `controller_runtime_reconcile_total` says it. `requeue` is there for dashboards: nothing
-/// here asks for it. `conflict` is kctl's own: the object had changed meanwhile, which is no error.
+/// Values of the label `result` of `controller_runtime_reconcile_total`.
+///
+/// `requeue` is always 0 and exists for dashboards. `conflict` is kctl's addition: the object changed during
+/// the reconcile, which is not an error.
 const RESULTS: [&str; 5] = ["success", "error", "requeue", "requeue_after", "conflict"];
 
-/// Seconds that a reconcile takes (controller-runtime, `pkg/internal/controller/metrics/metrics.go`).
+/// Buckets of reconcile durations, in seconds (controller-runtime,
+/// `pkg/internal/controller/metrics/metrics.go`).
 const RECONCILE_SECONDS: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
@@ -47,7 +63,10 @@ const RECONCILE_SECONDS: [f64; 40] = [
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The metrics of one manager. Clones are the same.
+/// The metrics of one manager. Clones share them.
+///
+/// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates an
+/// own set for a program without one.
 #[derive(Clone, Default)]
 pub struct Metrics {
     shared: Arc<Shared>,
@@ -55,7 +74,7 @@ pub struct Metrics {
 
 struct Shared {
     registry: Mutex<Registry>,
-    /// Registries of users, which are written out after it.
+    /// Registries of users, which are printed after this one.
     others: Mutex<Vec<Arc<Mutex<Registry>>>>,
     reconciles: Family<Labels, Counter>,
     errors: Family<Labels, Counter>,
@@ -94,7 +113,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Counters are registered without `_total`, which is added when they are written.
+    /// Registers the families. Counters are named without `_total`, which the encoder adds.
     fn register(&self) {
         let mut registry = self.registry.lock();
         let counters = [
@@ -149,12 +168,16 @@ impl Shared {
 }
 
 impl Metrics {
-    /// Adds metrics to the manager's own.
+    /// Registers further metrics. Name counters without `_total`, which is added when they are printed.
+    ///
+    /// The registry is locked while `add` runs.
     pub fn register(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.shared.registry.lock());
     }
 
     /// Sets the labels of `kctl_app_info`, which is always 1. Pass an empty string for an unknown value.
+    ///
+    /// Call it once; a second call prints the family twice.
     pub fn app(&self, name: &str, version: &str, commit: &str) {
         let info = Family::<Labels, Gauge>::default();
         let labels = [("name", name), ("version", version), ("commit", commit)];
@@ -164,18 +187,22 @@ impl Metrics {
         });
     }
 
-    /// Adds a certificate of a server to `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, which
-    /// count the reads of all of them.
+    /// Adds a server certificate to `certwatcher_read_certificate_total` and
+    /// `certwatcher_read_certificate_errors_total`, which sum over all of them.
+    ///
+    /// The function is called at each scrape.
     pub fn certificate_reads(&self, reads: impl Fn() -> CertificateReads + Send + Sync + 'static) {
         self.shared.certificates.add(Box::new(reads));
     }
 
-    /// Writes out another registry after this one. Names must not meet.
+    /// Prints another registry after this one. The two must not have a family in common.
     pub fn include(&self, registry: Arc<Mutex<Registry>>) {
         self.shared.others.lock().push(registry);
     }
 
-    /// All metrics as text.
+    /// Returns all metrics in a text format.
+    ///
+    /// It calls the collectors of the manager, so it costs about as much as one scrape.
     pub fn text(&self, format: Format) -> String {
         let others = self.shared.others.lock().clone();
         let mut text = String::new();
@@ -187,7 +214,7 @@ impl Metrics {
         format.finish(text)
     }
 
-    /// Begins to count for a controller: its series are there from the start, at 0.
+    /// Creates the series of a controller at 0, so that rates are right from the first event on.
     pub(crate) fn declare(&self, controller: &str) {
         let labels = || vec![("controller", controller.to_owned())];
         let Shared { reconciles, errors, terminal_errors, panics, timeouts, reconcile_seconds, .. } = &*self.shared;
@@ -229,13 +256,13 @@ impl Metrics {
         shared.reconcile_seconds.get_or_create(&of()).observe(report.took.as_secs_f64());
     }
 
-    /// Reconciles of a controller since the start, whatever they came to.
+    /// Returns the number of reconciles of a controller since the start, with any result.
     pub(crate) fn reconciled(&self, controller: &str) -> u64 {
         let of = |result: &str| vec![("controller", controller.to_owned()), ("result", result.to_owned())];
         RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&of(result)).get()).sum()
     }
 
-    /// What the queue of a controller tells its durations to.
+    /// Returns the observer of a queue's durations.
     pub(crate) fn of_queue(&self, controller: &str) -> Arc<dyn QueueObserver> {
         let labels = queue_labels(controller);
         let waited = self.shared.queue_seconds.get_or_create_owned(&labels);
@@ -244,7 +271,7 @@ impl Metrics {
     }
 }
 
-/// client-go's label and controller-runtime's.
+/// Returns the labels of both libraries: client-go's `name` and controller-runtime's `controller`.
 fn queue_labels(controller: &str) -> Labels {
     vec![("name", controller.into()), ("controller", controller.into())]
 }

@@ -1,4 +1,4 @@
-//! The process itself, under the names of Prometheus' client libraries; from `/proc`, so on Linux only.
+//! Metrics of the process, under the names of Prometheus' client libraries. Read from `/proc`, so Linux only.
 
 use std::{fmt, fs};
 
@@ -8,10 +8,10 @@ use prometheus_client::{
     metrics::MetricType,
 };
 
-/// Clock ticks a second in `/proc`: a constant of the kernel's interface on every architecture that Rust runs on.
+/// Clock ticks per second in `/proc`: a constant of the kernel's interface on all architectures of Rust.
 const TICKS: f64 = 100.0;
 
-/// CPU, memory, open files and age.
+/// Collects CPU, memory, open files and start time.
 #[derive(Debug)]
 pub(super) struct Process;
 
@@ -62,14 +62,14 @@ fn resident() -> Option<f64> {
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
 }
 
-/// The soft limit; none where it is unlimited.
+/// Returns the soft limit of open files, `None` if it is unlimited.
 fn open_files_max() -> Option<f64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// When the machine was started, in seconds since 1970: the times of processes are counted from there.
+/// Returns the boot time in seconds since 1970; start times of processes are relative to it.
 fn booted() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()

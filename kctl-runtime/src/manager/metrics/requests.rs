@@ -1,5 +1,6 @@
-//! Counts, times and weighs the requests of a client: a layer around it, with what client-go calls `rest_client_…`. How long names
-//! are looked up is not among it: the client has no place where that could be seen.
+//! A tower layer that counts, times and sizes the requests of a client, as client-go's `rest_client_…` metrics.
+//!
+//! `rest_client_dns_resolution_duration_seconds` is missing: the client has no hook for it.
 
 use std::{
     fmt,
@@ -19,16 +20,31 @@ use tower::{Layer, Service};
 use super::{Labels, Metrics};
 use crate::{connection::lasts, effect::transport::Repeats};
 
-/// Seconds until an answer begins (component-base, `metrics/prometheus/restclient/metrics.go`).
+/// Buckets of request durations, in seconds (component-base,
+/// `metrics/prometheus/restclient/metrics.go`).
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
-/// Sizes of bodies (the same file): 64 bytes to 16 MiB.
+/// Buckets of body sizes, in bytes (the same file).
 const BYTES: [f64; 11] =
     [64.0, 256.0, 512.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// Counts requests to one API server. Clones count together.
+/// Counts the requests to one API server. Clones add to the same metrics.
+///
+/// ```no_run
+/// # async fn client() -> Result<(), Box<dyn std::error::Error>> {
+/// use kctl_runtime::{connection, manager::metrics::{Metrics, RequestCounter}};
+/// use kube::Config;
+///
+/// let config = Config::infer().await?;
+/// let counter = RequestCounter::new(config.cluster_url.host().unwrap_or_default());
+/// counter.register(&Metrics::default());
+/// let client = connection::builder(config)?.with_layer(&counter).build();
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RequestCounter {
     host: Arc<str>,
@@ -41,7 +57,7 @@ pub struct RequestCounter {
 }
 
 impl RequestCounter {
-    /// A counter of the requests to this host.
+    /// Creates a counter. `host` is the value of the label `host`.
     pub fn new(host: &str) -> Self {
         let seconds = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let bytes = || Family::new_with_constructor((|| Histogram::new(BYTES)) as fn() -> Histogram);
@@ -56,13 +72,13 @@ impl RequestCounter {
         }
     }
 
-    /// Returns a counter for requests to another host, registered with this one.
+    /// Returns a counter for requests to another host. Both print into the same families.
     #[must_use]
     pub fn beside(&self, host: &str) -> Self {
         Self { host: host.into(), ..self.clone() }
     }
 
-    /// Adds what it counts to a manager's metrics.
+    /// Registers the families. Call it once for a counter and its siblings.
     pub fn register(&self, metrics: &Metrics) {
         let help = "Number of HTTP requests, partitioned by status code, method, and host";
         metrics.register(|registry| registry.register("rest_client_requests", help, self.requests.clone()));
@@ -99,7 +115,7 @@ impl RequestCounter {
     }
 }
 
-/// Methods that have a label of their own: what Kubernetes speaks.
+/// Returns the method as a label, or `other` for one that Kubernetes does not use.
 fn method(method: &http::Method) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| method == known).unwrap_or("other")
@@ -113,11 +129,11 @@ impl<S> Layer<S> for RequestCounter {
     }
 }
 
-/// A client whose requests are counted.
+/// The service that [`RequestCounter`] wraps around a client.
 pub struct CountRequests<S> {
     inner: S,
     counter: RequestCounter,
-    /// Since when the next request has been waiting for its turn.
+    /// Time since which the next request waits for the inner service to be ready.
     waits: Option<Instant>,
     /// How long it has waited.
     waited: Option<Duration>,
@@ -173,11 +189,13 @@ where
     }
 }
 
-/// The body of an answer, whose size is counted once it was read, or is no longer wanted. That of a watch is not: it has no end.
+/// The body of a response, whose size is counted when it was read or dropped.
+///
+/// Bodies of watches are not counted, because they have no end.
 pub struct Weighed<B> {
     inner: B,
     len: u64,
-    /// Where it is counted, until it was.
+    /// The counter and method, until the size was counted.
     whose: Option<(RequestCounter, &'static str)>,
 }
 

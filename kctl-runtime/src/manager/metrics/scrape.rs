@@ -1,4 +1,4 @@
-//! What can be seen of a running manager, as metrics: read when somebody asks, kept nowhere.
+//! Metrics of a running manager's state, read from its [`View`] at each scrape.
 
 use std::{fmt, hash::BuildHasher, sync::Arc};
 
@@ -20,13 +20,14 @@ use crate::{
     watches::{CHANGES_WAITING_MAX, INFORMERS_MAX},
 };
 
-/// The digits of a resource version that a float holds (component-base, `informer_store_resource_version`).
+/// Modulus of resourceVersions, because a float holds 15 digits (component-base,
+/// `informer_store_resource_version`).
 const VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 
-/// The label of the priorities that a queue does not tell apart, as controller-runtime has it.
+/// Label of priorities beyond those that a queue distinguishes, as in controller-runtime.
 const PRIORITIES_BEYOND: &str = "exceeded_cardinality_limit";
 
-/// A running manager.
+/// A collector that reads a view.
 pub(crate) struct Scrape(pub(crate) View);
 
 impl fmt::Debug for Scrape {
@@ -35,7 +36,7 @@ impl fmt::Debug for Scrape {
     }
 }
 
-/// One family of samples.
+/// Writes a family of gauges.
 fn family<V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
@@ -48,7 +49,7 @@ fn family<V: EncodeGaugeValue>(
     Ok(())
 }
 
-/// One family of counts; its name is without `_total`.
+/// Writes a family of counters; `name` is without `_total`.
 fn counts(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
@@ -204,7 +205,7 @@ impl Scrape {
         )
     }
 
-    /// Handlers with code of the user: how far each is behind its cache.
+    /// Writes how far each handler with user code is behind its cache.
     fn handlers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let of = |aside: &Aside| {
             vec![("controller", aside.controller().to_owned()), ("relation", aside.relation().to_owned())]
@@ -225,7 +226,9 @@ impl Scrape {
         )
     }
 
-    /// All caches with their labels, and how many use each. A watch in the same namespaces as controllers has one of its own.
+    /// Returns all caches with their labels and number of users.
+    ///
+    /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
     fn labelled(&self) -> Vec<(Labels, Arc<Source>, usize)> {
         let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
         // Those of controllers come last.
@@ -240,7 +243,8 @@ impl Scrape {
         caches
     }
 
-    /// Every bound of the loop, and how near it is: of several buffers of one kind the fullest counts.
+    /// Writes each bound of the loop and how much of it is used. Of several buffers of one kind the fullest
+    /// counts.
     fn bounds(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let informers = self.0.informers().open();
         let fullest = |of: fn(&Source) -> usize| informers.iter().map(|(source, _)| of(source)).max().unwrap_or(0);
@@ -284,10 +288,11 @@ impl Scrape {
     }
 }
 
-/// The value of a label, in bytes: stores of metrics refuse long ones (Mimir beyond 2,048), and each series has it anew.
+/// Longest label value, in bytes. Stores of metrics reject long ones (Mimir beyond 2,048), and each series
+/// repeats them.
 const LABEL_LEN_MAX: usize = 160;
 
-/// A label of what may be long, such as five hundred namespaces: its beginning and a hash of it all, so that two never become one.
+/// Cuts a long label value and appends a hash of the whole, so that two values never become one.
 fn bounded(mut text: String) -> String {
     if text.len() > LABEL_LEN_MAX {
         let end = format!("…({:016x})", FixedState::default().hash_one(&text));
@@ -299,7 +304,7 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// The labels of an informer in component-base; the name is what tells two of one kind apart.
+/// Returns the labels of an informer as in component-base. `name` distinguishes caches of one kind.
 fn kind(source: &Source) -> Labels {
     let identity = source.identity();
     let parts = [

@@ -1,4 +1,4 @@
-//! The two text formats of metrics, and which of them a scraper wants.
+//! The two text formats of metrics, and the choice between them.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,15 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that an `Accept` header prefers. Without one, or with `*/*`, it is Prometheus' own, as in Go's client
-    /// library: people and old tools read it.
+    /// Returns the format that an `Accept` header prefers.
+    ///
+    /// Without a header, or with `*/*`, it is Prometheus' own, as in Go's client library.
     ///
     /// ```
     /// use kctl_runtime::manager::metrics::Format;
-    /// assert_eq!(Format::accepted("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4"), Format::OpenMetrics);
+    ///
+    /// let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4";
+    /// assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
     /// assert_eq!(Format::accepted("*/*"), Format::Prometheus);
     /// ```
     pub fn accepted(accept: &str) -> Self {
@@ -38,7 +41,7 @@ impl Format {
         if open > 0.0 && open >= plain { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// The content type of an answer.
+    /// Returns the `Content-Type` of a response in this format.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -46,7 +49,7 @@ impl Format {
         }
     }
 
-    /// Makes a whole text of what registries wrote, which is `OpenMetrics` without its end.
+    /// Completes the output of registries, which is `OpenMetrics` without its end.
     pub(super) fn finish(self, mut open: String) -> String {
         match self {
             Self::OpenMetrics => {
@@ -58,7 +61,7 @@ impl Format {
     }
 }
 
-/// In 0.0.4 a counter's family has the name of its samples, and there are neither units nor exemplars.
+/// Converts to 0.0.4, where a counter's family is named like its samples, without units and exemplars.
 fn plain(open: &str) -> String {
     let mut text = String::with_capacity(open.len());
     let mut lines = open.lines().peekable();
@@ -80,7 +83,7 @@ fn plain(open: &str) -> String {
     text
 }
 
-/// Go writes whole numbers without a fraction, and dashboards ask for `le="5"`.
+/// Prints whole bucket bounds as Go does, because dashboards query `le="5"`.
 fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
     let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once(".0\"")?)));
     match parts {
@@ -89,7 +92,7 @@ fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
     }
 }
 
-/// A sample without its exemplar. A value of a label may contain the mark of one, so only what is outside of quotes counts.
+/// Removes the exemplar of a sample. Only a `#` outside of quotes begins one.
 fn without_exemplar(sample: &str) -> &str {
     let (mut quoted, mut escaped) = (false, false);
     for (at, letter) in sample.char_indices() {

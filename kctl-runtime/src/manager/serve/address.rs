@@ -1,10 +1,10 @@
-//! Addresses as flags have them: `:8081`, `127.0.0.1:8080`, `0` for none.
+//! Addresses as flags have them: `:8081`, `127.0.0.1:8080`, or `0` for no listener.
 
 use std::{io, net::SocketAddr};
 
 use tokio::net::TcpListener;
 
-/// Why an address cannot be listened on.
+/// An address that cannot be listened on. The message has flag, address and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{flag}={address}: {problem}")]
 pub struct BindError {
@@ -16,13 +16,22 @@ pub struct BindError {
 
 /// Checks the address of a flag without listening on it.
 ///
+/// ```
+/// use kctl_runtime::manager::serve::check_address;
+///
+/// assert!(check_address("--metrics-bind-address", ":8080").is_ok());
+/// assert!(check_address("--metrics-bind-address", "0").is_ok()); // no listener
+/// let error = check_address("--metrics-bind-address", "8080").unwrap_err();
+/// assert!(error.to_string().starts_with("--metrics-bind-address=8080: "));
+/// ```
+///
 /// # Errors
-/// The address is invalid; the error names flag and address.
+/// The address has no valid port; the error names flag and address.
 pub fn check_address(flag: &'static str, address: &str) -> Result<(), BindError> {
     port(flag, address).map(drop)
 }
 
-/// The port of an address; `None` where nobody is to listen.
+/// Returns the port of an address, `None` for no listener.
 fn port(flag: &'static str, address: &str) -> Result<Option<u16>, BindError> {
     if ["", "0"].contains(&address) {
         return Ok(None);
@@ -32,11 +41,13 @@ fn port(flag: &'static str, address: &str) -> Result<Option<u16>, BindError> {
     port.map(Some).ok_or_else(|| BindError { flag, address: address.into(), problem: problem.into(), source: None })
 }
 
-/// Listens on the address of a flag. Returns `None` for `0` and for an empty string. An address without a host, such as `:8080`, means all
-/// addresses of the machine.
+/// Listens on the address of a flag.
+///
+/// Returns `None` for `0` and for an empty string. An address without a host, such as `:8080`, listens on
+/// all addresses of the machine, IPv6 and IPv4. Port 0 after a host picks a free port.
 ///
 /// # Errors
-/// The address is invalid or in use; the error names flag and address.
+/// The address is invalid, in use or not permitted; the error names flag and address.
 pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListener>, BindError> {
     let Some(port) = port(flag, address)? else { return Ok(None) };
     let failed = |problem: String, source| BindError { flag, address: address.into(), problem, source };

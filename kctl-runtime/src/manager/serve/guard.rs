@@ -1,4 +1,6 @@
-//! Who may read: the API server says whose token it is and whether they may get the path, as it does for its own `/metrics`.
+//! Authorization of requests: the API server says whose token it is, and whether that user may get the path.
+//!
+//! This is how Kubernetes components protect their own `/metrics`.
 
 use std::{
     collections::HashMap,
@@ -14,25 +16,25 @@ use tokio::time::Instant;
 use super::{Page, text};
 use crate::effect::{ApiError, UserInfo, access, token};
 
-/// A known token is not asked about again for so long (controller-runtime, `pkg/metrics/filters`, as the next two).
+/// Lifetime of an authenticated token (controller-runtime, `pkg/metrics/filters`, as the next two).
 const KNOWN_FOR: Duration = Duration::from_secs(60);
-/// So long what was allowed stays allowed.
+/// Lifetime of a permission.
 const ALLOWED_FOR: Duration = Duration::from_secs(300);
-/// So long what was denied stays denied.
+/// Lifetime of a denial.
 const DENIED_FOR: Duration = Duration::from_secs(30);
-/// Answers that are remembered; beyond it all are forgotten, and asked for again.
+/// Maximum number of cached answers. At the bound expired ones are removed, then all.
 const ANSWERS_MAX: usize = 1_000;
 
-/// Admits requests with a token whose owner may get the path.
+/// Admits requests with a token whose user may `get` the path.
 pub(crate) struct Guard {
     client: Client,
     hasher: RandomState,
-    /// By a keyed hash: a token is not kept.
+    /// Users by a keyed hash of their token; the token itself is not kept.
     users: Mutex<Answers<u64, UserInfo>>,
     allowed: Mutex<Answers<(String, String), bool>>,
 }
 
-/// Answers with the time until which they count.
+/// Answers with the time at which they expire.
 struct Answers<K, V>(HashMap<K, (V, Instant)>);
 
 impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
@@ -58,7 +60,7 @@ impl Guard {
         Self { client, hasher: RandomState::new(), users, allowed }
     }
 
-    /// Lets a request pass, or says what to answer instead.
+    /// Returns `Ok` if the request may pass, or the response to send instead: 401, 403, or 500.
     pub(crate) async fn admit(&self, request: &Request<()>) -> Result<(), Page> {
         let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.split_once(' '));

@@ -1,4 +1,8 @@
-//! Small HTTP servers beside the loop: health and metrics. Each answers GET alone, from what it can see of the manager.
+//! Small HTTP servers for health, metrics and debugging.
+//!
+//! They answer GET and HEAD, speak HTTP/1.1 and HTTP/2, and have bounds on connections and times, so that a
+//! slow client cannot keep a kubelet out. [`Manager`](super::Manager) starts them; the functions here serve
+//! metrics of a program without a manager.
 
 mod address;
 mod guard;
@@ -31,8 +35,8 @@ pub(crate) use pages::{health, metrics};
 pub(crate) use tls::Tls;
 pub use tls::{Certificate, TlsError};
 
-/// The bounds of each listener. At the bound on connections the one that has waited for its client for longest is closed, so that
-/// clients that say nothing keep no kubelet out. The times are those of controller-runtime, `internal/httpserver`.
+/// Bounds of each listener. At the bound on connections the one that has waited longest for its client is
+/// closed. The times are those of controller-runtime, `internal/httpserver`.
 const LIMITS: Limits = Limits {
     connections: 64,
     head_within: Duration::from_secs(32),
@@ -40,26 +44,44 @@ const LIMITS: Limits = Limits {
     body_within: Duration::from_secs(32),
     idle_max: Duration::from_secs(90),
 };
-/// Longest head of a request.
+/// Longest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 << 10;
-/// A client has this long for its half of the TLS handshake.
+/// Longest TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// The API server has this long to say who a reader of metrics is, and what they may read.
+/// Longest wait for the API server to authenticate and authorize a reader of metrics.
 const ADMIT_WITHIN: Duration = Duration::from_secs(30);
-/// A connection ends after this time; scrapers and kubelets open a new one.
+/// Lifetime of a connection; scrapers and kubelets open a new one.
 const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
-/// After a failed accept (too many open files) the next one waits.
+/// Wait after a failed accept, as with too many open files.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Answers `/metrics` to everybody who can reach the listener, for a program without a manager.
+/// Answers `/metrics` over plain HTTP, to every client that can reach the listener. Never returns.
+///
+/// ```no_run
+/// # async fn serve() -> Result<(), kctl_runtime::manager::serve::BindError> {
+/// use kctl_runtime::manager::{metrics::Metrics, serve};
+///
+/// let metrics = Metrics::default();
+/// if let Some(listener) = serve::bind("--metrics-bind-address", "127.0.0.1:8080").await? {
+///     tokio::spawn(serve::serve_metrics(listener, metrics.clone()));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// Dropping the future closes the listener and all connections.
 pub async fn serve_metrics(listener: TcpListener, registered: Metrics) {
     Server::open(metrics(registered)).serve(listener).await;
 }
 
-/// Serves `/metrics` like [`Manager::serve_metrics_securely`](super::Manager::serve_metrics_securely), for a program without a manager.
+/// Serves `/metrics` over TLS to authorized clients, for a program without a manager.
+///
+/// [`Manager::serve_metrics_securely`](super::Manager::serve_metrics_securely) describes the authorization.
+/// Poll the returned future next to your program; it also reloads the certificate.
 ///
 /// # Errors
-/// There is no usable certificate.
+/// [`TlsError`] if the certificate cannot be read or created.
 pub fn serve_metrics_securely(
     listener: TcpListener,
     registered: Metrics,
@@ -75,13 +97,13 @@ pub fn serve_metrics_securely(
     })
 }
 
-/// An answer.
+/// A response.
 pub(crate) type Page = Response<String>;
 
 /// Answers requests without bodies.
 pub(crate) type Pages = Arc<dyn Fn(&Request<()>) -> Page + Send + Sync>;
 
-/// A page of plain text.
+/// Returns a page of plain text that is not cached.
 pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Page {
     let mut page = Response::new(body.into());
     *page.status_mut() = status;
@@ -92,23 +114,23 @@ pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Page {
     page
 }
 
-/// What is served on one listener, and to whom.
+/// The pages of one listener, with its authorization and TLS.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) pages: Pages,
-    /// Without it, everybody is admitted.
+    /// `None` admits every client.
     pub(crate) guard: Option<Arc<Guard>>,
-    /// Without it, plain HTTP.
+    /// `None` speaks plain HTTP.
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
 impl Server {
-    /// Pages for everybody, by plain HTTP.
+    /// Returns a server that admits every client over plain HTTP.
     pub(crate) fn open(pages: Pages) -> Self {
         Self { pages, guard: None, tls: None }
     }
 
-    /// Serves until it is dropped.
+    /// Accepts connections until the future is dropped.
     pub(crate) async fn serve(self, listener: TcpListener) {
         let connections = Connections::new(LIMITS);
         let mut tasks = JoinSet::new();

@@ -10,7 +10,7 @@ use crate::manager::{
     metrics::{Format, Metrics},
 };
 
-/// `/healthz`, `/livez` and `/readyz`, with one page for each check below them, `?verbose` and `?exclude=NAME`.
+/// Returns `/healthz`, `/livez` and `/readyz`, a page for each check, `?verbose` and `?exclude=NAME`.
 pub(crate) fn health(health: Arc<Health>) -> Pages {
     Arc::new(move |request| {
         let path = request.uri().path().trim_end_matches('/');
@@ -40,8 +40,7 @@ fn names(checks: &[Check]) -> String {
     checks.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// As Kubernetes' own components write it (apiserver, `server/healthz`), with the reasons: this server says them to its own
-/// cluster only.
+/// Prints all checks as Kubernetes' components do (apiserver, `server/healthz`), but with the reasons.
 fn all(root: &str, checks: &[Check], query: &str) -> Page {
     let mut options = query.split('&');
     let excluded: Vec<_> = options.clone().filter_map(|option| option.strip_prefix("exclude=")).collect();
@@ -68,7 +67,7 @@ fn all(root: &str, checks: &[Check], query: &str) -> Page {
     if verbose { text(StatusCode::OK, format!("{body}{root} check passed\n")) } else { text(StatusCode::OK, "ok") }
 }
 
-/// `/metrics`, in the format that the scraper prefers.
+/// Returns `/metrics`, in the format that the scraper prefers.
 pub(crate) fn metrics(metrics: Metrics) -> Pages {
     Arc::new(move |request: &Request<()>| {
         if request.uri().path() != "/metrics" {

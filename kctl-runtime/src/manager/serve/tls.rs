@@ -1,4 +1,4 @@
-//! The certificate of a server: from files, which are read again when they change, or made for this start.
+//! The certificate of a server: from files that are reloaded after a change, or self-signed.
 
 use std::{
     io,
@@ -21,50 +21,64 @@ use tokio_rustls::{
 
 use crate::manager::metrics::{Metrics, ReadCounter};
 
-/// Files are looked at so often (controller-runtime, `pkg/certwatcher`). Mounted secrets change by a symbolic link, which
-/// not every way of watching files notices.
+/// Interval at which files are read (controller-runtime, `pkg/certwatcher`). A mounted Secret changes by a
+/// symbolic link, which not every way of watching files notices.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Where a certificate comes from.
+/// The source of a server's certificate.
+///
+/// ```
+/// use kctl_runtime::manager::serve::Certificate;
+///
+/// // The mounted Secret of cert-manager.
+/// let certificate = Certificate::Files {
+///     certificate: "/tls/tls.crt".into(),
+///     key: "/tls/tls.key".into(),
+/// };
+/// assert_ne!(certificate, Certificate::SelfSigned);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificate {
-    /// Made for this start, signed by itself: the connection is secret, and the client knows no one.
+    /// A self-signed certificate, created at the start. The connection is encrypted, but clients cannot verify
+    /// the server.
     SelfSigned,
-    /// PEM files, for example of a mounted secret. They are read again within 10 s after a change.
+    /// PEM files, for example of a mounted Secret. They are read again within 10 s after a change.
+    ///
+    /// A file that cannot be used is logged, and the last good certificate stays in use.
     Files {
-        /// The certificate, followed by those that lead to its authority.
+        /// The certificate, followed by the intermediate ones.
         certificate: PathBuf,
-        /// Its key.
+        /// The private key.
         key: PathBuf,
     },
 }
 
-/// Why a server has no certificate.
+/// The reason why a server has no certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("the certificate of the metrics server: {}: {source}", file.display())]
     File {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file is not what it should be, or the key is not that of the certificate.
+    /// A file has no valid PEM content, or the key does not belong to the certificate.
     #[error("the certificate of the metrics server: {}: {problem}", file.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         problem: String,
     },
-    /// A certificate could not be made.
+    /// A self-signed certificate could not be created.
     #[error("the certificate of the metrics server could not be made: {0}")]
     Made(String),
 }
 
-/// Hands out the newest certificate.
+/// Returns the newest certificate at each handshake.
 #[derive(Debug)]
 struct Newest(RwLock<Arc<CertifiedKey>>);
 
@@ -74,7 +88,7 @@ impl ResolvesServerCert for Newest {
     }
 }
 
-/// TLS of a server, and what keeps its certificate fresh: a future that has to be run.
+/// The TLS configuration of a server. Run [`refresh`](Self::refresh) to reload the certificate.
 pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     certificate: Certificate,
@@ -106,13 +120,13 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, newest, read, counted })
     }
 
-    /// Has the metrics say how often the files were read.
+    /// Adds the reads of the files to the metrics.
     pub(crate) fn count_in(&self, metrics: &Metrics) {
         let counted = self.counted.clone();
         metrics.certificate_reads(move || counted.reads());
     }
 
-    /// Reads the files again and again. A file that cannot be used changes nothing: the last good certificate stays.
+    /// Reads the files at an interval. An unusable file keeps the last good certificate. Never returns.
     pub(crate) async fn refresh(mut self) {
         let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
         loop {
