@@ -1,21 +1,34 @@
-//! What a client calls itself: the API server's audit log and its metrics of deprecated versions name it.
+//! The `User-Agent` of a client, which the API server writes into its audit log and metrics.
 
 use std::env::consts::{ARCH, OS};
 
 use http::{HeaderValue, header::USER_AGENT};
 use kube::Config;
 
-/// This library.
+/// Name and version of this library.
 const KCTL: &str = concat!("kctl/", env!("CARGO_PKG_VERSION"));
 
-/// Has the client of a configuration call itself so, as clients in Go do: `podset/0.1.0 (linux/amd64) kctl/0.1.0`. What cannot
-/// stand in a header is left out of the name.
+/// Sets the `User-Agent` as clients in Go write it: `podset/0.1.0 (linux/amd64) kctl/0.1.0`.
+///
+/// Characters that cannot be in a header are left out. A configuration without a name gets
+/// `kctl/… (linux/amd64)`.
+///
+/// ```
+/// use kctl_runtime::connection;
+///
+/// let mut config = kube::Config::new("https://127.0.0.1:6443".parse()?);
+/// connection::name(&mut config, "podset", "0.1.0");
+/// let (header, agent) = &config.headers[0];
+/// assert_eq!(header.as_str(), "user-agent");
+/// assert!(agent.to_str()?.starts_with("podset/0.1.0 ("));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub fn name(config: &mut Config, program: &str, version: &str) {
     let plain = |text: &str| text.chars().filter(char::is_ascii_graphic).collect::<String>();
     set(config, &format!("{}/{} {} {KCTL}", plain(program), plain(version), platform()));
 }
 
-/// A client that nobody has named is one of this library.
+/// Names a client that has no `User-Agent` after this library.
 pub(super) fn name_if_unnamed(config: &mut Config) {
     if !config.headers.iter().any(|(name, _)| *name == USER_AGENT) {
         set(config, &format!("{KCTL} {}", platform()));
@@ -29,7 +42,7 @@ fn set(config: &mut Config, agent: &str) {
     }
 }
 
-/// In the words of Go, since that is what logs are searched for.
+/// Returns operating system and architecture in Go's names, which people search logs for.
 fn platform() -> String {
     let arch = match ARCH {
         "x86_64" => "amd64",

@@ -1,4 +1,6 @@
-//! The body of an answer: it drives its connection or takes room on it until it ends, and tells it when it was lost.
+//! The body of a response, which holds the resources of its request until it ends.
+//!
+//! An HTTP/1.1 body polls its connection; an HTTP/2 body occupies a stream; a long list occupies a place.
 
 use std::{
     pin::Pin,
@@ -11,8 +13,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{links::Stream, plain::Used};
 
+/// The body of a response.
 pub(super) struct Answer {
-    /// Dropped before what it came over: a connection whose answer nobody reads to its end is free all the same, if the rest has come.
+    /// Dropped first, so that a connection is free if the rest of an unread body has arrived.
     body: Incoming,
     on: Option<Stream>,
     over: Option<Used>,
@@ -24,24 +27,24 @@ impl Answer {
         Self { body, on: None, over: None, place: None }
     }
 
-    /// That it takes room there.
+    /// Occupies this stream until the body ends.
     pub(super) fn on(self, stream: Stream) -> Self {
         Self { on: Some(stream), ..self }
     }
 
-    /// That it comes over this connection, which is free afterwards.
+    /// Comes over this connection, which is free afterwards.
     pub(super) fn over(self, connection: Used) -> Self {
         Self { over: Some(connection), ..self }
     }
 
-    /// That it takes this place.
+    /// Occupies this place until the body ends.
     pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
         Self { place: Some(place), ..self }
     }
 }
 
 impl Answer {
-    /// Once there is nothing to come, or the rest is lost.
+    /// Releases everything once the body ended or broke off.
     fn end(&mut self, is_lost: bool) {
         self.place = None;
         self.over = None;

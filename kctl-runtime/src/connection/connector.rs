@@ -1,4 +1,6 @@
-//! A connection within a time, its TLS included: a server that takes it and says nothing is none.
+//! Opens a connection, TLS included, within the connect timeout.
+//!
+//! The timeout covers the handshake: a server that accepts a connection and says nothing counts as down.
 
 use std::{
     io,
@@ -16,29 +18,32 @@ use tower::{BoxError, Service};
 
 use super::{dial::Dial, trust};
 
-/// What goes to and fro; by TLS to the proxy, and through it to the server.
+/// A connection: TLS to the proxy, if any, and TLS through it to the server.
 pub(super) type Stream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 
+/// The HTTP versions that a connection offers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaks {
     Http1,
-    /// The newer of those that the server offers.
+    /// The newest version that the server offers as well.
     Both,
 }
 
+/// Opens connections with the TLS settings of a configuration.
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<Dial>,
-    /// For ever, if none.
+    /// Connect timeout; `None` waits forever.
     within: Option<Duration>,
 }
 
 impl Connector {
-    /// Certificates, the name of the server, the proxy and the time for a connection are those of the configuration. It is not
-    /// asked for how long reads and writes may wait: pings and whoever waits for an answer know when there will be none.
+    /// Reads certificates, server name, proxy and connect timeout from a configuration.
+    ///
+    /// Its read and write timeouts are not used: pings and the callers' own timeouts cover them.
     ///
     /// # Errors
-    /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
+    /// Certificates, keys, the server name or the proxy cannot be read.
     pub(super) fn of(config: &Config, speaks: Speaks) -> kube::Result<Self> {
         let dial = Dial::of(config)?;
         let tls = trust::with_serving_certificates(config, config.rustls_client_config()?);

@@ -1,4 +1,4 @@
-//! How a connection is opened: directly, or through a proxy for HTTP or SOCKS, whose user and password are in its URL.
+//! Opens a TCP connection: directly, or through an HTTP or SOCKS proxy with the user and password of its URL.
 
 use std::{
     task::{Context, Poll},
@@ -20,31 +20,34 @@ use kube::{Config, client::ConfigExt};
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-/// A connection over which nothing goes is asked so often whether its other end is there, and given up after so many questions
-/// (Go, `net`, asks every 15 s, nine times).
+/// TCP keep-alive: interval of probes on an idle connection, and the number of lost ones after which it
+/// ends. Go's `net` package probes every 15 s, nine times.
 const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
-/// Data that the other end has not acknowledged for so long ends the connection: a write on a dead one fails before its time is over.
+/// Unacknowledged data ends a connection after this time, so that a write on a dead one fails early.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
 
-/// Where SOCKS proxies listen (Go, `golang.org/x/net/proxy`).
+/// Default port of SOCKS proxies (Go, `golang.org/x/net/proxy`).
 const SOCKS_PORT: u16 = 1080;
 
-/// Their length is sent in a byte (RFC 1929).
+/// Longest user name and password, in bytes: their length is sent in one byte (RFC 1929).
 const SOCKS_USER_LEN_MAX: usize = 255;
 
+/// The way to the server.
 #[derive(Clone)]
 pub(super) enum Dial {
     Direct(HttpConnector),
     Tunnel(Tunnel<HttpConnector>),
-    /// To the proxy by TLS.
+    /// An HTTP proxy that is reached over TLS.
     TlsTunnel(Tunnel<HttpsConnector<HttpConnector>>),
     Socks(SocksV5<HttpConnector>),
 }
 
 impl Dial {
+    /// Reads the proxy from a configuration.
+    ///
     /// # Errors
-    /// When the URL of the proxy has a scheme that is none of a proxy, and when certificates cannot be read.
+    /// The URL's scheme is not one of a proxy, user or password are too long, or certificates cannot be read.
     pub(super) fn of(config: &Config) -> kube::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -99,13 +102,14 @@ fn unknown(proxy: &Uri) -> kube::Error {
     kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy.clone()) }
 }
 
+/// User and password of a proxy.
 #[derive(Debug, PartialEq, Eq)]
 struct User {
     name: String,
     password: String,
 }
 
-/// The URL of a proxy with its port, and who asks.
+/// Returns the URL of a proxy with its port, and its user.
 fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
     let (scheme, authority) = (proxy.scheme_str()?, proxy.authority()?);
     let user = authority.as_str().rsplit_once('@').map(|(user, _host)| {
@@ -122,7 +126,7 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
     Some((plain, user))
 }
 
-/// `%40` is `@`; what is no such escape stays.
+/// Decodes percent escapes (`%40` is `@`); everything else stays.
 fn decoded(text: &str) -> String {
     let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|n| u8::try_from(n).ok());
     let escaped = |rest: &[u8]| {

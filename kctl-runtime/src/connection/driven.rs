@@ -1,5 +1,7 @@
-//! A connection of HTTP/1.1 that whoever waits for its answer drives. With a task of its own each request, answer and piece of a
-//! list would wake that task and then the one that waits, and with them the other threads of the runtime.
+//! An HTTP/1.1 connection that is polled by the task that waits for its response.
+//!
+//! A separate task per connection would be woken for each piece of a list, then wake the waiting task, and
+//! with it other threads of the runtime.
 
 use std::{
     future::poll_fn,
@@ -21,12 +23,13 @@ use kube::client::Body;
 
 use super::connector::Stream;
 
-/// So many turns of a connection and of who waits for it may follow each other before others have theirs.
+/// Maximum number of turns of a connection and its waiting task before other tasks run.
 const TURNS_MAX: usize = 16;
 
+/// An HTTP/1.1 connection without its own task.
 pub(super) struct Driven {
     sender: http1::SendRequest<Body>,
-    /// None once it has ended. Boxed: every answer has the place for one, and those of watches have none.
+    /// `None` once it has ended. Boxed, because each response has room for one and watches use none.
     connection: Option<Box<http1::Connection<Stream, Body>>>,
     signal: Arc<Signal>,
 }
@@ -37,7 +40,7 @@ impl Driven {
         Ok(Self { sender, connection: Some(Box::new(connection)), signal: Arc::default() })
     }
 
-    /// The error has the request, if nothing of it was sent.
+    /// Sends a request. The error contains the request if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
         request: Request<Body>,
@@ -46,7 +49,7 @@ impl Driven {
         poll_fn(|context| self.poll(context, |context| answer.as_mut().poll(context))).await
     }
 
-    /// Polls what comes over the connection, and the connection as long as it gets on.
+    /// Polls a response and, as long as it makes progress, the connection below it.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -85,14 +88,14 @@ impl Driven {
         Poll::Pending
     }
 
-    /// Whether another request can be sent, now that nobody waits for an answer.
+    /// Returns `true` if another request can be sent. Call it only when no response is pending.
     pub(super) fn is_free(&mut self) -> bool {
         let _pending = self.poll(&mut Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
         self.connection.is_some() && self.sender.is_ready()
     }
 }
 
-/// Wakes whoever drives the connection, unless it is doing so: then it goes on by itself.
+/// Wakes the task that polls the connection, unless it is doing so already.
 #[derive(Default)]
 struct Signal {
     driver: AtomicWaker,
@@ -106,13 +109,13 @@ impl Signal {
         self.is_inside.store(true, Ordering::SeqCst);
     }
 
-    /// Who has got something asks for the next by itself.
+    /// Ends a poll that returned a value; the task asks for the next one by itself.
     fn leave(&self) {
         self.is_inside.store(false, Ordering::SeqCst);
         drop(self.driver.take());
     }
 
-    /// What is heard from here on wakes; what was heard between the last look and this would be lost.
+    /// Ends a poll that returned `Pending`. A wake-up since the last look is passed on, or it would be lost.
     fn leave_waiting(&self) {
         self.is_inside.store(false, Ordering::SeqCst);
         if self.heard.load(Ordering::SeqCst) {

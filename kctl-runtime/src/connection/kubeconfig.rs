@@ -1,31 +1,48 @@
-//! What a kubeconfig says, as kubectl reads it: an empty string is not set, and of several credentials one counts (client-go,
-//! `tools/clientcmd/client_config.go` and `transport/config.go`; each case was asked of kubectl 1.36).
+//! Reads a kubeconfig as kubectl does: an empty string counts as unset, and of several credentials one counts.
+//!
+//! kube takes each field literally. The rules here are those of client-go (`tools/clientcmd/client_config.go`
+//! and `transport/config.go`); each case was compared with kubectl 1.36.
 
 use std::path::MAIN_SEPARATOR;
 
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use serde_json::Value;
 
-/// Credentials of a kubeconfig that contradict each other.
+/// Credentials of a kubeconfig user that contradict each other. kubectl rejects them as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
-    /// A token and a user.
+    /// The user has a token and a user name.
     #[error("the user of the kubeconfig has a token and a username, of which one may be set: remove the other")]
     TokenAndUsername,
-    /// Two kinds of plugins.
+    /// The user has an `auth-provider` and an `exec` plugin.
     #[error(
         "the user of the kubeconfig has `auth-provider` and `exec`, of which one may be set: remove `auth-provider`"
     )]
     TwoPlugins,
-    /// A certificate that is of no use.
+    /// The user has a client certificate without its key.
     #[error(
         "the user of the kubeconfig has a client certificate without its key: set `client-key` or `client-key-data`"
     )]
     NoKey,
 }
 
-/// Unsets what is empty in the clusters and contexts of a kubeconfig. Users are dealt with where a client is made of them.
+/// Removes empty strings from the clusters and contexts of a kubeconfig.
+///
+/// Users are handled by [`choose_credentials`]. Call it before `Config::from_custom_kubeconfig`.
+///
+/// ```
+/// use kctl_runtime::connection::kubeconfig::unset_empty;
+///
+/// let mut kubeconfig = kube::config::Kubeconfig::from_yaml(r#"
+/// current-context: dev
+/// contexts: [{name: dev, context: {cluster: dev, namespace: ""}}]
+/// "#)?;
+/// unset_empty(&mut kubeconfig);
+/// let context = kubeconfig.contexts[0].context.as_ref();
+/// assert_eq!(context.and_then(|context| context.namespace.as_deref()), None);
+/// # Ok::<_, kube::config::KubeconfigError>(())
+/// ```
 pub fn unset_empty(kubeconfig: &mut Kubeconfig) {
     unset(&mut kubeconfig.current_context);
     for context in kubeconfig.contexts.iter_mut().filter_map(|named| named.context.as_mut()) {
@@ -41,10 +58,25 @@ pub fn unset_empty(kubeconfig: &mut Kubeconfig) {
     }
 }
 
-/// Leaves of a user's credentials those that count. A client of this crate does it by itself.
+/// Keeps only those credentials of a user that count, in kubectl's order.
+///
+/// A token or a user name wins over plugins, a certificate over an `exec` plugin, and the token of a readable
+/// file over one in the kubeconfig. [`client`](super::client) calls it.
+///
+/// ```
+/// use kctl_runtime::connection::kubeconfig::choose_credentials;
+///
+/// let mut user: kube::config::AuthInfo = serde_json::from_value(serde_json::json!({
+///     "token": "secret",
+///     "exec": { "command": "login" },
+/// }))?;
+/// choose_credentials(&mut user)?;
+/// assert!(user.exec.is_none() && user.token.is_some());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// When they contradict each other, as for kubectl.
+/// [`CredentialsError`] if they contradict each other.
 pub fn choose_credentials(auth: &mut AuthInfo) -> Result<(), CredentialsError> {
     unset_empty_credentials(auth);
     let has_token = auth.token.is_some() || auth.token_file.is_some();
@@ -106,7 +138,7 @@ fn unset(field: &mut Option<String>) {
     field.take_if(|text| text.is_empty());
 }
 
-/// kube has put the folder of the kubeconfig before what is relative: of an empty path that folder is left.
+/// Removes an empty path, of which kube leaves the folder of the kubeconfig.
 fn unset_path(field: &mut Option<String>) {
     field.take_if(|path| path.is_empty() || path.ends_with(MAIN_SEPARATOR));
 }

@@ -1,17 +1,20 @@
-//! A request → whether its answer lasts as long as somebody reads it.
+//! Tells requests with an endless response from others.
 
 use http::Uri;
 
-/// Returns `true` for requests with an endless response: a watch, or a followed log. They have no duration and no timeout, and occupy
-/// their connection.
+/// Returns `true` for requests with an endless response: a watch, or a followed log.
+///
+/// They have no duration and no timeout, and occupy their connection. A layer that measures or limits
+/// requests should leave them out.
 ///
 /// ```
 /// use kctl_runtime::connection::lasts;
 ///
-/// let watch = "/api/v1/pods?watch=1".parse().expect("a path");
+/// let watch = "/api/v1/pods?watch=1".parse()?;
 /// assert!(lasts(&watch));
-/// let pods = "/api/v1/pods".parse().expect("a path");
+/// let pods = "/api/v1/pods".parse()?;
 /// assert!(!lasts(&pods));
+/// # Ok::<_, http::uri::InvalidUri>(())
 /// ```
 pub fn lasts(uri: &Uri) -> bool {
     // As kube-apiserver reads a flag that clients in Rust and Go write: `true` or `1`.

@@ -1,4 +1,4 @@
-//! One connection of HTTP/2, made anew when it is lost; several where the server speaks HTTP/1.1 alone.
+//! One HTTP/2 connection, reopened when it is lost; several HTTP/1.1 ones if the server speaks no HTTP/2.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -16,19 +16,21 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::{connector::Connector, ways::Limits};
 
-/// What a stream may have under way before somebody reads it, in bytes. A connection may have it of all its streams, so that one that
-/// nobody reads never stops the others.
+/// Flow-control window of a stream, in bytes. A connection has one of this size for each of its streams, so
+/// an unread stream never stops the others.
 const WINDOW: u32 = 256 << 10;
-/// The first request of a connection goes alone, so that the others find it there instead of making one each: for so long.
+/// Longest time for which the first request of a connection is alone, so that others find the connection
+/// instead of opening their own.
 const FIRST_WITHIN: Duration = Duration::from_secs(1);
-/// Connections of HTTP/1.1 that are kept for later.
+/// Maximum number of idle HTTP/1.1 connections.
 const IDLE_MAX: usize = 4;
 
+/// A connection with counts of its streams.
 pub(super) struct Link {
     pool: Client<Connector, Body>,
-    /// Streams that are asked for or open.
+    /// Streams that are requested or open.
     pub(super) n_open: AtomicUsize,
-    /// Those that are open.
+    /// Streams with a response.
     pub(super) n_answered: AtomicUsize,
     is_there: AtomicBool,
     first: Mutex<()>,
@@ -74,7 +76,7 @@ impl Link {
         answer
     }
 
-    /// What comes next makes a connection first.
+    /// Marks the connection as lost: the next request opens one first.
     pub(super) fn lost(&self) {
         self.is_there.store(false, Ordering::Release);
     }

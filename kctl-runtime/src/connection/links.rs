@@ -1,5 +1,8 @@
-//! As many connections as streams need. One of HTTP/2 has a bound of streams, and what is beyond it waits, for ever where watches
-//! never end.
+//! A pool of HTTP/2 connections, as many as its streams need.
+//!
+//! A server bounds the streams of a connection. One beyond the bound waits for another to end, which for
+//! watches means forever. So the pool opens further connections and learns the bound from unanswered
+//! streams.
 
 use std::{
     sync::{
@@ -16,22 +19,22 @@ use tokio::time::Instant;
 
 use super::{answer::Answer, connector::Connector, link::Link, ways::Limits};
 
-/// Connections of one use to one server. Clones are the same.
+/// Connections of one purpose to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Links {
     connector: Connector,
     limits: Limits,
     room: Room,
-    /// Streams of one connection.
+    /// Maximum number of streams of one connection, as far as it is known.
     n_max: Arc<AtomicUsize>,
     all: Arc<parking_lot::Mutex<Vec<Arc<Link>>>>,
 }
 
-/// Whether streams that are not answered say something about the bound of the server.
+/// The source of the bound on streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Given,
-    /// They do where every stream is answered at once and stays open.
+    /// Unanswered streams lower it. Right for watches, which are answered at once and stay open.
     Learned,
 }
 
@@ -53,7 +56,7 @@ impl Links {
         Ok(answer.map(|body| Answer::of(body).on(stream)))
     }
 
-    /// The first that has room, so that streams that end leave others empty.
+    /// Returns the first connection with room, so that streams that end leave the last ones empty.
     fn link(&self) -> Arc<Link> {
         let mut all = self.all.lock();
         let n_max = self.n_max.load(Ordering::Relaxed);
@@ -68,10 +71,10 @@ impl Links {
     }
 }
 
-/// A stream that takes room, from its request to the end of its answer.
+/// A stream, which takes room from its request to the end of its response.
 pub(super) struct Stream {
     link: Arc<Link>,
-    /// Boxed: nearly all are answered.
+    /// Boxed, because nearly all streams are answered.
     unanswered: Option<Box<Unanswered>>,
     is_answered: bool,
 }
@@ -83,12 +86,12 @@ struct Unanswered {
 }
 
 impl Stream {
-    /// Of a link whose `n_open` counts it already.
+    /// Creates a stream of a link whose `n_open` counts it already.
     fn of(link: Arc<Link>) -> Self {
         Self { link, unanswered: None, is_answered: false }
     }
 
-    /// Its answer broke off: what comes next on its link makes a connection first.
+    /// Reports that the response broke off.
     pub(super) fn lost(&self) {
         self.link.lost();
     }

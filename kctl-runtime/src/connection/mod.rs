@@ -1,8 +1,22 @@
-//! A configuration → a client of the API server that it names. Comes before the loop: every stage asks through one.
+//! Creates clients of an API server from a kubeconfig.
 //!
-//! Watches by HTTP/2 where it is spoken: one takes a stream, and not a connection of its own with all its buffers. All else goes by
-//! HTTP/1.1, which costs less, lists above all. `benches/README.md` has the figures; kube's own client, whose place this takes,
-//! speaks HTTP/1.1 alone.
+//! Every stage of the loop sends its requests through one client. [`client`] returns a `kube::Client` that
+//! differs from kube's own in how it uses connections:
+//!
+//! - Watches share HTTP/2 connections, up to 80 each. With kube's client every watch holds an HTTP/1.1
+//!   connection with its buffers.
+//! - Other requests use HTTP/1.1, which costs less CPU, lists above all. `benches/README.md` has the
+//!   measurements.
+//! - Dead connections are noticed: by pings for watches, and by a short reuse time for HTTP/1.1.
+//! - Credentials follow kubectl's rules where a user of the kubeconfig has several
+//!   ([`kubeconfig::choose_credentials`]), and `exec` plugins are shared between clients.
+//!
+//! kube's own client works with every other stage as well. Use [`builder`] to add tower layers, for example
+//! [`RequestCounter`](crate::manager::metrics::RequestCounter).
+//!
+//! Inside, the router in `ways` chooses a pool per request: `links` for HTTP/2, `plain` for HTTP/1.1.
+//! `dial` and `connector` open connections, through a proxy if there is one, and `plugin` runs `exec`
+//! plugins.
 
 mod agent;
 mod answer;
@@ -38,11 +52,10 @@ use renewed::Renewed;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 
-/// The HTTP service below a client of [`builder`].
+/// The HTTP service below a client of [`builder`]: boxed, so that layers have a name for it.
 pub type Connected = BoxService<http::Request<Body>, http::Response<Box<DynBody>>, BoxError>;
 
-/// A client of the API server that a configuration names, for all its watches and writes: as few connections as HTTP/2 needs for
-/// them. kube's own client works as well, with a connection for each watch.
+/// Returns a client of the API server that a configuration names.
 ///
 /// ```no_run
 /// # async fn client() -> kube::Result<()> {
@@ -55,29 +68,54 @@ pub type Connected = BoxService<http::Request<Body>, http::Response<Box<DynBody>
 /// # }
 /// ```
 ///
+/// No request is sent yet. `Config::infer` reads the kubeconfig or, in a Pod, the service account.
+///
 /// # Errors
-/// When certificates, keys, tokens or the name of the server in the configuration cannot be read.
+/// Certificates, keys, tokens, the proxy or the server name in the configuration cannot be read, the
+/// credentials contradict each other, or an `exec` plugin fails.
 pub fn client(config: Config) -> kube::Result<Client> {
     Ok(builder(config)?.build())
 }
 
 /// Returns a builder for [`client`], to add tower layers.
 ///
-/// Up to 80 watches share a connection of HTTP/2. Other requests use HTTP/1.1, over a connection that the waiting task polls. Of the
-/// lists that fill caches, eight at a time use HTTP/1.1 and further ones HTTP/2 streams. With a server that speaks only HTTP/1.1, all
-/// requests use it. Nothing is compressed.
+/// Connections:
 ///
-/// A watch connection that is silent for 30 s gets a ping, and is closed 15 s later without a response, as in client-go. HTTP/1.1 has no
-/// ping: a connection is not reused after 5 idle seconds, and a GET without a response within 5 s over a reused connection is retried over
-/// a new one. Other requests are sent once. Unacknowledged data closes a connection after 20 s (Linux).
+/// - Up to 80 watches share an HTTP/2 connection. If the server allows fewer streams, that is noticed and
+///   the number lowered.
+/// - Other requests use HTTP/1.1, over a connection that the waiting task polls.
+/// - Of the lists that fill caches, eight at a time use HTTP/1.1 and further ones HTTP/2 streams.
+/// - With a server that speaks only HTTP/1.1, all requests use it. Nothing is compressed.
 ///
-/// Of several credentials, the one that kubectl uses counts, and empty strings count as unset ([`kubeconfig::choose_credentials`]).
+/// Failures:
 ///
-/// An `exec` plugin of the kubeconfig runs here, and again when its credentials expire or are rejected, at most every five seconds.
-/// Clients share the credentials of a plugin.
+/// - A watch connection that is silent for 30 s gets a ping, and is closed 15 s later without a response,
+///   as in client-go.
+/// - An HTTP/1.1 connection is not reused after 5 idle seconds. A GET without a response within 5 s over a
+///   reused connection is retried over a new one. Other requests are sent once.
+/// - Unacknowledged data closes a connection after 20 s (Linux).
+///
+/// Credentials:
+///
+/// - Of several credentials the one that kubectl would use counts, and empty strings count as unset
+///   ([`kubeconfig::choose_credentials`]).
+/// - An `exec` plugin of the kubeconfig runs here, and again when its credentials expire or are rejected, at
+///   most every five seconds. Clients share the credentials of a plugin.
+///
+/// ```no_run
+/// # async fn client() -> Result<(), Box<dyn std::error::Error>> {
+/// use kctl_runtime::{connection, manager::metrics::RequestCounter};
+/// use kube::Config;
+///
+/// let counter = RequestCounter::new("127.0.0.1:6443");
+/// let client = connection::builder(Config::infer().await?)?.with_layer(&counter).build();
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// As [`client`], and if a plugin fails.
+/// As [`client`].
 pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     with_limits(config, Limits::default())
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1: a connection for each request that is under way, kept for the next.
+//! A pool of HTTP/1.1 connections: one per request in flight, kept for the next.
 
 use std::{
     sync::{Arc, Weak},
@@ -23,10 +23,10 @@ use super::{
     ways::Limits,
 };
 
-/// Connections that are kept for later.
+/// Maximum number of idle connections; further ones are closed.
 const N_IDLE_MAX: usize = 32;
 
-/// Connections of HTTP/1.1 to one server. Clones are the same.
+/// HTTP/1.1 connections to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Plain {
     connector: Connector,
@@ -75,7 +75,7 @@ impl Plain {
         Used { connection: Some(connection), idle: self.idle.clone() }
     }
 
-    /// For a request whose connection becomes something else: it is never kept.
+    /// Sends a request whose connection becomes something else, such as `exec`. The connection is not kept.
     pub(super) async fn upgrade(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let stream = self.connect(request.uri().clone()).await?;
         let (mut sender, connection) = http1::handshake(stream).await?;
@@ -89,7 +89,7 @@ impl Plain {
     }
 }
 
-/// Returns a request that may be sent a second time, which a GET may: its answer is all that comes of it.
+/// Returns a copy of a request that may be sent twice. Only a GET may, because it has no effect.
 fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
@@ -101,7 +101,7 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     Some(again)
 }
 
-/// As requests are written that go to the server itself: the host in its header, and the path alone.
+/// Rewrites a request for the server itself: the host in a header, and the path alone.
 fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     if !request.headers().contains_key(header::HOST) {
@@ -118,9 +118,9 @@ fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     Ok(request)
 }
 
-/// A connection over which an answer comes; it is kept at the end of that.
+/// A connection with a response in flight. It returns to the pool when dropped.
 pub(super) struct Used {
-    /// None only while it is dropped.
+    /// `None` only while it is being dropped.
     connection: Option<Driven>,
     idle: Arc<Idle>,
 }
@@ -143,9 +143,9 @@ impl Drop for Used {
     }
 }
 
-/// Connections that wait for a request, the last used last.
+/// Idle connections, the last used last.
 struct Idle {
-    /// One that has waited for longer is closed.
+    /// A connection that was idle for longer is closed.
     reuse_within: Duration,
     waiting: Mutex<Waiting>,
 }
@@ -153,12 +153,12 @@ struct Idle {
 #[derive(Default)]
 struct Waiting {
     all: Vec<(Driven, Instant)>,
-    /// Whether [`close_unused`] looks after them.
+    /// `true` while [`close_unused`] runs.
     is_watched: bool,
 }
 
 impl Idle {
-    /// One that the server has not closed as far as is known here.
+    /// Returns a connection that the server has not closed, as far as is known.
     fn take(&self) -> Option<Driven> {
         loop {
             let (mut connection, since) = self.waiting.lock().all.pop()?;
@@ -173,7 +173,7 @@ impl Idle {
         drop(all);
     }
 
-    /// Keeps a connection, if it can be used again: its answer has come to an end, and the server has not closed it.
+    /// Keeps a connection that can be used again: its response has ended and the server has not closed it.
     fn keep(self: &Arc<Self>, mut connection: Driven) {
         // Without a runtime nothing can be read any more.
         let Ok(runtime) = Handle::try_current() else { return };
@@ -190,7 +190,7 @@ impl Idle {
         }
     }
 
-    /// Closes those that have waited long enough; when to look again, if there are others.
+    /// Closes old connections, and returns the time for the next look if any is left.
     fn close_old(&self) -> Option<Instant> {
         let mut waiting = self.waiting.lock();
         let n_old = waiting.all.partition_point(|(_, since)| since.elapsed() >= self.reuse_within);
@@ -203,7 +203,7 @@ impl Idle {
     }
 }
 
-/// Ends with the last idle connection: the next one that comes begins it again.
+/// Closes idle connections. Ends with the last one; the next one that is kept starts it again.
 async fn close_unused(idle: Weak<Idle>) {
     while let Some(next) = idle.upgrade().and_then(|idle| idle.close_old()) {
         sleep_until(next).await;

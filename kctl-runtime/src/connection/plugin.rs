@@ -1,5 +1,7 @@
-//! A plugin of the kubeconfig (`exec`) → the token or the certificate that it gives, asked for again when it has run out, and when a
-//! server refuses it: a plugin need not say how long a token lasts (client-go, `plugin/pkg/client/auth/exec`).
+//! Runs an `exec` plugin of the kubeconfig for a token or a certificate.
+//!
+//! It runs again when the credential has expired, and when a server rejects it, since a plugin need not say
+//! how long a token is valid (client-go, `plugin/pkg/client/auth/exec`).
 
 use std::{
     io::{ErrorKind, IsTerminal},
@@ -20,10 +22,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// What runs out so soon is not used any more: a request takes its time.
+/// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
 
-/// Why a plugin gave nothing.
+/// The reason why a plugin returned no credential.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum PluginError {
@@ -41,16 +43,16 @@ pub(super) enum PluginError {
     Unreadable { command: String, why: String },
 }
 
-/// What a plugin gave.
+/// The credential of a plugin.
 pub(super) struct Credential {
     pub(super) token: Option<HeaderValue>,
-    /// A certificate and its key, as kube takes them.
+    /// Certificate and key, in base64 as kube reads them.
     identity: Option<(String, String)>,
     end: Option<Timestamp>,
 }
 
 impl Credential {
-    /// Puts the certificate, if it is one, where kube's TLS looks for it.
+    /// Copies the certificate, if there is one, to where kube's TLS setup reads it.
     pub(super) fn identify(&self, auth: &mut AuthInfo) {
         if let Some((certificate, key)) = &self.identity {
             (auth.client_certificate, auth.client_key) = (None, None);
@@ -64,12 +66,13 @@ impl Credential {
     }
 }
 
+/// A plugin and its last credential.
 pub(super) struct Plugin {
     exec: ExecConfig,
-    /// It is asked once in this time at most.
+    /// Shortest time between two runs.
     every: Duration,
     held: Mutex<Held>,
-    /// Who has it asks.
+    /// Held by the request that runs the plugin.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -79,14 +82,14 @@ struct Held {
     asked_at: Instant,
 }
 
-/// All plugins in use: clients of one cluster ask once, for some plugins ask people.
+/// All plugins in use. Clients of one cluster share a run, because some plugins ask the user.
 static IN_USE: Mutex<Vec<(Value, Weak<Plugin>)>> = Mutex::new(Vec::new());
 
 impl Plugin {
-    /// Takes the plugin out of a configuration whose credentials were chosen, and asks it.
+    /// Removes the plugin from a configuration, and runs it unless another client did.
     ///
     /// # Errors
-    /// When it gives nothing.
+    /// The plugin cannot be started, fails, or returns no valid credential.
     pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
@@ -103,10 +106,10 @@ impl Plugin {
         Ok(Some(plugin))
     }
 
-    /// The credential of this moment. Where the plugin fails, the last one.
+    /// Returns the current credential, renewing it if needed. If the plugin fails, the last one is kept.
     ///
     /// # Cancel safety
-    /// Safe: a plugin that was started is waited for by the next request, and not started twice.
+    /// Safe: the next request waits for a plugin that is running, and does not start another.
     pub(super) async fn credential(self: &Arc<Self>) -> Arc<Credential> {
         if self.is_due() {
             let turn = self.turn.clone().lock_owned().await;
@@ -123,12 +126,12 @@ impl Plugin {
         self.held()
     }
 
-    /// The credential that there is, whatever has become of it.
+    /// Returns the last credential, valid or not.
     pub(super) fn held(&self) -> Arc<Credential> {
         self.held.lock().credential.clone()
     }
 
-    /// A server refused this credential; of an older one that says nothing.
+    /// Notes that a server rejected this credential. Has no effect for an older one.
     pub(super) fn refused(&self, credential: &Arc<Credential>) {
         let mut held = self.held.lock();
         held.is_refused |= Arc::ptr_eq(&held.credential, credential);
@@ -176,7 +179,7 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-/// Starts the plugin and waits for its end.
+/// Runs the plugin and reads its credential.
 fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let output = start(exec, &command)?;
@@ -218,7 +221,7 @@ fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
     })
 }
 
-/// Whether what a plugin says can be used, by the rules of client-go.
+/// Checks an `ExecCredential` by the rules of client-go.
 fn accept(said: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
     if said.api_version != exec.api_version {
         let text = |version: &Option<String>| version.clone().unwrap_or_default();

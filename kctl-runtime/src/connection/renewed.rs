@@ -1,4 +1,5 @@
-//! Connections in the name of a plugin's credential: a new token goes with the next request, a new certificate by new connections.
+//! Connections with a plugin's credential. A new token is sent with the next request; a new certificate needs
+//! new connections.
 
 use std::{
     sync::Arc,
@@ -17,25 +18,27 @@ use super::{
     ways::{Limits, Ways},
 };
 
-/// Clones are the same.
+/// A service that authenticates with a plugin. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Renewed {
     plugin: Arc<Plugin>,
-    /// Without the plugin.
+    /// The configuration without the plugin.
     config: Arc<Config>,
     limits: Limits,
     now: Arc<Mutex<Now>>,
 }
 
-/// Those whose streams last stay open until they end: the server has accepted them.
+/// The connections of the current credential. Watches of an older one stay open until they end.
 struct Now {
     of: Arc<Credential>,
     ways: Ways,
 }
 
 impl Renewed {
+    /// Returns the current credential and its connections.
+    ///
     /// # Errors
-    /// When certificates, keys or the name of the server cannot be read.
+    /// Certificates, keys or the server name cannot be read.
     async fn ways(&self) -> kube::Result<(Arc<Credential>, Ways)> {
         let credential = self.plugin.credential().await;
         let mut now = self.now.lock();

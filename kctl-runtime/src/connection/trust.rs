@@ -1,7 +1,8 @@
-//! Verifies a server by the authorities of a kubeconfig, as Go does: a serving certificate that stands among them is trusted as it is.
+//! Verifies servers as Go does: a serving certificate that is among the authorities of a kubeconfig is trusted.
 //!
-//! `webpki` wants an authority above each certificate. Go takes one that is in the pool itself (`Certificate.Verify` of
-//! `crypto/x509`), and still checks name, time and purpose; test servers write their own certificate as `certificate-authority-data`.
+//! `webpki` requires an authority above each certificate. Go accepts one that is in the pool itself
+//! (`crypto/x509`, `Certificate.Verify`), and still checks name, time and purpose. Test servers write their
+//! own certificate as `certificate-authority-data`.
 
 use std::sync::Arc;
 
@@ -18,11 +19,10 @@ use tokio_rustls::rustls::{
     server::ParsedCertificate,
 };
 
-/// What `webpki` reports for a certificate that could sign others, and is right in everything that it looks at before.
+/// The message of `webpki` for a certificate that could sign others and passes all earlier checks.
 const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Has a client trust serving certificates that are among the authorities of its configuration. Without authorities, and where no
-/// certificate is verified, nothing changes.
+/// Installs the verifier if the configuration has authorities and verifies certificates.
 pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) -> ClientConfig {
     let known = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs);
     let trust = known.and_then(|known| Trust::new(known.iter().map(|der| CertificateDer::from(der.clone()))));
@@ -32,6 +32,7 @@ pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) 
     tls
 }
 
+/// A verifier with the certificates that are trusted as they are.
 #[derive(Debug)]
 struct Trust {
     known: Vec<CertificateDer<'static>>,
@@ -39,7 +40,7 @@ struct Trust {
 }
 
 impl Trust {
-    /// `None` where one is not a certificate: the client reports that by itself.
+    /// Returns `None` if one is not a certificate, which the client reports by itself.
     fn new(known: impl Iterator<Item = CertificateDer<'static>>) -> Option<Self> {
         let known: Vec<_> = known.collect();
         let mut roots = RootCertStore::empty();
@@ -51,8 +52,9 @@ impl Trust {
         Some(Self { known, chains })
     }
 
-    /// Returns `true` for a known certificate where an error says no more than that no other authority has signed it, which is
-    /// found after time and purpose.
+    /// Returns `true` for a known certificate if the error says no more than that no authority signed it.
+    ///
+    /// `webpki` checks time and purpose before.
     fn is_known(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let is_unsigned = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,

@@ -1,4 +1,4 @@
-//! A request → the way that it takes: watches share connections of HTTP/2, all else goes by HTTP/1.1.
+//! Chooses connections per request: watches share HTTP/2 connections, everything else uses HTTP/1.1.
 
 use std::{
     sync::Arc,
@@ -21,32 +21,33 @@ use super::{
     plain::Plain,
 };
 
-/// So many long answers come by HTTP/1.1 at a time. More of them, at the start of a program with many kinds, take streams: a
-/// hundred connections at once would take memory that does not come back.
+/// Maximum number of long responses over HTTP/1.1 at once.
+///
+/// More of them, at the start of a program with many kinds, use HTTP/2 streams: a hundred connections at once
+/// would take memory that is not returned.
 const N_LONG_MAX: usize = 8;
 
-/// Says of a request that its answer is long: all objects of a kind.
+/// Request extension: the response is long, a list of all objects of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Long;
 
-/// How many streams share a connection, and when one is given up.
+/// Bounds of connections.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Streams of one connection. kube-apiserver takes 100 (`--http2-max-streams-per-connection`), the usual proxies 100 to 250.
+    /// Streams of one connection. kube-apiserver allows 100 (`--http2-max-streams-per-connection`), common
+    /// proxies 100 to 250.
     pub(super) streams: usize,
-    /// A connection that says nothing is asked so often whether it is there.
+    /// Silence after which a connection gets a ping.
     pub(super) ping_every: Duration,
-    /// And is given up when it does not answer within this.
+    /// Time for the response to a ping; the connection is closed after it.
     pub(super) ping_within: Duration,
-    /// A watch that is not answered within this, beside others that are, was one too many for the server.
+    /// A watch without a response for this time, on a connection with others, was one too many for the server.
     pub(super) answer_within: Duration,
-    /// A connection of HTTP/1.1 that was not used for so long is not used again: it may have gone silent, and a write that is lost on
-    /// it can't be repeated.
+    /// Longest idle time of an HTTP/1.1 connection. It may be dead, and a lost write cannot be repeated.
     pub(super) reuse_within: Duration,
-    /// A GET that is not answered within this, over a connection that was used before, is sent again over a new one.
+    /// A GET over a reused connection that has no response within this time is sent again over a new one.
     pub(super) first_byte_within: Duration,
-    /// A plugin is asked once in this time at most: one that gives what a server refuses, or fails, is not started for each
-    /// request.
+    /// Shortest time between two runs of a plugin, so that a failing one does not run for each request.
     pub(super) plugin_every: Duration,
 }
 
@@ -65,11 +66,11 @@ impl Default for Limits {
     }
 }
 
-/// All connections to one server. Clones are the same.
+/// All connections to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Ways {
     watches: Links,
-    /// Long answers for which HTTP/1.1 has no place.
+    /// For long responses when HTTP/1.1 has no place.
     further: Links,
     plain: Plain,
     long: Arc<Semaphore>,
@@ -129,14 +130,16 @@ impl tower::Service<Request<Body>> for Ways {
     }
 }
 
+/// The kind of connection that a request uses.
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
-    /// Lasts.
+    /// An HTTP/2 stream: the response does not end.
     Watch,
-    /// By HTTP/1.1 if there is a place.
+    /// HTTP/1.1 if there is a place, an HTTP/2 stream otherwise.
     Long,
+    /// HTTP/1.1.
     Ask,
-    /// Its connection becomes something else.
+    /// An HTTP/1.1 connection that becomes something else.
     Upgrade,
 }
 

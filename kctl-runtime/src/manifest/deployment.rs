@@ -1,20 +1,35 @@
-//! How the program runs in a cluster: a Deployment of one replica, or of several of which one works, and its metrics.
+//! The installation of a program: Deployment, metrics Service, PodDisruptionBudget and kustomization.
 
 use serde_json::{Value, json};
 
 use super::{ManagerOptions, Manifest, RbacOptions};
 
-/// Where the kubelet asks.
+/// Port of the kubelet's probes.
 const PROBES_PORT: u16 = 8081;
-/// Where scrapers ask, as in kubebuilder's scaffold.
+/// Port of metrics, as in kubebuilder's scaffold.
 const METRICS_PORT: u16 = 8443;
-/// Reconciles have 30 s after the stop, events 5 s, and handing the lease back 10 s.
+/// Grace period of the Pod: 30 s for reconciles, 5 s for events, and 10 s to release the Lease.
 const STOP_SECONDS: u32 = 30 + 5 + 10;
 
-/// A Deployment that runs the program as its service account, without any right on its node.
+/// Returns a Deployment that runs the program `image` with the service account of [`rbac`](super::rbac).
+///
+/// With leader election it has two replicas and rolling updates. Without, it has one replica and the strategy
+/// `Recreate`, because two would work against each other. The container runs as a non-root user with a
+/// read-only file system and no capabilities.
+///
+/// ```
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, deployment};
+///
+/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let manager = ManagerOptions { leader_elect: true, ..ManagerOptions::default() };
+/// let manifest = deployment(&options, manager, "example.com/settings:1")?;
+/// assert_eq!(manifest.object["spec"]["replicas"], 2);
+/// assert_eq!(manifest.file, "manager/deployment-settings.yaml");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// When it cannot be written as YAML.
+/// The object cannot be written as YAML.
 pub fn deployment(
     options: &RbacOptions,
     manager: ManagerOptions,
@@ -50,6 +65,7 @@ pub fn deployment(
     Manifest::new(format!("manager/deployment-{name}.yaml"), object)
 }
 
+/// Returns the container, with probes and the flags of the options.
 fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
     let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
     if manager.leader_elect {
@@ -85,10 +101,10 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
     })
 }
 
-/// The Service by which scrapers find the metrics of every replica.
+/// Returns the Service by which Prometheus finds the metrics of every replica, on port 8443.
 ///
 /// # Errors
-/// When it cannot be written as YAML.
+/// The object cannot be written as YAML.
 pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
@@ -105,10 +121,12 @@ pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::
     Manifest::new(format!("manager/service-{service}.yaml"), object)
 }
 
-/// Keeps a drain from taking all replicas at once, and lets it take the only one.
+/// Returns a PodDisruptionBudget with `maxUnavailable: 1`.
+///
+/// A drain evicts one replica at a time, also the only one.
 ///
 /// # Errors
-/// When it cannot be written as YAML.
+/// The object cannot be written as YAML.
 pub fn disruption_budget(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
@@ -121,10 +139,12 @@ pub fn disruption_budget(options: &RbacOptions) -> Result<Manifest, serde_saphyr
     Manifest::new(format!("manager/poddisruptionbudget-{name}.yaml"), object)
 }
 
-/// Names the files of all manifests for kustomize, but not of those for the API server of Karmada: that is another one.
+/// Returns a `kustomization.yaml` with the files of all manifests.
+///
+/// Manifests of Karmada's API groups are left out, because they belong to another API server.
 ///
 /// # Errors
-/// When it cannot be written as YAML.
+/// The object cannot be written as YAML.
 pub fn kustomization(manifests: &[Manifest]) -> Result<Manifest, serde_saphyr::SerializeError> {
     let is_elsewhere = |object: &Value| object["apiVersion"].as_str().is_some_and(|api| api.contains(".karmada.io/"));
     let here = manifests.iter().filter(|manifest| !is_elsewhere(&manifest.object));

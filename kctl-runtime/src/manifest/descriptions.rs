@@ -1,5 +1,6 @@
-//! Leaves out of a definition what the API documentation says about built-in types: most of its bytes, and enough of
-//! them to exceed what client-side apply keeps in an annotation (262,144).
+//! Removes the API documentation of built-in types from a CRD.
+//!
+//! It is most of the bytes, and often more than client-side apply can keep in its annotation (262,144).
 
 use std::collections::HashSet;
 
@@ -8,8 +9,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-/// Removes the descriptions that come from the types of k8s-openapi; those that the user wrote stay. `root` is the schema of
-/// the kind with its references: the names of the types of Kubernetes begin alike.
+/// Removes descriptions that come from k8s-openapi's types. Those that the user wrote stay.
+///
+/// `root` is the schema of the kind with references, in which the names of built-in types begin with `io.k8s.`.
 pub(super) fn strip_built_in(crd: &mut CustomResourceDefinition, root: &Value) {
     let definitions = root.get("$defs").or_else(|| root.get("definitions")).and_then(Value::as_object);
     let mut built_in = HashSet::new();

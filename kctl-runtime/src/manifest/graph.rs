@@ -1,29 +1,48 @@
-//! The wiring as a picture: which kinds lead to which controllers, and how.
+//! Draws the wiring: which kinds lead to which controllers, and how.
 
 use std::{collections::BTreeMap, fmt::Write};
 
 use crate::spec::{ControllerSpec, RelationSpec, Role};
 
-/// A language for pictures.
+/// The output format of [`graph()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Mermaid, as GitHub shows it.
+    /// Mermaid, which GitHub renders in Markdown.
     Mermaid,
     /// Graphviz.
     Dot,
-    /// A picture that browsers show.
+    /// SVG, which browsers show.
     Svg,
 }
 
+/// A line from a kind to a controller.
 struct Edge {
     kind: String,
     controller: String,
     label: String,
-    /// A change of the kind leads to a reconcile.
+    /// `true` if a change of the kind leads to a reconcile. Other lines are dashed.
     triggers: bool,
 }
 
-/// The kinds, the controllers and what is between them.
+/// Returns a picture with kinds, controllers and the relations between them.
+///
+/// ```
+/// # use k8s_openapi::api::{core::v1::ConfigMap, core::v1::Secret};
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec {
+/// #         SpecBuilder::<Self>::new("Settings", file!(), line!()).reads::<Secret>("reads = Secret").build()
+/// #     }
+/// # }
+/// use kctl_runtime::manifest::{GraphFormat, graph};
+///
+/// let picture = graph(&[Settings::spec()], GraphFormat::Mermaid);
+/// assert!(picture.starts_with("flowchart LR\n"));
+/// assert!(picture.contains("-.->|\"reads\"|"));
+/// ```
 pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
     let edges: Vec<Edge> = specs.iter().flat_map(edges).collect();
     match format {
@@ -33,7 +52,7 @@ pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
     }
 }
 
-/// What the picture shows, as rows: kind, relation, controller, and whether a change of the kind leads to a reconcile.
+/// Returns the lines as rows: kind, relation, controller, and whether a change of the kind triggers.
 pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, String, String, bool)> {
     specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
 }
@@ -67,7 +86,7 @@ fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     std::iter::once(&spec.primary).chain(&spec.relations).map(edge).collect()
 }
 
-/// Names of nodes, each once, in order.
+/// Numbers the names of nodes, sorted.
 fn nodes<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usize> {
     let mut sorted: Vec<&str> = names.map(String::as_str).collect();
     sorted.sort_unstable();
@@ -108,7 +127,7 @@ fn dot(edges: &[Edge]) -> String {
     text + "}\n"
 }
 
-/// Two columns: kinds on the left, controllers on the right.
+/// Draws kinds on the left and controllers on the right.
 fn svg(edges: &[Edge]) -> String {
     let (kinds, controllers) = (nodes(edges.iter().map(|e| &e.kind)), nodes(edges.iter().map(|e| &e.controller)));
     let y = |index: usize| 20 + 60 * index;

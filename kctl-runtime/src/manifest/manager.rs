@@ -1,4 +1,4 @@
-//! What the manager itself needs, beside what its controllers declare: the lease, and the checks of who reads its metrics.
+//! Permissions of the manager itself, apart from its controllers: the Lease, and the authorization of metrics.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use super::{
 /// The options of the manager that need permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ManagerOptions {
-    /// Several replicas, one of which works.
+    /// `true` for several replicas with leader election. Needs a role for the Lease.
     pub leader_elect: bool,
-    /// `/metrics`, by TLS and for those who may read it.
+    /// `true` for `/metrics` over TLS with authorization. Needs a role for TokenReview and SubjectAccessReview.
     pub metrics: bool,
 }
 
@@ -20,7 +20,7 @@ fn set(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(ToString::to_string).collect()
 }
 
-/// The rules of a process that contends for the lease of its name. A create cannot be limited to a name.
+/// Returns the rules of leader election. A `create` cannot be limited to a name.
 fn election(name: &str) -> Vec<Rule> {
     let rule = |names: &[&str], verbs: &[&str]| Rule {
         groups: set(&["coordination.k8s.io"]),
@@ -33,7 +33,7 @@ fn election(name: &str) -> Vec<Rule> {
     vec![rule(&[], &["create"]), rule(&[name], &["get", "list", "update", "watch"])]
 }
 
-/// The rules of a process that asks the API server who reads its metrics.
+/// Returns the rules to authenticate and authorize readers of metrics.
 fn reviews() -> Vec<Rule> {
     let rule = |group: &str, resource: &str| Rule {
         groups: set(&[group]),
@@ -45,11 +45,14 @@ fn reviews() -> Vec<Rule> {
     vec![rule("authentication.k8s.io", "tokenreviews"), rule("authorization.k8s.io", "subjectaccessreviews")]
 }
 
-/// Returns the manager's roles and bindings: for the Lease in its namespace, for metrics in the cluster. The role for readers of
-/// metrics has no binding.
+/// Returns the roles and bindings of the manager.
+///
+/// - For the Lease, a Role in the program's namespace that is limited to the Lease's name.
+/// - For metrics, a ClusterRole to create reviews.
+/// - The ClusterRole `NAME-metrics-reader`, without a binding: bind it to the service account of Prometheus.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn manager_rbac(
     options: &RbacOptions,
     manager: ManagerOptions,
@@ -69,7 +72,7 @@ pub fn manager_rbac(
     Ok(manifests)
 }
 
-/// The role to bind to the service account of a scraper.
+/// Returns the role to bind to the service account of a scraper.
 fn reader(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
     let rule = Rule {
         urls: set(&["/metrics"]),

@@ -1,4 +1,37 @@
-//! `ControllerSpec` → manifests: pure functions of the declaration, sorted and byte-stable.
+//! Generates manifests from declarations: CRDs, RBAC, Deployment, monitoring and a picture.
+//!
+//! All functions are pure: the same declaration gives the same bytes, sorted, so that a file in a repository
+//! can be compared in CI. `kctl`'s subcommands `generate-crds`, `generate-rbac`, `generate-manifests` and `graph`
+//! print what the functions here return.
+//!
+//! ```
+//! # use k8s_openapi::api::{core::v1::ConfigMap, core::v1::Secret};
+//! # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+//! # struct Settings;
+//! # impl Controller for Settings {
+//! #     type Primary = ConfigMap;
+//! #     type Grant = ();
+//! #     fn spec() -> ControllerSpec {
+//! #         SpecBuilder::<Self>::new("Settings", file!(), line!()).reads::<Secret>("reads = Secret").build()
+//! #     }
+//! # }
+//! use kctl_runtime::manifest::{RbacOptions, rbac, stream};
+//!
+//! // A controller of ConfigMaps with `reads = Secret`.
+//! let specs = [Settings::spec()];
+//! let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+//! let yaml = stream(&rbac(&specs, &options)?);
+//! assert!(yaml.contains("# configmap: reads = Secret\n")); // each rule names its reason
+//! assert!(yaml.contains("kind: ClusterRoleBinding"));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - [`crds`] and [`definitions`] complete the CRDs of kube's derive, join versions and check the result as
+//!   an API server would ([`check`]). [`breaking`] compares two CRDs.
+//! - [`grants`] lists the permissions one by one, [`rules`] merges them, [`rbac`] writes roles and bindings.
+//! - [`deployment`], [`metrics_service`], [`disruption_budget`], [`monitoring`] and [`kustomization`] are the
+//!   rest of an installation.
+//! - [`graph()`] draws which kinds lead to which controllers.
 
 mod crd;
 mod deployment;
@@ -29,22 +62,32 @@ pub use rbac::{
 };
 pub use webhook::{webhook_grants, webhook_rbac};
 
-/// A manifest with the file that it belongs into.
+/// A manifest and the file that it belongs into.
+///
+/// ```
+/// use kctl_runtime::manifest::{Manifest, stream};
+/// use serde_json::json;
+///
+/// let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } });
+/// let manifest = Manifest::new("namespace.yaml".into(), object)?;
+/// assert!(stream(&[manifest]).starts_with("---\n"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// Relative path, for example `crds/podsets.apps.example.com.yaml`.
+    /// Path relative to the output folder, for example `crds/podsets.apps.example.com.yaml`.
     pub file: String,
-    /// The object.
+    /// The object as JSON.
     pub object: Value,
-    /// The object as YAML, with comments.
+    /// The object as YAML. Rules of roles have comments that name their reasons.
     pub yaml: String,
 }
 
 impl Manifest {
-    /// A manifest without comments.
+    /// Creates a manifest without comments.
     ///
     /// # Errors
-    /// When the object cannot be written as YAML.
+    /// The object cannot be written as YAML.
     pub fn new(file: String, object: Value) -> Result<Self, serde_saphyr::SerializeError> {
         let yaml = serde_saphyr::to_string(&object)?;
         Ok(Self { file, object, yaml })
@@ -52,24 +95,27 @@ impl Manifest {
 }
 
 /// Which descriptions of built-in types CRDs contain.
+///
+/// A Pod template brings several hundred kilobytes of API documentation into a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Descriptions {
-    /// Nothing: their documentation is most of the bytes, and more than client-side apply can keep.
+    /// Only the descriptions that the user wrote. The default: client-side apply keeps the whole CRD in an
+    /// annotation of at most [`APPLY_BYTES_MAX`].
     #[default]
     Own,
-    /// Everything.
+    /// All descriptions, so that `kubectl explain` shows them.
     All,
 }
 
-/// Manifests as one YAML stream.
+/// Joins manifests into one YAML stream, each after a `---` line.
 pub fn stream(manifests: &[Manifest]) -> String {
     manifests.iter().fold(String::new(), |stream, manifest| stream + "---\n" + &manifest.yaml)
 }
 
-/// Objects as one YAML stream.
+/// Writes objects as one YAML stream, each after a `---` line.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
     let mut stream = String::new();
     for object in objects {

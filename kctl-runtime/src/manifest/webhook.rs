@@ -1,4 +1,5 @@
-//! What a program needs that makes the certificates of its webhooks itself: its one Secret, and whatever trusts it.
+//! Permissions of a program that creates the certificate of its webhooks: one Secret, and the places that
+//! trust its CA.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,14 @@ use super::{
     rbac::{binding, role, rules},
 };
 
-/// Why, as roles and `run` say it.
+/// The reason, as roles and log lines name it.
 const BECAUSE: &str = "kctl: the certificate of webhooks";
 
-/// Returns the permissions to keep the certificate in a Secret of the program's namespace, and to write its CA into webhook
-/// configurations and CRDs. All rules name their objects. A create by server-side apply has a name, so it can be limited too.
+/// Returns the permissions to keep the certificate in a Secret of the program's namespace, and to write its
+/// CA into webhook configurations and CRDs.
+///
+/// Each rule names its objects: a create by server-side apply has a name, so it can be limited too.
+/// `configurations` are the manifests of webhook configurations, `definitions` the names of CRDs.
 pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], definitions: &[String]) -> Vec<Grant> {
     let grants = |place: Place, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
         let on = On::Resource { group: group.into(), resource, name: name.into() };
@@ -43,10 +47,10 @@ pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], d
     all
 }
 
-/// Returns separate roles and bindings for [`webhook_grants`].
+/// Returns separate roles and bindings for [`webhook_grants`], named `NAME-webhook`.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn webhook_rbac(options: &RbacOptions, grants: &[Grant]) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let name = format!("{}-webhook", options.name);
     let mut manifests = Vec::new();

@@ -1,5 +1,5 @@
-//! What API servers take although nothing can be stored: bounds that contradict each other or the type, and names that no
-//! value has.
+//! Reports schemas that API servers accept although nothing can be stored: contradictory bounds, bounds that
+//! do not suit the type, and required fields that do not exist.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
     values::{INT64_BOUND_MAX, is_known_format},
 };
 
-/// A keyword and the types it is about.
+/// Keywords, and the types that they apply to.
 const ABOUT: [(&str, &[&str]); 10] = [
     ("maximum", &["integer", "number"]),
     ("minimum", &["integer", "number"]),
@@ -92,7 +92,8 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Reports formats that no API server knows, and bounds that the format of a number can't hold: API servers refuse every value then.
+/// Reports formats that no API server knows, and bounds outside of a number's format, for which API servers
+/// reject every value.
 fn formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
     let (format, end) = match (schema["type"].as_str(), schema["format"].as_str()) {
         (Some("integer"), Some("int32")) => ("int32", f64::from(i32::MAX)),

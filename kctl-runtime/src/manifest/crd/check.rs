@@ -1,20 +1,20 @@
-//! What an API server would say of a definition, without one: the same verdict, in words about types and fields.
+//! Checks a CRD as an API server does, without one, with messages about Rust types and fields.
 
 use serde_json::Value;
 
 use super::{Problem, bounds, names, paths, structural};
 
-/// The result of a CRD check.
+/// The result of [`check()`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Why an API server refuses the definition.
+    /// Problems for which an API server rejects the CRD.
     pub refused: Vec<Problem>,
     /// Schemas that an API server accepts although no object, or no value of a field, is valid.
     pub useless: Vec<Problem>,
 }
 
 impl Checked {
-    /// Nothing was found.
+    /// Returns `true` if there is no problem.
     pub fn is_fine(&self) -> bool {
         self.refused.is_empty() && self.useless.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a new definition does to objects that are stored: which of them would be refused, lose fields, or be out of reach.
+//! Compares two CRDs: which stored objects would be rejected, lose fields, or become unreachable.
 
 use std::fmt::{self, Display};
 
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 
 use super::values::{IPV4, URI, UUID, integer};
 
-/// A difference that breaks objects or clients.
+/// A difference between two CRDs that breaks stored objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The version, where it is about one.
+    /// The version that it is about, empty for the whole CRD.
     pub version: String,
-    /// The place as in an object.
+    /// The field, as in an object: `spec.hosts[].name`.
     pub place: String,
-    /// The difference, for people.
+    /// The difference, for example `is gone`.
     pub what: String,
-    /// Which objects no longer work.
+    /// The objects or clients that no longer work.
     pub breaks: String,
-    /// How to get there without that.
+    /// The way to make the change safely.
     pub migrate: String,
 }
 
@@ -28,7 +28,26 @@ impl Display for Change {
     }
 }
 
-/// Returns the changes from the CRD `old` to `new` that break stored objects or clients. Both have the same name.
+/// Returns the changes from the CRD `old` to `new` that break stored objects or clients.
+///
+/// Both have the same name. An empty result means that every stored object stays valid and keeps its fields.
+///
+/// ```
+/// use kctl_runtime::manifest::breaking;
+/// use serde_json::json;
+///
+/// let crd = |port: serde_json::Value| json!({
+///     "spec": { "versions": [{
+///         "name": "v1", "served": true, "storage": true,
+///         "schema": { "openAPIV3Schema": { "type": "object", "properties": { "port": port } } },
+///     }] },
+/// });
+/// let (old, new) = (crd(json!({ "type": "integer" })), crd(json!({ "type": "integer", "maximum": 65535 })));
+/// let changes = breaking(&old, &new);
+/// assert_eq!((changes.len(), changes[0].place.as_str()), (1, "port"));
+/// assert!(changes[0].what.starts_with("has maximum 65535"));
+/// assert!(breaking(&new, &old).is_empty()); // a bound that is dropped breaks nothing
+/// ```
 pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     of_definition(old, new, &mut changes);
@@ -98,7 +117,7 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     }
 }
 
-/// Whether a version that was there has the schema that the new one has.
+/// Returns `true` if the two versions have the same schema.
 fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool {
     let find = |crd: &Value, name: &Value| {
         versions(crd).find(|version| version["name"] == *name).map(|version| version["schema"].clone())
@@ -184,8 +203,8 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     }
 }
 
-/// What a map says of its values. API servers read `true` as a schema that says nothing: values are of any type, and of those that
-/// are objects nothing is kept.
+/// Returns the schema of a map's values. API servers read `true` as an empty schema, which drops the content
+/// of values that are objects.
 fn values_of(schema: &Value) -> Option<Value> {
     match &schema["additionalProperties"] {
         Value::Bool(true) => Some(Value::Object(Map::new())),
@@ -205,7 +224,7 @@ fn accepts_any(schema: &Value) -> bool {
         && (kind_of(schema) == "any" || schema["properties"].is_null())
 }
 
-/// What is kept although no field says so, and how lists and maps are merged.
+/// Compares what is kept without a field, and how lists and maps are merged.
 fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if old[preserves] == true && new[preserves] != true {
@@ -310,8 +329,9 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     }
 }
 
-/// Returns `true` if a bound is that of the integer type that the old format names, or of an `IntOrString`: no program that has the
-/// type could read values beyond it.
+/// Returns `true` if a bound is that of the integer type in the old format, or of an `IntOrString`.
+///
+/// No program with that type could read values beyond it, so the bound breaks nothing.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
 fn is_of_type(old: &Value, key: &str, bound: f64) -> bool {
     let of_int_or_string = Some((Some(i64::from(i32::MIN)), Some(i64::from(i32::MAX)), ""));
@@ -322,7 +342,7 @@ fn is_of_type(old: &Value, key: &str, bound: f64) -> bool {
     ["minimum", "maximum"].contains(&key) && of_type.is_some_and(|value| (value as f64).total_cmp(&bound).is_eq())
 }
 
-/// Returns `true` if a restriction only says what the old format of the type meant.
+/// Returns `true` if a restriction only repeats what the old format meant.
 fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
     match (key, old["format"].as_str().unwrap_or_default()) {
         ("pattern", "ipv4") => after == IPV4,
@@ -335,7 +355,7 @@ fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
     }
 }
 
-/// The allowed values, where all that a list of parts says is that.
+/// Returns the allowed values of an `allOf` that says nothing else.
 fn only_allowed(all_of: &Value) -> Option<&Vec<Value>> {
     match all_of.as_array()?.as_slice() {
         [Value::Object(only)] if only.len() == 1 => only.get("enum")?.as_array(),
@@ -343,14 +363,14 @@ fn only_allowed(all_of: &Value) -> Option<&Vec<Value>> {
     }
 }
 
-/// The values that a schema allows besides null.
+/// Returns the values that a schema allows, without null.
 fn allowed(schema: &Value) -> Option<Vec<&Value>> {
     let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
     Some(listed.iter().filter(|value| !value.is_null()).collect())
 }
 
-/// Formats of texts that API servers check; they ignore all others, and of `password` they take every text. Upstream:
-/// `supportedVersionedFormats` in `pkg/apiserver/validation/formats.go` of apiextensions-apiserver.
+/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
+/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
 pub(super) const TEXT_FORMATS: [&str; 25] = [
     "bsonobjectid",
     "byte",
@@ -379,8 +399,9 @@ pub(super) const TEXT_FORMATS: [&str; 25] = [
     "uuid5",
 ];
 
-/// Whether values that had the old format, or none, can be without the new one. Of numbers API servers check `int32` and `float`
-/// (`int64` and `double` are all that they store), and of the formats without a sign none.
+/// Returns `true` if values of the old format may be invalid in the new one.
+///
+/// API servers check `int32` and `float` of numbers; `int64` and `double` are all that they store.
 fn is_tighter_format(old: &Value, new: &Value) -> bool {
     let format = |schema: &Value| schema["format"].as_str().unwrap_or_default().replace('-', "");
     let is_within = |lower: f64, upper: f64| {
@@ -397,7 +418,7 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
     }
 }
 
-/// Allowed values, rules and defaults.
+/// Compares allowed values, CEL rules and defaults.
 fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     if let Some(after) = allowed(new) {
         let gone: Vec<String> = match allowed(old) {

@@ -1,10 +1,10 @@
-//! Defaults: what a schema fills in must be what it lets through.
+//! Checks that the default of a schema is a valid value of it.
 
 use serde_json::Value;
 
 use super::{Problem, formats};
 
-/// What keeps API servers from taking the default of a schema.
+/// Returns the problems for which an API server rejects the default of a schema.
 pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     let default = &schema["default"];
     let mut found = Vec::new();
@@ -31,6 +31,7 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     found.into_iter().map(problem).collect()
 }
 
+/// Checks a value. Problems are pairs of the place and the reason.
 fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(String, String)>) {
     if given.is_null() {
         if schema["nullable"] != true && at == Place::Type {
@@ -92,13 +93,14 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
     }
 }
 
-/// What says how a value is: a type says all, an alternative restricts what it names.
+/// The authority of a schema: a type describes the whole value, an alternative restricts named parts of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Type,
     Alternative,
 }
 
+/// Returns the problem of a value with `anyOf`, `oneOf`, `allOf` or `not`.
 fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
     let fits = |one: &Value| {
         let mut found = Vec::new();

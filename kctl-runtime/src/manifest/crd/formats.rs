@@ -1,13 +1,13 @@
-//! Formats, as far as API servers check them: those of texts, and how wide numbers are.
+//! Checks values against formats, as far as API servers do (kube-openapi, `pkg/validation/strfmt`).
 //!
-//! Upstream: `pkg/validation/strfmt` of kube-openapi. Numbers of books and cards are left to API servers.
+//! Numbers of books and credit cards are not checked here.
 
 use std::net::Ipv6Addr;
 
 use k8s_openapi::jiff::{Timestamp, civil::Date};
 use serde_json::Value;
 
-/// Why a value does not have the format of its schema.
+/// Returns why a value does not have the format of its schema.
 pub(super) fn wrong(schema: &Value, given: &Value) -> Option<String> {
     let format = schema["format"].as_str()?;
     let fits = match given {
@@ -38,7 +38,7 @@ fn fits_text(format: &str, text: &str) -> bool {
     }
 }
 
-/// Leading zeros are taken, as by old versions of Go.
+/// Returns `true` for an IPv4 address. Leading zeros are accepted, as by old versions of Go.
 fn is_address(text: &str) -> bool {
     let is_part = |part: &str| part.chars().all(|digit| digit.is_ascii_digit()) && part.parse::<u8>().is_ok();
     text.split('.').count() == 4 && text.split('.').all(is_part)
@@ -54,7 +54,7 @@ fn is_network(text: &str) -> bool {
     bits.chars().all(|digit| digit.is_ascii_digit()) && bits.parse().is_ok_and(|bits: u32| bits <= bits_max)
 }
 
-/// Patterns of what is one of those texts.
+/// Patterns of formats that are not parsed.
 #[cfg(feature = "rules")]
 const PATTERNS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),

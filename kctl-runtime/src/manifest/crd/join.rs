@@ -1,4 +1,4 @@
-//! Versions of one kind → one definition.
+//! Joins the versions of one kind into one CRD.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 use super::{DefinitionError, Version};
 
-/// Groups versions by the name of their definition, in its order.
+/// Groups versions by the name of their CRD, sorted.
 pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
     let mut named: BTreeMap<String, Vec<Version>> = BTreeMap::new();
     for version in versions {
@@ -15,7 +15,11 @@ pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
     named.into_values().collect()
 }
 
-/// One definition of all versions: that of the stored one with the rest added, the most recent first.
+/// Returns one CRD with all versions, the most recent first. It begins as the CRD of the storage version.
+///
+/// # Errors
+/// [`DefinitionError::Versions`] if not exactly one version is stored, or the versions differ in scope,
+/// names or conversion.
 pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, DefinitionError> {
     let name = versions.first().and_then(|version| version.crd.metadata.name.clone()).unwrap_or_default();
     let error = |what: String, help: &str| DefinitionError::Versions { name: name.clone(), what, help: help.into() };
@@ -74,7 +78,8 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
     Ok(crd)
 }
 
-/// The order in which API servers prefer versions (`CompareKubeAwareVersionStrings` of apimachinery): v2, v1, v1beta1, others.
+/// Orders versions as API servers prefer them (`CompareKubeAwareVersionStrings` of apimachinery): v2, v1,
+/// v1beta1, others.
 fn priority(name: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let other = (0, 0, 0, std::cmp::Reverse(name.to_owned()));
     let Some(rest) = name.strip_prefix('v') else { return other };

@@ -1,6 +1,7 @@
-//! How lists of built-in types are merged: their schemas in k8s-openapi do not say it, so two appliers could not share the containers of
-//! a pod template. Neither do they say which integers an `IntOrString` can hold. Reads the schema with its references, which knows the
-//! types by name, and completes that of the definition.
+//! Adds list and map types to built-in types, so that two appliers can share the containers of a Pod template.
+//!
+//! The schemas of k8s-openapi lack them, and the range of an `IntOrString`. `merging.txt` lists them by type
+//! and field.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -13,7 +14,7 @@ use super::owner::{find, named};
 
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
-/// By type and field; `*` is the type itself.
+/// List and map types by type and field; `*` is the type itself.
 static MARKS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     let lines = include_str!("merging.txt").lines().filter(|line| !line.starts_with('#'));
     lines
@@ -25,7 +26,7 @@ static MARKS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Completes a definition of one version; `root` is the schema of the kind with its references.
+/// Completes a CRD of one version. `root` is the schema with references, which names the types.
 pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|validation| validation.open_api_v3_schema.as_mut()) {
@@ -33,7 +34,7 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
     }
 }
 
-/// The definition has an end where types contain themselves, and so has the walk along it.
+/// Walks along the CRD, which ends where types contain themselves.
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     let (of, node) = named(root, from);
     if of == Some(INT_OR_STRING) {
@@ -59,7 +60,7 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
 }
 
-/// What is said already stays.
+/// Applies a mark, unless the schema says something already.
 fn apply(mark: &str, schema: &mut JSONSchemaProps) {
     let is_list = schema.type_.as_deref() == Some("array");
     let mut words = mark.split(' ');

@@ -1,4 +1,13 @@
-//! Declarations → definitions: what kube's derive made, completed by the marks of the kind, its versions joined, and checked.
+//! CustomResourceDefinitions: the output of kube's derive, completed, joined with other versions, and checked.
+//!
+//! The stages are, each in a file:
+//!
+//! 1. [`variants`] checks the schema for what kube's derive would panic about.
+//! 2. The derive generates a CRD of one version.
+//! 3. [`descriptions`] removes documentation, [`merging`] adds list types, [`values`] bounds and formats,
+//!    [`union`] joins enums, and marks of the whole object are applied.
+//! 4. [`join`] combines the versions of one kind.
+//! 5. [`check()`] reports what an API server would reject, in terms of Rust types and fields.
 
 mod bounds;
 #[cfg(feature = "rules")]
@@ -43,34 +52,36 @@ use crate::{
     worker::panic_text,
 };
 
-/// What kube's derive says of an object, unless it is told something better.
+/// Beginning of the description that kube's derive generates.
 const DERIVED: &str = "Auto-generated derived type for";
 
 /// Maximum size of the client-side apply annotation, in bytes (`TotalAnnotationSizeLimitB` of apimachinery).
+///
+/// `kubectl apply` without `--server-side` fails for a larger CRD.
 pub const APPLY_BYTES_MAX: usize = 262_144;
 
-/// A kind, or one version of it, from which a definition is made.
+/// A kind, or one version of it, from which a CRD is generated.
 #[derive(Clone)]
 pub struct KindSpec {
-    /// Where it is declared, for messages.
+    /// Place of the declaration, for messages.
     pub location: String,
-    /// Group, version and kind, without deriving the CRD: that takes a moment for a kind with a Pod template.
+    /// Group, version and kind, known without generating the CRD, which takes milliseconds for a Pod template.
     pub kind: GroupVersionKind,
     /// Returns the CRD of kube's derive.
     pub crd: fn() -> CustomResourceDefinition,
-    /// The JSON schema with references, where there is one: it knows the user's types by name.
+    /// Returns the JSON schema with references, if the type has one. It names the user's types.
     pub schema: Option<fn() -> Value>,
 }
 
 impl KindSpec {
-    /// The kind that a controller reconciles, where it is a custom resource.
+    /// Returns the kind that a controller reconciles, or `None` if it is not a custom resource.
     pub fn of(spec: &ControllerSpec) -> Option<Self> {
         let crate::object::Kind { group, version, kind, .. } = &spec.primary.kind;
         let kind = GroupVersionKind::gvk(group, version, kind);
         Some(Self { location: spec.location.clone(), kind, crd: spec.crd?, schema: spec.schema })
     }
 
-    /// The kind of a relation, where its type has a definition.
+    /// Returns the kind of a relation, or `None` if its type has no CRD.
     pub fn of_relation(spec: &ControllerSpec, relation: &RelationSpec) -> Option<Self> {
         let crate::object::Kind { group, version, kind, .. } = &relation.kind;
         let kind = GroupVersionKind::gvk(group, version, kind);
@@ -78,7 +89,7 @@ impl KindSpec {
         Some(Self { location, kind, crd: relation.crd?, schema: relation.schema })
     }
 
-    /// A kind by its type.
+    /// Returns the kind of a Rust type.
     pub fn of_type<K: CustomResourceExt + JsonSchema>() -> Self {
         let ApiResource { group, version, kind, .. } = K::api_resource();
         let kind = GroupVersionKind::gvk(&group, &version, &kind);
@@ -86,30 +97,30 @@ impl KindSpec {
     }
 }
 
-/// Not inlined, so that types keep their names.
+/// Returns the schema of a type with references. Not inlined, so that types keep their names.
 pub(crate) fn schema_of<K: JsonSchema>() -> Value {
     schemars::SchemaGenerator::default().into_root_schema_for::<K>().to_value()
 }
 
-/// One version of a kind, as the derive and the marks say it.
+/// One version of a kind, after the derive and the marks.
 pub(super) struct Version {
     pub(super) location: String,
     pub(super) crd: CustomResourceDefinition,
-    /// With references; null without one.
+    /// Schema with references; null if the type has none.
     pub(super) schema: Value,
 }
 
 impl Version {
-    /// The name of the version.
+    /// Returns the name of the version, such as `v1`.
     pub(super) fn name(&self) -> &str {
         self.crd.spec.versions.first().map_or("", |version| &version.name)
     }
 }
 
-/// The definitions of all custom resources that the controllers reconcile, by name.
+/// Returns the CRDs of all custom resources that the controllers reconcile, sorted by name.
 ///
 /// # Errors
-/// When an API server would refuse a definition, or nothing could be stored with it.
+/// [`DefinitionError`] if an API server would reject a CRD, or no object could be valid.
 pub fn crds(
     specs: &[ControllerSpec],
     descriptions: Descriptions,
@@ -117,10 +128,31 @@ pub fn crds(
     definitions(&specs.iter().filter_map(KindSpec::of).collect::<Vec<_>>(), descriptions)
 }
 
-/// The definitions of kinds, by name. Kinds of one name are versions of one definition.
+/// Returns the CRDs of kinds, sorted by name. Kinds of one name become versions of one CRD.
+///
+/// ```
+/// use kctl_runtime::manifest::{Descriptions, KindSpec, definitions};
+/// use kube::CustomResource;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+/// #[kube(group = "example.com", version = "v1", kind = "Web", namespaced)]
+/// struct WebSpec {
+///     replicas: u8,
+/// }
+///
+/// let crds = definitions(&[KindSpec::of_type::<Web>()], Descriptions::Own)?;
+/// assert_eq!(crds[0].metadata.name.as_deref(), Some("webs.example.com"));
+///
+/// // The API server accepts exactly the values that fit the Rust type.
+/// let schema = serde_json::to_value(&crds[0].spec.versions[0].schema)?;
+/// assert_eq!(schema["openAPIV3Schema"]["properties"]["spec"]["properties"]["replicas"]["maximum"], 255.0);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// As [`crds`].
+/// As [`crds`]; also if two versions do not fit together.
 pub fn definitions(
     kinds: &[KindSpec],
     descriptions: Descriptions,
@@ -186,8 +218,9 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
     Ok(version)
 }
 
-/// Bounds, formats and null of kinds that were not made by `#[resource]`, and variants in the form that people write. What an API
-/// server would not read stays as it is, for the check.
+/// Adds bounds, formats and null to kinds that were not declared with `#[resource]`.
+///
+/// A schema that cannot be read back stays as it is, and the check reports it.
 fn complete_values(crd: &mut CustomResourceDefinition, is_completed: bool) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
@@ -202,8 +235,8 @@ fn complete_values(crd: &mut CustomResourceDefinition, is_completed: bool) {
     }
 }
 
-/// Replaces what the derive says of the object as a whole, that it was derived, and the name of its kind. The comment on the
-/// struct of its spec is the one on the kind: `kubectl explain` begins with it.
+/// Replaces the description that the derive generates by the doc comment of the spec's struct, with which
+/// `kubectl explain` begins.
 fn describe_whole(crd: &mut CustomResourceDefinition) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
@@ -215,7 +248,7 @@ fn describe_whole(crd: &mut CustomResourceDefinition) {
     }
 }
 
-/// Puts what `#[resource(…)]` says of the whole object where it belongs.
+/// Applies the marks of `#[resource(…)]` that are about the whole object: conversion, subresources and rules.
 fn root_marks(version: &mut Version) {
     let spec = owner::resolve(&version.schema, &version.schema["properties"]["spec"]);
     let marks = spec.get(ROOT).or_else(|| version.schema.get(ROOT)).cloned().unwrap_or_default();
@@ -242,6 +275,7 @@ fn root_marks(version: &mut Version) {
     }
 }
 
+/// Returns `spec.conversion` for a webhook, from a service or a URL.
 fn conversion_of(marks: &Value) -> Value {
     let client = if let Some(url) = marks.get("url") {
         json!({ "url": url })
@@ -255,10 +289,10 @@ fn conversion_of(marks: &Value) -> Value {
     json!({ "strategy": "Webhook", "webhook": { "clientConfig": client, "conversionReviewVersions": ["v1"] } })
 }
 
-/// The definitions as files.
+/// Returns the CRDs as files, `crds/PLURAL.GROUP.yaml`.
 ///
 /// # Errors
-/// When a definition cannot be made, or cannot be written as YAML.
+/// A CRD cannot be generated, or cannot be written as YAML.
 pub fn crd_manifests(
     kinds: &[KindSpec],
     descriptions: Descriptions,

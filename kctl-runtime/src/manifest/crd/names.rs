@@ -1,17 +1,17 @@
-//! Names in a definition: DNS labels and domains, and what must agree with what.
+//! Checks the names in a CRD: DNS labels and domains, and names that must agree.
 
 use serde_json::Value;
 
 use super::Problem;
 
-/// A label of DNS (RFC 1123).
+/// Longest DNS label (RFC 1123).
 const LABEL_MAX: usize = 63;
-/// A domain of DNS.
+/// Longest DNS domain.
 const DOMAIN_MAX: usize = 253;
-/// What groups of Kubernetes itself need.
+/// Annotation that API groups of Kubernetes itself need.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Checks all that is not below a version's schema.
+/// Checks everything outside of the versions' schemas.
 pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
     let spec = &crd["spec"];
     let text = |value: &'_ Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
@@ -209,7 +209,7 @@ fn client(config: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What keeps a text from being a label of DNS that starts with a letter (RFC 1035).
+/// Returns why a string is not a DNS label that starts with a letter (RFC 1035).
 pub(super) fn label(text: &str) -> Option<String> {
     if text.len() > LABEL_MAX {
         return Some(format!("`{text}` is longer than {LABEL_MAX} characters"));
@@ -220,7 +220,7 @@ pub(super) fn label(text: &str) -> Option<String> {
     (!is_fine).then(|| format!("`{text}` is not made of lower case letters, digits and `-`, with a letter first"))
 }
 
-/// What keeps a text from being a domain (RFC 1123).
+/// Returns why a string is not a DNS domain (RFC 1123).
 fn domain(text: &str) -> Option<String> {
     if text.len() > DOMAIN_MAX {
         return Some(format!("`{text}` is longer than {DOMAIN_MAX} characters"));

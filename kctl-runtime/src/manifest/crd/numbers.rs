@@ -1,11 +1,11 @@
-//! Numbers as people and controller-gen write them: a bound of 1, not of 1.0.
+//! Writes whole numbers without a fraction, as people and controller-gen do: 1 instead of 1.0.
 
 use serde_json::Value;
 
-/// Beyond it not every whole number is a float.
+/// Greatest number up to which a float holds every whole number.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Every float without a fraction becomes an integer: to an API server both are the same number, and it answers with the shorter one.
+/// Converts floats without a fraction to integers. To an API server both are the same number.
 pub(super) fn shorten(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {

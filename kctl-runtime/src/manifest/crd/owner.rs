@@ -1,4 +1,4 @@
-//! Which type and field a place in an object comes from: `spec.template.name` → `Template.name`.
+//! Finds the Rust type and field of a place in an object: `spec.template.name` is `Template.name`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     named(root, schema).1
 }
 
-/// The same, with the name of the type where it has one. A chain of references has an end: each definition is left once.
+/// Does the same and returns the name of the last type. Each definition is followed at most once.
 pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
     let (mut name, mut schema) = (None, schema);
     let mut steps = root["$defs"].as_object().map_or(0, serde_json::Map::len) + 1;
@@ -31,7 +31,7 @@ pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>,
     }
 }
 
-/// The type and the field of a place, such as `spec.hosts[].name` or `spec.labels{}`.
+/// Returns type and field of a place such as `spec.hosts[].name` or `spec.labels{}`.
 pub(super) fn field(root: &Value, place: &str) -> Option<String> {
     let mut schema = root;
     let mut at = root["title"].as_str().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ pub(super) fn field(root: &Value, place: &str) -> Option<String> {
     last
 }
 
-/// A field of a type, or of one of its variants.
+/// Returns a field of a type or of one of its variants.
 pub(super) fn find<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
     if let Some(field) = schema["properties"].get(name) {
         return Some(field);

@@ -1,15 +1,15 @@
-//! JSON paths in a definition: columns, the scale subresource, selectable fields, and what a rule is about.
+//! Checks JSON paths in a CRD: printer columns, the scale subresource, selectable fields and rules.
 
 use serde_json::Value;
 
 use super::Problem;
 
-/// Selectable fields of a version (`MaxSelectableFields` of apiextensions-apiserver).
+/// Maximum number of selectable fields of a version (`MaxSelectableFields` of apiextensions-apiserver).
 const SELECTABLE_MAX: usize = 8;
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// Checks the paths of a version: what API servers refuse, and what they take although it leads nowhere.
+/// Checks the paths of a version: those that API servers reject, and those that lead to no field.
 pub(super) fn check(version: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
         column_of(column, schema, refused, useless);
@@ -48,7 +48,7 @@ fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless
     }
 }
 
-/// What keeps a path from being read, or from leading to a field. Only paths of names are followed.
+/// Returns why a path cannot be read or leads to no field. Only paths of names are followed.
 fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
     let count = |chars: &[char]| path.matches(chars).count();
     if count(&['[', '(', '{']) != count(&[']', ')', '}']) || count(&['\'', '"']) % 2 != 0 || path.contains("[]") {
@@ -125,7 +125,7 @@ fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut
     }
 }
 
-/// The schema that a path like `.spec.hosts['a'].name` leads to. Items of lists have no path.
+/// Returns the schema at a path like `.spec.hosts['a'].name`. Items of lists have no path.
 pub(super) fn of_rule<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     let (mut schema, mut rest) = (schema, path);
     if rest.is_empty() {

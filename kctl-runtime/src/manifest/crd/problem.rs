@@ -1,21 +1,23 @@
-//! What is wrong with a definition, in words for the person whose types it is made from.
+//! Problems of a CRD, worded for the author of the Rust types.
 
 use std::fmt::{self, Display};
 
 use super::{Checked, Version, owner};
 
-/// One thing that is wrong.
+/// One problem of a CRD.
+///
+/// It prints as `WebSpec.replicas (spec.replicas): …; …`, with the remedy last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The version, where there are several; empty is what all share.
+    /// The version, empty if the problem is about all.
     pub version: String,
-    /// The place as in an object, such as `spec.replicas`, or in the definition, such as `spec.names.plural`.
+    /// The place in an object, such as `spec.replicas`, or in the CRD, such as `names.plural`.
     pub place: String,
-    /// The type and the field, such as `WebSpec.replicas`; empty where it is about no field.
+    /// Rust type and field, such as `WebSpec.replicas`; empty if it is not about a field.
     pub field: String,
-    /// The problem, for people.
+    /// The problem.
     pub what: String,
-    /// The text to write instead; empty if it is obvious.
+    /// The code to write instead; empty if it is obvious.
     pub help: String,
 }
 
@@ -36,37 +38,37 @@ impl Display for Problem {
     }
 }
 
-/// Why a definition cannot be made.
+/// The reason why a CRD cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// API servers would refuse it, or every object.
+    /// An API server would reject the CRD, or every object.
     #[error("the definition of {kind} ({location}) is not one that works:{}", list(problems))]
     Refused {
         /// The kind.
         kind: String,
         /// The controller or the type.
         location: String,
-        /// All that is wrong.
+        /// All problems that were found.
         problems: Vec<Problem>,
     },
     /// Two versions do not fit together.
     #[error("the versions of {name} do not fit together: {what}; {help}")]
     Versions {
-        /// Of the definition.
+        /// Name of the CRD.
         name: String,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
-        /// What to write.
+        /// The remedy.
         help: String,
     },
-    /// The derive gave up.
+    /// kube's derive panicked.
     #[error(
         "the definition of the primary of {location} cannot be made: {cause}; give each field one type in all variants"
     )]
     Derive {
         /// The controller or the type.
         location: String,
-        /// What it said.
+        /// The message of the panic.
         cause: String,
     },
 }
@@ -75,7 +77,7 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().fold(String::new(), |text, problem| text + "\n  " + &problem.to_string())
 }
 
-/// The error, with the types that the fields belong to.
+/// Returns the error for a CRD, with the Rust types of the fields.
 pub(super) fn of_definition(versions: &[Version], checked: Checked) -> DefinitionError {
     let mut problems = checked.refused;
     problems.extend(checked.useless);

@@ -1,4 +1,7 @@
-//! What a schema must be to be stored: structural, of keywords that are supported, and with defaults that are valid.
+//! Checks that a schema is structural, uses supported keywords, and has valid defaults.
+//!
+//! The rules are those of apiextensions-apiserver (`pkg/apiserver/schema`, Kubernetes documentation,
+//! "Specifying a structural schema").
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +12,11 @@ const UNSUPPORTED: [&str; 8] =
     ["$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties", "uniqueItems"];
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// The metadata of the root.
+    /// `metadata` of the root, which only the name can be restricted of.
     Metadata,
     Below,
 }
@@ -37,7 +40,7 @@ fn below(place: &str, field: &str) -> String {
     if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
 }
 
-/// Keywords whose value API servers only decode as what it is: a whole number, a number, a truth value, a list of texts.
+/// Checks keywords whose value has to be of one type: a whole number, a number, a boolean, a list of strings.
 fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     type Is = fn(&Value) -> bool;
     let kinds: [(&[&str], &str, Is); 4] = [
@@ -187,7 +190,7 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks an object inside of an object, and what both say about metadata.
+/// Checks embedded objects, and restrictions of metadata.
 fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
@@ -281,7 +284,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks all of a rule but its expression.
+/// Checks all fields of a rule except its expression.
 fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let all = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for rule in all {
@@ -316,7 +319,7 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// `anyOf`, `oneOf`, `allOf` and `not` only restrict what stands beside them.
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema beside them.
 fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Problem>) {
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     let is_either = schema["anyOf"] == types;
@@ -338,7 +341,7 @@ fn all_of(schema: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     lists.chain(schema.get("not").filter(|not| not.is_object()).map(|not| ("not", not)))
 }
 
-/// `base` is what the schema that is restricted says itself, where that must name all fields.
+/// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
 fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",

@@ -1,5 +1,7 @@
-//! The schema of a kind before kube's derive rewrites it: `#[resource]` puts it on the type that the derive makes, so that
-//! `Kind::crd()` is what an API server needs, too.
+//! Completes the schema of a kind before kube's derive rewrites it.
+//!
+//! `#[resource]` adds the transform to the type that the derive generates, so `Kind::crd()` returns the
+//! completed CRD as well.
 
 use schemars::{Schema, transform::Transform};
 use serde_json::Value;
@@ -9,11 +11,13 @@ use super::{
     values::{self, Formats},
 };
 
-/// Marks a schema that was completed here. API servers do not know the key, and the derive drops it.
+/// Schema key that marks a completed schema. The derive drops it, and API servers do not know it.
 pub(super) const COMPLETED: &str = "x-kctl-completed";
 
-/// Completes the schema of a kind: bounds and formats that match its types, null where the API server accepts it, and enums whose
-/// variants share fields.
+/// A schema transform that completes a kind.
+///
+/// It adds bounds and formats that match the Rust types, null where an API server accepts it, and one set of
+/// fields for enums whose variants share some.
 pub struct Structure;
 
 impl Transform for Structure {

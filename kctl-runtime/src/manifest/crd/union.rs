@@ -1,5 +1,7 @@
-//! The variants of an enum → one structural schema: its fields stand in `properties` once, and `oneOf` says what each variant
-//! restricts. Kube's derive panics where a field is not the same in two variants, as the tag of `#[serde(tag = "type")]`.
+//! Joins the variants of an enum into one structural schema.
+//!
+//! Its fields are in `properties` once, and `oneOf` has the restrictions of each variant. kube's derive
+//! panics where a field differs between two variants, as the tag of `#[serde(tag = "type")]` does.
 //!
 //! ```yaml
 //! properties:
@@ -22,17 +24,18 @@ use self::merge::{Merged, merge};
 use super::values::is_null;
 
 const LISTS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
-/// Holds what a variant restricts until all is joined, so that neither this module nor kube's derive reads it as fields.
+/// Schema key that hides a variant's restrictions until everything is joined, so that neither this module nor
+/// kube's derive reads them as fields.
 const SEALED: &str = "x-kctl-variant";
 
-/// A field that can't be one field of a structural schema.
+/// A field that cannot be one field of a structural schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Clash {
-    /// The path of the field within the enum, such as `name` or `spec.size`. Empty where the variants themselves differ.
+    /// Path within the enum, such as `name` or `spec.size`; empty if the variants themselves differ.
     pub(super) field: String,
-    /// What differs.
+    /// The difference.
     pub(super) what: String,
-    /// The field stands in the enum and in the struct around it.
+    /// `true` if the field is in the enum and in the struct around it.
     pub(super) is_beside: bool,
 }
 
@@ -41,6 +44,7 @@ impl Clash {
         Self { field: String::new(), what: what.into(), is_beside: false }
     }
 
+    /// Prefixes the path with a field.
     fn below(mut self, field: &str) -> Self {
         let is_item = self.field.starts_with("[]");
         self.field = match self.field.as_str() {
@@ -51,7 +55,7 @@ impl Clash {
         self
     }
 
-    /// What to write instead.
+    /// Returns the remedy.
     pub(super) fn help(&self) -> String {
         let name = self.field.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
         if self.is_beside {
@@ -64,17 +68,17 @@ impl Clash {
     }
 }
 
-/// Joins the variants of all enums in a schema without references. Those that kube's derive joins by itself are left to it.
+/// Joins the variants of all enums in a schema without references, except those that kube's derive joins.
 ///
 /// # Errors
-/// A field of two variants can't be one field.
+/// [`Clash`] if a field of two variants cannot be one field.
 pub(super) fn join_all(schema: &mut Value) -> Result<(), Clash> {
     descend(schema)?;
     open(schema);
     Ok(())
 }
 
-/// What keeps the variants of one schema without references from being joined, apart from what is in their fields.
+/// Returns why the variants of one schema cannot be joined, apart from problems inside of their fields.
 pub(super) fn clash(schema: &mut Value) -> Option<Clash> {
     let schema = schema.as_object_mut()?;
     fields_below(schema).ok()?;
@@ -90,7 +94,7 @@ fn descend(schema: &mut Value) -> Result<(), Clash> {
     if needs_joining(schema) { join(schema) } else { Ok(()) }
 }
 
-/// Joins what is in the fields of a schema and of its variants, and leaves the variants as they are.
+/// Joins enums in the fields of a schema and of its variants, but not the variants themselves.
 fn fields_below(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         for (name, field) in fields {
@@ -108,13 +112,13 @@ fn fields_below(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     Ok(())
 }
 
-/// The first field that is not the same in all variants, of which kube's derive makes nothing.
+/// Returns the first field that differs between variants, about which kube's derive panics.
 pub(super) fn difference(schema: &Value) -> Option<Clash> {
     let field = differs(schema.as_object()?, &mut Map::new())?;
     Some(Clash::new("it is not the same in all variants").below(&field))
 }
 
-/// The value of an `Option`, as schemars writes it.
+/// Returns the schema of an `Option`'s value, as schemars writes it.
 fn option_of(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
     match schema.get("anyOf").and_then(Value::as_array)?.as_slice() {
         [Value::Object(value), null] if is_null(null) => Some(value),
@@ -122,7 +126,7 @@ fn option_of(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
     }
 }
 
-/// Returns `true` if kube's derive would panic, or leave fields where no API server takes them.
+/// Returns `true` if kube's derive would panic, or leave fields where API servers reject them.
 fn needs_joining(schema: &Map<String, Value>) -> bool {
     let has_fields = |one: &Value| one["properties"].is_object() || LISTS.iter().any(|key| one[*key].is_array());
     let is_split = schema.get("allOf").and_then(Value::as_array).is_some_and(|all| all.iter().any(has_fields));
@@ -141,13 +145,13 @@ fn differs(schema: &Map<String, Value>, known: &mut Map<String, Value>) -> Optio
     variants.find_map(|variant| differs(variant.as_object()?, known))
 }
 
-/// A field as one variant describes it, or the schema that has the variants.
+/// A field as one variant describes it, or as the schema around the variants does.
 struct Source {
     variant: Option<(&'static str, usize)>,
     schema: Value,
 }
 
-/// Moves the fields of all variants to the schema that has the variants.
+/// Moves the fields of all variants to the schema around them.
 fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     let mut fields: Vec<(String, Vec<Source>)> = Vec::new();
     let mut add = |name: String, source: Source| match fields.iter_mut().find(|(known, _)| *known == name) {
@@ -206,7 +210,7 @@ fn fields_of(schema: &mut Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// Takes the fields out of a variant of a list, and its comment. What is left only restricts.
+/// Removes the fields of a variant, and its description. The rest only restricts.
 fn take_fields(variant: &mut Map<String, Value>, key: &str) -> Result<(Map<String, Value>, Option<Value>), Clash> {
     join(variant)?;
     if let Some(name) = variant.remove("type").filter(|name| name != "object") {
@@ -237,7 +241,7 @@ fn seal(variant: &mut Value) {
     }
 }
 
-/// Writes what was sealed so that kube's derive leaves it as it is: below an `allOf` of its own.
+/// Writes sealed restrictions below an `allOf`, which kube's derive leaves alone.
 fn open(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -251,7 +255,7 @@ fn open(schema: &mut Value) {
     }
 }
 
-/// Takes the `allOf` away again that kube's derive does not need any more.
+/// Removes that `allOf` again after the derive.
 pub(super) fn unwrap(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -273,7 +277,7 @@ pub(super) fn unwrap(schema: &mut Value) {
     }
 }
 
-/// Says of a tag which variant each value stands for, by the comments on the variants.
+/// Describes a tag by the doc comments of the variants, one line per value.
 fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static str, usize), Value)]) {
     if field.get("description").is_some() {
         return;
@@ -292,7 +296,7 @@ fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static st
     }
 }
 
-/// The one value that a tag has in a variant.
+/// Returns the single value of a tag in a variant.
 fn only_value(schema: &Value) -> Option<&Value> {
     match schema["enum"].as_array().map(Vec::as_slice) {
         Some([value]) => Some(value),

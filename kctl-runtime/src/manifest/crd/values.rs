@@ -1,25 +1,30 @@
-//! Values that an API server lets through must be values that the Rust type can read: bounds of integers, formats that API servers
-//! know, and null beside allowed values. Changes schemas as schemars prints them, and as kube's derive leaves them.
+//! Makes an API server accept only values that the Rust type can read: bounds of integers, known formats, and
+//! null beside allowed values.
 //!
-//! Measured with kube-apiserver 1.36.3: it never accepts null beside `enum` (also not with null among the values), accepts null
-//! where `enum` is below `allOf`, warns about every format that it does not know, and refuses every value of an integer with a
-//! bound outside of what the format can hold.
+//! Measured with kube-apiserver 1.36.3:
+//!
+//! - It never accepts null beside `enum`, even with null among the values, but does so if `enum` is below
+//!   `allOf`.
+//! - It warns about every format that it does not know.
+//! - It rejects every value of an integer whose bound is outside of the format.
 
 use serde_json::{Map, Value, json};
 
 use super::compat::TEXT_FORMATS;
 use crate::marks::FORMAT;
 
-/// An IPv4 address as Rust reads it. API servers also take leading zeros (`010.0.0.1`) and `::ffff:10.0.0.1` for `format: ipv4`.
+/// An IPv4 address as Rust reads it. API servers also accept leading zeros (`010.0.0.1`) and
+/// `::ffff:10.0.0.1` for `format: ipv4`.
 pub(super) const IPV4: &str =
     r"^(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}$";
-/// A UUID with all its hyphens, or with none. API servers take every subset of them.
+/// A UUID with all its hyphens or without any. API servers accept any subset of them.
 pub(super) const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$|^[0-9a-fA-F]{32}$";
-/// A URI with a scheme. API servers take a path for `format: uri`.
+/// A URI with a scheme. API servers accept a path for `format: uri`.
 pub(super) const URI: &str = "^[A-Za-z][A-Za-z0-9+.-]*:";
 
-/// What schemars prints for an integer type, the bounds of the type, and the format that API servers know. They read no integer
-/// beyond 64 bits with a sign.
+/// The integer formats of schemars, the bounds of their types, and the formats that API servers know.
+///
+/// API servers read no integer beyond 64 bits with a sign.
 const INTEGERS: [(&str, Option<i64>, Option<i64>, &str); 11] = [
     ("int8", Some(-128), Some(127), "int32"),
     ("int16", Some(-32_768), Some(32_767), "int32"),
@@ -34,30 +39,31 @@ const INTEGERS: [(&str, Option<i64>, Option<i64>, &str); 11] = [
     ("uint", Some(0), None, "int64"),
 ];
 
-/// The largest bound that an API server can compare an `int64` with, the float below 2⁶³. Beyond it, it refuses every value.
+/// Greatest bound with which an API server can compare an `int64`: the float below 2⁶³. With a larger one it
+/// rejects every value.
 pub(super) const INT64_BOUND_MAX: f64 = 9_223_372_036_854_774_784.0;
 
-/// The bounds and the format of an integer type by the format that schemars prints.
+/// Returns bounds and format of an integer type, by the format that schemars prints.
 pub(super) fn integer(format: &str) -> Option<(Option<i64>, Option<i64>, &'static str)> {
     INTEGERS.iter().find(|(name, ..)| *name == format).map(|(_, low, high, format)| (*low, *high, *format))
 }
 
-/// Returns `true` if an API server knows the format of a string. It warns about every other one and ignores it.
+/// Returns `true` if an API server knows the format of a string. It warns about every other and ignores it.
 pub(super) fn is_known_format(format: &str) -> bool {
     let name = format.replace('-', "");
     TEXT_FORMATS.contains(&name.as_str()) || name == "password"
 }
 
-/// Where the formats of a schema come from.
+/// The origin of the formats in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Formats {
-    /// As schemars printed it: a format is that of the type, but where a mark says otherwise.
+    /// Printed by schemars: a format is that of the Rust type, unless a mark set it.
     OfTypes,
-    /// As kube's derive left it: a format may be the user's own wish.
+    /// Left by kube's derive: a format may be the user's choice.
     Unknown,
 }
 
-/// Changes a schema and all below it.
+/// Completes a schema and all below it.
 pub(super) fn complete(schema: &mut Value, formats: Formats) {
     each_below(schema, &mut |below| complete(below, formats));
     let Some(schema) = schema.as_object_mut() else { return };
@@ -66,7 +72,7 @@ pub(super) fn complete(schema: &mut Value, formats: Formats) {
     nulls(schema);
 }
 
-/// The schemas directly below one.
+/// Visits the schemas directly below one.
 fn each_below(schema: &mut Value, visit: &mut impl FnMut(&mut Value)) {
     let Some(schema) = schema.as_object_mut() else { return };
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
@@ -80,7 +86,7 @@ fn each_below(schema: &mut Value, visit: &mut impl FnMut(&mut Value)) {
     }
 }
 
-/// Whether the type, or one of the types, is this one.
+/// Returns `true` if the type, or one of several, is this one.
 fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::Array(types)) => types.iter().any(|one| one == name),
@@ -118,7 +124,7 @@ fn integers(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a bound, unless a narrower one is there.
+/// Sets a bound unless a narrower one is present.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
 fn narrow(
     schema: &mut Map<String, Value>,
@@ -159,7 +165,7 @@ fn texts(schema: &mut Map<String, Value>, formats: Formats) {
     }
 }
 
-/// Adds what a value must be, beside what is said already.
+/// Adds a restriction next to the existing ones.
 fn require(schema: &mut Map<String, Value>, more: Value) {
     let Value::Object(fields) = &more else { return };
     if fields.iter().all(|(key, value)| schema.get(key) == Some(value)) {
@@ -177,7 +183,7 @@ fn require(schema: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// Says of an `Option` of a value out of a few that it may be null in the one way in which API servers let null through.
+/// Makes an `Option` of an enum nullable in the one form that API servers accept.
 fn nulls(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(all)) = schema.get("anyOf")
         && let [Value::Object(value), null] = all.as_slice()
@@ -217,13 +223,14 @@ fn nulls(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a schema is that of null alone.
+/// Returns `true` for the schema of null alone.
 pub(super) fn is_null(schema: &Value) -> bool {
     schema["type"] == "null" || schema["enum"] == json!([null]) || schema.get("const") == Some(&Value::Null)
 }
 
-/// The type and the values of a schema that allows a few values only: schemars lists those of an enum, and has a variant for each
-/// one that has a comment.
+/// Returns the type and the values of a schema that allows a few values.
+///
+/// schemars lists the values of an enum, and writes a variant for each value that has a doc comment.
 pub(crate) fn allowed_values(schema: &Map<String, Value>) -> Option<(Value, Vec<Value>)> {
     let values_of = |one: &Value| -> Option<Vec<Value>> {
         match (one.get("enum"), one.get("const")) {

@@ -1,5 +1,5 @@
-//! What kube's derive panics about, found before it is asked: enums whose variants do not go together in one structural
-//! schema, types that contain themselves, and keywords that Kubernetes spells in another way.
+//! Finds what kube's derive would panic about: enums whose variants have no common structural schema, types
+//! that contain themselves, and keywords that Kubernetes spells in another way.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::{
     values::{self, Formats},
 };
 
-/// Types that deep are not checked further: they contain themselves, which has been told.
+/// Types nested deeper are not checked: they contain themselves, which was reported.
 const DEPTH_MAX: usize = 64;
 
 /// Checks the schema of a kind with its references.
@@ -43,7 +43,7 @@ fn problem(name: &str, place: &str, what: impl Into<String>, help: impl Into<Str
     Problem::new(&place, what, help)
 }
 
-/// Checks what belongs to one type, without what it refers to.
+/// Checks one type, without the types that it refers to.
 fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>, depth: usize) {
     if depth > DEPTH_MAX {
         return;
@@ -86,7 +86,7 @@ fn join(place: &str, field: &str) -> String {
     if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
 }
 
-/// Reports variants that are not of one type. Returns `true` if it did.
+/// Reports variants of different JSON types. Returns `true` if it did.
 fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, problems: &mut Vec<Problem>) -> bool {
     let types: Vec<&str> = variants.iter().filter_map(|one| resolve(root, one)["type"].as_str()).collect();
     let types: Vec<&str> = types.into_iter().filter(|name| *name != "null").collect();
@@ -105,7 +105,7 @@ fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, p
     true
 }
 
-/// Reports a field that two variants have, and that can't be one field of a structural schema.
+/// Reports a field that two variants have and that cannot be one field of a structural schema.
 fn fields(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>) {
     let mut whole = inlined(root, schema, &mut Vec::new());
     values::complete(&mut whole, Formats::OfTypes);
@@ -125,7 +125,7 @@ fn fields(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut 
     problems.push(problem(name, place, what, help));
 }
 
-/// A schema with what it refers to in its place. A type within itself, which is reported elsewhere, is left out.
+/// Returns a schema with its references resolved. A type within itself is left out, and reported elsewhere.
 fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -157,7 +157,7 @@ fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) ->
     }
 }
 
-/// The types that a schema leads to.
+/// Collects the types that a schema refers to.
 fn references<'a>(root: &'a Value, schema: &'a Value, found: &mut Vec<&'a str>) {
     match schema {
         Value::Object(fields) => {
@@ -177,7 +177,7 @@ fn references<'a>(root: &'a Value, schema: &'a Value, found: &mut Vec<&'a str>) 
     }
 }
 
-/// Whether a type holds a value of itself, in whatever depth.
+/// Returns `true` if a type contains itself at any depth.
 fn contains<'a>(root: &'a Value, schema: &'a Value, name: &str, seen: &mut Vec<&'a str>) -> bool {
     match schema {
         Value::Object(fields) => fields.iter().any(|(key, value)| {

@@ -1,19 +1,21 @@
-//! What people see: a dashboard of Grafana, from what is wrong at the top to what the process uses at the bottom.
+//! A Grafana dashboard: problems at the top, resources of the process at the bottom.
 
 use serde_json::{Value, json};
 
 use crate::manifest::{ManagerOptions, RbacOptions};
 
-/// The format that Grafana 10 and later read without a migration.
+/// Dashboard format that Grafana 10 and later read without a migration.
 const SCHEMA_VERSION: u32 = 39;
-/// Panels beside each other; Grafana's grid is 24 wide.
+/// Panels per row; Grafana's grid is 24 wide.
 const COLUMNS: usize = 2;
+/// Height of a panel in grid units.
 const HEIGHT: usize = 8;
 
+/// A time series panel.
 struct Panel {
     title: &'static str,
     unit: &'static str,
-    /// `PromQL` and legend; `$` stands for the labels of the program.
+    /// PromQL queries and their legends; `$` stands for the labels of the program.
     lines: &'static [(&'static str, &'static str)],
 }
 
@@ -100,12 +102,14 @@ const ALWAYS: &[Panel] = &[
     },
 ];
 
+/// Panels of programs with leader election.
 const OF_AN_ELECTION: &[Panel] = &[Panel {
     title: "Leader",
     unit: "none",
     lines: &[("max by (pod) (leader_election_master_status{$})", "{{pod}}")],
 }];
 
+/// Returns the dashboard as JSON. Its uid is derived from the name, so that an update replaces it.
 pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerOptions) -> Value {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
     let panels: Vec<Value> =

@@ -1,4 +1,4 @@
-//! How a program is watched in a cluster: who scrapes its metrics, when somebody is called, and what they see then.
+//! Monitoring of a program in a cluster: scraping, alerts and a dashboard.
 
 mod dashboard;
 mod rules;
@@ -7,11 +7,25 @@ use serde_json::json;
 
 use super::{ManagerOptions, Manifest, RbacOptions};
 
-/// The `ServiceMonitor` and the `PrometheusRule` of the Prometheus Operator, and a dashboard in a `ConfigMap`, as Grafana's sidecar
-/// takes it. They are about the metrics that the Service of `metrics_service` leads to.
+/// Returns a ServiceMonitor and a PrometheusRule for the Prometheus Operator, and a ConfigMap with a
+/// dashboard for Grafana's sidecar.
+///
+/// They refer to the Service of [`metrics_service`](super::metrics_service). The ServiceMonitor skips
+/// verification, because each replica creates its own certificate; `run --metrics-cert-path` takes one that
+/// can be verified.
+///
+/// ```
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, monitoring};
+///
+/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let manifests = monitoring(&options, ManagerOptions::default())?;
+/// let kinds: Vec<_> = manifests.iter().map(|manifest| manifest.object["kind"].as_str().unwrap_or_default()).collect();
+/// assert_eq!(kinds, ["ServiceMonitor", "PrometheusRule", "ConfigMap"]);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn monitoring(
     options: &RbacOptions,
     manager: ManagerOptions,
@@ -59,7 +73,7 @@ pub fn monitoring(
     ])
 }
 
-/// The labels that the operator gives to what it scrapes from the Service.
+/// Returns the labels that the operator adds to the series of this program.
 fn selector(options: &RbacOptions) -> String {
     format!(r#"namespace="{}",job="{}-metrics""#, options.namespace, options.name)
 }

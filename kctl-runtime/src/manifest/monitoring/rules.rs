@@ -1,13 +1,15 @@
-//! When somebody is called: each rule is about what a person can do something about, and says what.
+//! Alerting rules. Each is about something that a person can fix, and its description says how.
 
 use serde_json::{Value, json};
 
 use crate::manifest::ManagerOptions;
 
+/// An alert.
 struct Rule {
     alert: &'static str,
-    /// `PromQL`; `$` stands for the labels of the program.
+    /// PromQL; `$` stands for the labels of the program.
     when: &'static str,
+    /// Time for which the condition has to hold.
     lasts: &'static str,
     severity: &'static str,
     summary: &'static str,
@@ -99,6 +101,7 @@ const ALWAYS: &[Rule] = &[
     },
 ];
 
+/// Alerts of programs with leader election.
 const OF_AN_ELECTION: &[Rule] = &[
     Rule {
         alert: "ControllerWithoutLeader",

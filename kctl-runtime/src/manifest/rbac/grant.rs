@@ -1,4 +1,4 @@
-//! What a declaration needs, in its smallest parts: one verb on one resource in one place.
+//! The permissions that declarations need, one verb on one resource in one place at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,51 +13,71 @@ use crate::{
     spec::{ControllerSpec, ExtraRule, RelationSpec, Role},
 };
 
-/// Stands for every group, resource or verb in a rule.
+/// Matches every group, resource or verb in a rule.
 const ALL: &str = "*";
 
-/// Where something is allowed.
+/// The place in which a permission is valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In all namespaces, and on what is in none.
+    /// All namespaces, and cluster-scoped objects: a ClusterRole.
     Everywhere,
-    /// In one namespace.
+    /// One namespace: a Role.
     Namespace(String),
 }
 
 /// The object of a permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum On {
-    /// Objects.
+    /// Objects of a resource.
     Resource {
-        /// API group; empty text is the core.
+        /// API group, empty for the core group.
         group: String,
         /// Plural, with the subresource as in `pods/eviction`.
         resource: String,
-        /// The name of one object; empty is any.
+        /// Name of one object, empty for all.
         name: String,
     },
-    /// A path that is not about objects, such as `/metrics`.
+    /// A non-resource URL, such as `/metrics`.
     Url(String),
 }
 
-/// One verb on one resource in one place: the smallest thing that a role can lack.
+/// One verb on one resource in one place: the smallest part that a role can lack.
+///
+/// `kctl`'s role test runs a program without each of its grants in turn.
+///
+/// ```
+/// use std::collections::BTreeSet;
+/// use kctl_runtime::manifest::{Grant, On, Place};
+///
+/// let list = |place| Grant {
+///     place,
+///     on: On::Resource { group: "apps".into(), resource: "deployments".into(), name: String::new() },
+///     verb: "list".into(),
+///     because: BTreeSet::new(),
+///     framework: false,
+/// };
+/// let (everywhere, shop) = (list(Place::Everywhere), list(Place::Namespace("shop".into())));
+/// assert!(everywhere.covers(&shop) && !shop.covers(&everywhere));
+/// assert_eq!(shop.to_string(), "list deployments.apps in namespace shop");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    /// Where.
+    /// The place in which it is valid.
     pub place: Place,
-    /// On what.
+    /// The objects.
     pub on: On,
-    /// The verb, as in RBAC.
+    /// The RBAC verb, such as `list`.
     pub verb: String,
-    /// The declarations that it comes from, as the user wrote them.
+    /// The declarations that need it, as the user wrote them.
     pub because: BTreeSet<String>,
-    /// Whether kctl itself needs it for every declaration of that kind: list and watch of a cache, events.
+    /// `true` if kctl needs it for each declaration of this form: `list` and `watch` of a cache, and events.
     pub framework: bool,
 }
 
 impl Grant {
     /// Returns `true` if this permission includes the other one.
+    ///
+    /// Names of subresources, `*` and URLs with a trailing `*` match as in an RBAC authorizer.
     pub fn covers(&self, other: &Self) -> bool {
         let place = self.place == Place::Everywhere || self.place == other.place;
         let on = match (&self.on, &other.on) {
@@ -99,7 +119,22 @@ impl fmt::Display for Grant {
     }
 }
 
-/// Returns the problem of a hand-written rule and the remedy, if the rule allows nothing or an API server would reject it.
+/// Returns the problem of a hand-written rule and the remedy, if the rule allows nothing or an API server
+/// would reject it.
+///
+/// ```
+/// use k8s_openapi::api::rbac::v1::PolicyRule;
+/// use kctl_runtime::manifest::rule_problem;
+///
+/// let rule = PolicyRule {
+///     verbs: vec!["get".into()],
+///     resources: Some(vec!["deployments".into()]),
+///     ..PolicyRule::default()
+/// };
+/// let (problem, help) = rule_problem(&rule).expect("there is no group");
+/// assert_eq!(problem, "it has no API groups");
+/// assert!(help.contains("the core group is `\"\"`"));
+/// ```
 pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
     let is_empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
     let (groups, resources) = (is_empty(&rule.api_groups), is_empty(&rule.resources));
@@ -126,7 +161,7 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The smallest parts of a rule.
+/// Splits a rule into its parts: each verb on each resource and name, and on each URL.
 pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
     let grant = |on: On, verb: &String| {
         let because = BTreeSet::new();
@@ -149,7 +184,7 @@ pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
     grants
 }
 
-/// Collects what the declarations need, each part once.
+/// Collects permissions, each once, with the reasons of all that need it.
 #[derive(Default)]
 struct Grants(BTreeMap<(Place, On, String), Grant>);
 
@@ -161,8 +196,10 @@ impl Grants {
         known.framework |= grant.framework;
     }
 
-    /// What is left when nothing is said twice. Whatever says more takes over the reasons of what says less, and not whether kctl
-    /// itself needs it: that it needs a part says nothing of the rest.
+    /// Returns the permissions without those that another one covers.
+    ///
+    /// The larger one takes over the reasons of the smaller one, but not `framework`: that kctl needs a part says
+    /// nothing about the rest.
     fn minimal(self) -> Vec<Grant> {
         let all: Vec<Grant> = self.0.into_values().collect();
         let kept: Vec<bool> =
@@ -178,13 +215,14 @@ impl Grants {
     }
 }
 
-/// Returns the permissions that controllers need on one cluster, in their smallest parts, sorted and without duplicates. The main
-/// cluster has an empty name.
+/// Returns the permissions that controllers need on one cluster, sorted, without covered ones.
+///
+/// `cluster` is the name in `on = name`, empty for the default one.
 pub fn grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
     collect(specs, cluster).minimal()
 }
 
-/// Returns the same, including permissions that a larger one covers: they remain when the larger one is removed.
+/// Returns the same with covered ones, which remain when the larger one is removed.
 pub fn all_grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
     collect(specs, cluster).0.into_values().collect()
 }
@@ -247,7 +285,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
     needs(grants, &places, &events, &["create", "patch"], "kctl: events", true);
 }
 
-/// What a rule says that is written by hand. `core` is the group without a name, as controller-gen reads it.
+/// Adds the permissions of `rbac(…)`. A group `core` is the core group, as controller-gen reads it.
 fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, grants: &mut Grants) {
     let because = BTreeSet::from([format!("{}: {}", spec.name, extra.text)]);
     for mut grant in grants_of_rule(&extra.rule, &Place::Everywhere) {
@@ -276,7 +314,7 @@ fn needs(grants: &mut Grants, places: &[Place], on: &On, verbs: &[&str], because
     }
 }
 
-/// What one relation needs.
+/// Adds the permissions of one relation.
 fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Grants) {
     let because = match relation.role {
         Role::Primary => format!("{}: its primary", spec.name),
@@ -311,13 +349,21 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
     }
 }
 
-/// The name in a field selector that leaves only one object: a rule can say it.
+/// Returns the name in a field selector that matches one object, so that the rule can be limited to it.
 fn only_name(fields: &str) -> &str {
     let name = fields.split(',').find_map(|term| term.trim().strip_prefix("metadata.name="));
     name.map_or("", |name| name.trim_start_matches('='))
 }
 
 /// Returns the subresource and the RBAC verbs for a verb of a declaration.
+///
+/// ```
+/// use kctl_runtime::manifest::verbs_of;
+///
+/// assert_eq!(verbs_of("apply"), ("", vec!["create", "patch"]));
+/// assert_eq!(verbs_of("eviction"), ("/eviction", vec!["create"]));
+/// assert_eq!(verbs_of("delete"), ("", vec!["delete"]));
+/// ```
 pub fn verbs_of(verb: &'static str) -> (&'static str, Vec<&'static str>) {
     match verb {
         "apply" => ("", vec!["create", "patch"]),

@@ -1,4 +1,4 @@
-//! The declaration as manifests: service account, roles and bindings.
+//! RBAC manifests: a ServiceAccount, roles with a comment for each rule, and bindings.
 
 mod grant;
 mod rule;
@@ -18,32 +18,34 @@ pub use user_roles::user_roles;
 use super::Manifest;
 use crate::spec::ControllerSpec;
 
-/// Names in the manifests, and for what they are.
+/// Names in the manifests, and the cluster that they are for.
 #[derive(Debug, Clone, Default)]
 pub struct RbacOptions {
-    /// Of all objects.
+    /// Name of the ServiceAccount, the roles and the bindings.
     pub name: String,
-    /// Where the program runs: the namespace of its service account.
+    /// Namespace in which the program runs.
     pub namespace: String,
-    /// Labels of the roles: those of aggregation add the rules to other roles.
+    /// Labels of the roles, for example for aggregation into another ClusterRole.
     pub labels: BTreeMap<String, String>,
-    /// The cluster that they are for; empty is the one that the program is started against.
+    /// Cluster that the roles are for, as in `on = name`; empty for the default one.
     pub cluster: String,
 }
 
-/// Service account, roles and bindings. Controllers of certain namespaces get a role in each of them; what is not in a
-/// namespace needs a cluster role.
+/// Returns the ServiceAccount, roles and bindings that the controllers need on one cluster.
+///
+/// A controller that is limited to namespaces gets a Role in each of them, and a ClusterRole for its
+/// cluster-scoped kinds. The module's page has an example.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn rbac(specs: &[ControllerSpec], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     rbac_of(&grants(specs, &options.cluster), options)
 }
 
-/// The same for what is given: a role that lacks something shows what needs it.
+/// Does the same for the given permissions. Tests use it to leave one out and see what needs it.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let account = json!({
@@ -65,6 +67,7 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
     Ok(manifests)
 }
 
+/// Returns the path of a manifest; those of other clusters have their own folder.
 fn file(kind: &str, name: &str, options: &RbacOptions, place: Option<&String>) -> String {
     let kind = kind.to_lowercase();
     let folder = if options.cluster.is_empty() { "rbac".to_owned() } else { format!("rbac-{}", options.cluster) };
@@ -75,7 +78,7 @@ fn meta(name: &str, namespace: Option<&String>) -> Value {
     namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
 }
 
-/// Binds a role of this name to the program.
+/// Binds a role to the ServiceAccount of the program. Role and binding have the same name.
 pub(super) fn binding(
     role: &str,
     name: &str,
@@ -94,7 +97,7 @@ pub(super) fn binding(
     Manifest::new(file(&kind, name, options, place), object)
 }
 
-/// A role; each rule says where it comes from.
+/// Returns a role with a comment before each rule that names its declarations.
 pub(super) fn role(
     kind: &str,
     name: &str,

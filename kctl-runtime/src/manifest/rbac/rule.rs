@@ -1,4 +1,4 @@
-//! Rules: what is needed, merged as controller-gen merges its markers.
+//! Rules of roles: permissions, merged as controller-gen merges its markers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 use super::{Grant, On};
 
-/// A rule, with the declarations that it comes from.
+/// A rule of a role, with the declarations that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Rule {
-    /// API groups; empty text is the core.
+    /// API groups; an empty string is the core group.
     pub groups: BTreeSet<String>,
-    /// Resources, with subresources as `pods/eviction`.
+    /// Resources, with subresources as in `pods/eviction`.
     pub resources: BTreeSet<String>,
-    /// Names, where the rule is about certain objects.
+    /// Names of objects, empty for all.
     pub names: BTreeSet<String>,
-    /// Paths that are not about objects.
+    /// Non-resource URLs, such as `/metrics`.
     pub urls: BTreeSet<String>,
-    /// Verbs.
+    /// RBAC verbs.
     pub verbs: BTreeSet<String>,
-    /// Declarations, as the user wrote them.
+    /// The declarations that need it, as the user wrote them.
     pub because: BTreeSet<String>,
 }
 
@@ -38,7 +38,7 @@ impl Rule {
         rule
     }
 
-    /// As in a role.
+    /// Returns the rule as JSON, for a role.
     pub(super) fn object(&self) -> Value {
         let mut object = json!({ "verbs": self.verbs });
         let lists = [
@@ -54,8 +54,26 @@ impl Rule {
     }
 }
 
-/// Grants of one place in the normal form of controller-gen: verbs of the same resource together, then names, then resources
-/// of the same verbs, then groups of the same resources, then paths; sorted.
+/// Merges permissions of one place into few rules, sorted.
+///
+/// The order is controller-gen's (`pkg/rbac/parser.go`): verbs of the same resource, then names, resources of
+/// the same verbs, groups of the same resources, and URLs.
+///
+/// ```
+/// use std::collections::BTreeSet;
+/// use kctl_runtime::manifest::{Grant, On, Place, rules};
+///
+/// let grant = |resource: &str, verb: &str| Grant {
+///     place: Place::Everywhere,
+///     on: On::Resource { group: String::new(), resource: resource.into(), name: String::new() },
+///     verb: verb.into(),
+///     because: BTreeSet::from([format!("app: {resource}")]),
+///     framework: false,
+/// };
+/// let merged = rules(&[grant("pods", "list"), grant("pods", "watch"), grant("secrets", "list"), grant("secrets", "watch")]);
+/// assert_eq!(merged.len(), 1);
+/// assert_eq!(merged[0].resources, BTreeSet::from(["pods".to_owned(), "secrets".to_owned()]));
+/// ```
 pub fn rules(grants: &[Grant]) -> Vec<Rule> {
     let rules: Vec<Rule> = grants.iter().map(Rule::of).collect();
     let rules = merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.clone(), r.urls.clone()));
@@ -67,11 +85,12 @@ pub fn rules(grants: &[Grant]) -> Vec<Rule> {
     merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.clone(), r.verbs.clone()))
 }
 
-/// Rules about the same are one, with the declarations of all.
+/// Merges rules about the same resources, with all their reasons.
 pub(super) fn merged(rules: Vec<Rule>) -> Vec<Rule> {
     merge(rules, |r| (r.groups.clone(), r.resources.clone()))
 }
 
+/// Merges rules with equal keys.
 fn merge<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> Vec<Rule> {
     let mut merged: BTreeMap<K, Rule> = BTreeMap::new();
     for rule in rules {

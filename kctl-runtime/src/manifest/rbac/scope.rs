@@ -1,15 +1,17 @@
-//! In which namespaces a rule that is written by hand is needed: only a kind that is known to be in namespaces is left to roles.
+//! The namespaces that a hand-written rule needs.
+//!
+//! Only a resource that is known to have namespaces goes into Roles. A Role would grant nothing on a
+//! cluster-scoped one.
 
 use std::collections::BTreeMap;
 
 use super::On;
 use crate::spec::{ControllerSpec, RelationSpec};
 
-/// Stands for every resource of a group.
+/// Matches every resource of a group.
 const ALL: &str = "*";
 
-/// Built-in kinds that are in namespaces, by group and plural. Those that are in none need no list: what is not known to be in
-/// namespaces may be in none, and a role would say nothing about it.
+/// Built-in namespaced resources, by group and plural. Unlisted ones may be cluster-scoped.
 const IN_NAMESPACES: [(&str, &str); 28] = [
     ("", "bindings"),
     ("", "configmaps"),
@@ -41,11 +43,11 @@ const IN_NAMESPACES: [(&str, &str); 28] = [
     ("storage.k8s.io", "csistoragecapacities"),
 ];
 
-/// Which kinds are in namespaces: the built-in ones, and those of the declarations.
+/// Namespaced resources: the built-in ones, and those of the declarations.
 pub(super) struct Scopes(BTreeMap<(String, String), bool>);
 
 impl Scopes {
-    /// What controllers say of their kinds.
+    /// Reads the scopes of the declared kinds.
     pub(super) fn of(specs: &[ControllerSpec]) -> Self {
         let relations = specs.iter().flat_map(|spec| std::iter::once(&spec.primary).chain(&spec.relations));
         let scope = |relation: &RelationSpec| {
@@ -54,7 +56,7 @@ impl Scopes {
         Self(relations.map(scope).collect())
     }
 
-    /// Whether all that it is about is in namespaces, as far as that is known.
+    /// Returns `true` if the resource is known to have namespaces.
     pub(super) fn is_in_namespaces(&self, on: &On) -> bool {
         let On::Resource { group, resource, .. } = on else { return false };
         let plural = resource.split('/').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Which subresources built-in kinds have: a permission on another one is none, and whatever needs it is answered 404.
+//! The subresources of built-in kinds, as kube-apiserver 1.36 lists them in its discovery documents.
 //!
-//! As a kube-apiserver 1.36 tells it in its discovery documents.
+//! A permission on a subresource that a kind lacks grants nothing, and requests to it get 404.
 
 use super::grant::verbs_of;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     spec::{ControllerSpec, RelationSpec},
 };
 
-/// Group, resource, and those subresources that verbs of declarations are about, in stable versions.
+/// Group, resource, and the subresources that declarations can name, in stable versions.
 const BUILT_IN: [(&str, &str, &[&str]); 25] = [
     ("", "namespaces", &["status"]),
     ("", "nodes", &["status"]),
@@ -37,7 +37,7 @@ const BUILT_IN: [(&str, &str, &[&str]); 25] = [
     ("storage.k8s.io", "volumeattachments", &["status"]),
 ];
 
-/// Groups of Kubernetes whose stable kinds are all known here. Others that end alike are those of definitions.
+/// Groups whose stable kinds are all listed here. Other groups may belong to CRDs.
 const GROUPS: [&str; 15] = [
     "",
     "admissionregistration.k8s.io",
@@ -56,7 +56,10 @@ const GROUPS: [&str; 15] = [
     "storage.k8s.io",
 ];
 
-/// Says which verb of a declaration is about a subresource that its built-in kind has not, and what it has instead.
+/// Returns the verb of a declaration whose subresource the built-in kind lacks, and the subresources that it
+/// has.
+///
+/// The first string is the problem, the second the remedy.
 pub fn subresource_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     std::iter::once(&spec.primary).chain(&spec.relations).find_map(problem)
 }
@@ -71,12 +74,22 @@ fn problem(relation: &RelationSpec) -> Option<(String, String)> {
     Some((what, format!("remove `{missing}` from its verbs: {those}")))
 }
 
-/// Whether a kind is known not to have a subresource.
+/// Returns `true` if a kind is known not to have a subresource.
+///
+/// ```
+/// use kctl_runtime::manifest::lacks_subresource;
+///
+/// assert!(lacks_subresource("", "v1", "configmaps", "status"));
+/// assert!(!lacks_subresource("apps", "v1", "deployments", "scale"));
+/// assert!(!lacks_subresource("example.com", "v1", "webs", "status")); // not known
+/// ```
 pub fn lacks_subresource(group: &str, version: &str, plural: &str, subresource: &str) -> bool {
     knows_subresources(group, version) && !subresources(group, plural).contains(&subresource)
 }
 
-/// Whether the subresources of all kinds of a group and version are known: those of Kubernetes that are stable.
+/// Returns `true` if the subresources of all kinds of a group and version are known.
+///
+/// That holds for stable versions of Kubernetes' own groups.
 pub fn knows_subresources(group: &str, version: &str) -> bool {
     GROUPS.contains(&group) && !version.contains("alpha") && !version.contains("beta")
 }

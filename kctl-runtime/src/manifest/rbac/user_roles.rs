@@ -1,15 +1,17 @@
-//! Roles for people: who may view or edit the cluster's built-in kinds may do the same with those of the program.
+//! Roles for people, aggregated into the built-in roles `view`, `edit` and `admin`.
 
 use std::collections::BTreeSet;
 
 use super::{Manifest, RbacOptions, Rule, role, rule::merged};
 use crate::spec::ControllerSpec;
 
-/// Returns roles to view and to edit the controllers' custom resources, aggregated into the cluster's `view`, `edit` and `admin` by
-/// labels. Empty without custom resources.
+/// Returns ClusterRoles to view and to edit the controllers' custom resources.
+///
+/// Labels aggregate them into the built-in roles `view`, `edit` and `admin` (Kubernetes documentation,
+/// "Aggregated ClusterRoles"), so people need no further binding. Empty without custom resources.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn user_roles(
     specs: &[ControllerSpec],
     options: &RbacOptions,

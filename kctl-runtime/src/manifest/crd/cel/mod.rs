@@ -1,4 +1,6 @@
-//! CEL rules of a schema, compiled as API servers do: parsed, given types, and their results checked. Evaluation is theirs.
+//! Compiles the CEL rules of a schema as API servers do: parsing, types, and the estimated cost.
+//!
+//! Rules are not evaluated here.
 
 mod words;
 
@@ -8,16 +10,16 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// What to write where rules cost too much.
+/// The remedy for rules that cost too much.
 const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
 
-/// Where rules stand: what is above them.
+/// The context of a rule in the schema.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Objects cannot be compared with their old state here.
+    /// `true` below a list whose items cannot be matched with their old state.
     forbids_old: bool,
     is_root: bool,
-    /// How many values of this kind an object can have; none where only the size of a request says it.
+    /// Number of values that an object can have at this place; `None` if only the size of a request bounds it.
     cardinality: Option<u64>,
 }
 
@@ -67,7 +69,7 @@ fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mu
     }
 }
 
-/// Checks one rule: what is wrong, and what to write.
+/// Checks one rule. Found problems are pairs of the problem and the remedy.
 fn one(
     rule: &Value,
     environment: &Environment,
@@ -111,7 +113,7 @@ fn one(
     }
 }
 
-/// How many times a cost is over its limit.
+/// Returns how many times a cost exceeds its limit.
 #[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
 fn factor(cost: u64, limit: u64) -> f64 {
     cost as f64 / limit as f64
@@ -129,7 +131,7 @@ fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
     }
 }
 
-/// An expression that can be read and has its type; adds what is wrong with one that does not.
+/// Compiles an expression that has to be of the type `wanted`; `None` after it reported a problem.
 fn compiled(
     source: &str,
     environment: &Environment,

@@ -1,8 +1,8 @@
-//! What is wrong with a rule, in words for people: reads an issue, hands on what it is and what to write.
+//! Words an issue of the CEL compiler for people: the problem, and the remedy.
 
 use kctl_cel::{Environment, Type, Why};
 
-/// What is wrong, and what to write.
+/// Returns the problem and the remedy.
 pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
     match why {
         Why::Undeclared { name, is_function: true } => {
@@ -60,7 +60,7 @@ pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
     }
 }
 
-/// A type as people say it.
+/// Returns the name of a type for messages.
 pub(super) fn name(of: &Type) -> String {
     match of {
         Type::Dyn | Type::Error | Type::Param(_) => "any".into(),
@@ -77,7 +77,7 @@ pub(super) fn name(of: &Type) -> String {
     }
 }
 
-/// An operator as it is written.
+/// Returns an operator as it is written, such as `in` for `@in`.
 fn spoken(function: &str) -> &str {
     match function {
         "_?_:_" => "? :",

@@ -1,4 +1,4 @@
-//! The schemas of one field in several variants → one schema, and what is left to be said for each variant.
+//! Merges the schemas of one field in several variants into one, and returns what remains for each variant.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ const RESTRICTIONS: [&[&str]; 16] = [
     &["allOf"],
     &["not"],
 ];
-/// Words about a field. The field has those of the first variant that has some.
+/// Descriptive keywords. The field gets those of the first variant that has some.
 const WORDS: [&str; 5] = ["description", "title", "example", "examples", "externalDocs"];
 
 /// A field, and what is left of each of the schemas that it was merged of.
@@ -90,7 +90,7 @@ fn has_fields(variant: &Value) -> bool {
     variant["properties"].is_object() || variant["type"] == "object" || below()
 }
 
-/// The schema of the value of an `Option`, and whether it is one.
+/// Returns the schema of an `Option`'s value, and whether it was an `Option`.
 fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
     if let Some(value) = option_of(&schema).cloned() {
         schema.remove("anyOf");
@@ -113,7 +113,7 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
     (schema, is_nullable)
 }
 
-/// Moves keywords that must be the same in all schemas.
+/// Moves keywords that must be equal in all schemas.
 fn same(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
@@ -185,8 +185,9 @@ fn merge_fields(
     Ok(())
 }
 
-/// Gives numbers of several sizes the format of the larger one. An API server does not know the format of a number where its type is
-/// not said, so the smaller ones keep bounds instead.
+/// Gives numbers of several sizes the format of the largest.
+///
+/// API servers do not know the format of a number without a type, so the smaller ones get bounds instead.
 fn widen(all: &mut [Map<String, Value>]) {
     for (small, large) in [("int32", "int64"), ("float", "double")] {
         let of = |schema: &Map<String, Value>| schema.get("format").map(text_of);
@@ -228,7 +229,7 @@ fn merge_items(
     Ok(())
 }
 
-/// Moves a restriction to the merged schema where all have it, or else leaves it to each of them.
+/// Moves a restriction to the merged schema if all have it, and leaves it to each of them otherwise.
 fn merge_restriction(
     keys: &[&str],
     all: &mut [Map<String, Value>],
