@@ -51,7 +51,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl-cli", 19),
     ("kctl-interpreter", 177),
     ("kctl-macros", 85),
-    ("kctl-runtime", 525),
+    ("kctl-runtime", 245),
     ("kctl-webhook", 79),
 ];
 

@@ -259,7 +259,7 @@ mod tests {
 
     const V1: &str = "client.authentication.k8s.io/v1";
 
-    /// What is said of an output: the credential, or why it is none.
+    /// Returns the credential in an output, or why there is not one.
     fn said(output: &str) -> String {
         let exec = ExecConfig { api_version: Some(V1.into()), ..ExecConfig::default() };
         let said: ExecCredential = serde_saphyr::from_str(output).unwrap();

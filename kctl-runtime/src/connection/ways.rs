@@ -78,7 +78,7 @@ pub(super) struct Ways {
 
 impl Ways {
     /// # Errors
-    /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
+    /// Certificates, keys, the server name or the proxy cannot be read.
     pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
         let (both, http1) = (Connector::of(config, Speaks::Both)?, Connector::of(config, Speaks::Http1)?);
         Ok(Self {

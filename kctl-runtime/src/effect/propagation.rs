@@ -20,7 +20,7 @@ impl Propagation {
     /// `batch/v1` Jobs and of `ReplicationController`s by default.
     ///
     /// `None`, which leaves the policy to the API server, when the object has a finalizer of the garbage collector: a foreground
-    /// deletion that somebody began would otherwise turn into one in the background.
+    /// deletion under way would otherwise turn into a background one.
     pub(crate) fn by_default(finalizers: &[String]) -> Option<Self> {
         let has_policy = finalizers.iter().any(|finalizer| OF_COLLECTOR.contains(&finalizer.as_str()));
         (!has_policy).then_some(Self::Background)

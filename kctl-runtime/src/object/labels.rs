@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 pub struct Labels(Arc<str>);
 
 impl Labels {
-    /// Returns `true` if there are no labels.
+    /// Returns `true` if the object has no labels.
     pub fn is_empty(&self) -> bool {
         *self.0 == *"{}"
     }

@@ -89,7 +89,7 @@ pub struct Meta {
     pub labels: Labels,
     /// `metadata.ownerReferences`, shared with other objects of the same owners.
     pub owner_references: Arc<Vec<Owner>>,
-    /// `None` for the many objects without a finalizer that nobody deletes.
+    /// `None` for the many objects without a finalizer or a deletion timestamp.
     end: Option<Arc<End>>,
 }
 

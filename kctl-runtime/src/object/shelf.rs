@@ -222,7 +222,7 @@ impl<T: ?Sized + Hash + Eq> Pool<T> {
 mod tests {
     use super::*;
 
-    /// A text of 64 words that are given by the template, and one that is its own.
+    /// Returns 64 words of a template, and one of the object itself.
     fn text(template: usize, n: usize) -> String {
         let words: Vec<_> =
             (0..64).map(|word| format!("{:x}", (template + 1) * 7919 * (word + 1) * (word + 3))).collect();

@@ -286,7 +286,7 @@ impl<C: Controller> SpecBuilder<C> {
     }
 }
 
-/// The relations follow one another: what stands behind one is said of it, until the next one begins.
+/// Relations in the order of the declaration. Options apply to the last relation that began.
 impl<C: Controller> SpecBuilder<C> {
     /// Begins `owns = K`, with the verbs `create`, `update`, `patch`, `apply` and `delete`.
     pub fn owns<K: OwnedBy<C>>(self, text: &str) -> Relation<C, K, Self> {

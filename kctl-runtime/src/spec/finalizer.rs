@@ -52,7 +52,7 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
 
 /// Returns a warning about a finalizer without a domain, which another controller may use as well.
 ///
-/// Such names are valid for custom resources, and changing one would leave objects that nobody can delete.
+/// Such names are valid for custom resources, and a changed one stays on existing objects and blocks their deletion.
 /// So it is a warning in the log at startup.
 pub fn finalizer_warning(spec: &ControllerSpec) -> Option<String> {
     let finalizer = spec.finalizer.as_deref().filter(|finalizer| !finalizer.contains('/'))?;

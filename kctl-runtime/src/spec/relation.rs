@@ -51,7 +51,7 @@ pub type Erased = RelationSpec;
 /// Verbs of `owns = T` without parentheses.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
-/// The bounds stand on the methods: a type that is no kind is one error, where the declaration names it.
+/// The bounds are on the methods, so that a type that is not a kind is one error, at the declaration.
 impl<C: Controller, K> Relation<C, K> {
     fn new(role: Role, text: &str) -> Self
     where

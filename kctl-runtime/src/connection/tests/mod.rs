@@ -27,7 +27,7 @@ use crate::effect::transport;
 use server::{End, Seen, Server};
 
 const WATCH: &str = "/api/v1/pods?watch=1";
-/// What must come has this time, and has come long before it.
+/// Longest wait for something that has to happen. It happens long before.
 const SOON: Duration = Duration::from_secs(20);
 
 fn client(server: &Server, limits: Limits) -> Client {
@@ -133,7 +133,7 @@ async fn server_without_http_2_is_asked_by_http_1_with_a_connection_for_each_wat
     assert_eq!(connections.len(), 6, "{seen:?}");
 }
 
-/// What waits for a stream that never becomes free would wait for ever.
+/// Longest wait for a request that would wait forever for a free stream.
 #[tokio::test]
 async fn server_that_takes_fewer_streams_gets_more_connections() {
     let server = Server::start(4).await;

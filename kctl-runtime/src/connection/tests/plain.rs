@@ -1,5 +1,4 @@
-//! Connections of HTTP/1.1 that whoever waits for an answer drives: by bytes on a socket, since what is tested is what becomes of
-//! the connection.
+//! Tests of HTTP/1.1 connections that the waiting task polls, with bytes on a socket, because the fate of the connection matters.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +7,7 @@ use kube::Config;
 
 use super::*;
 
-/// What a server says to each request, in pieces with a pause between; whether it closes the connection afterwards.
+/// The response of a server, in pieces with pauses, and `true` if it closes the connection afterwards.
 struct Says {
     pieces: &'static [&'static str],
     closes: bool,

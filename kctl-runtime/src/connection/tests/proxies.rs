@@ -19,7 +19,7 @@ async fn proxy_is_asked_for_a_tunnel() {
     assert!(asked.await.unwrap().is_err());
 }
 
-/// A SOCKS5 proxy (RFC 1928, RFC 1929) for one user; says to whom it connected.
+/// A SOCKS5 proxy (RFC 1928, RFC 1929) for one user, which reports its connections.
 async fn socks(listener: TcpListener, name: &'static [u8], password: &'static [u8], to: std::net::SocketAddr) {
     while let Ok((mut stream, _peer)) = listener.accept().await {
         tokio::spawn(async move {

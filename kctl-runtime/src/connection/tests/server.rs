@@ -52,11 +52,11 @@ pub(super) struct Server {
     seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
     n_connections: Arc<AtomicUsize>,
     ends: broadcast::Sender<End>,
-    /// Whom alone it answers; everybody if empty.
+    /// The only client that gets a response; empty for all.
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
-/// What becomes of the connections that there are.
+/// The fate of the open connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Closed,
@@ -98,7 +98,7 @@ impl Server {
         *self.accepted.lock() = who.into();
     }
 
-    /// What came since the last time.
+    /// Returns the requests since the last call.
     pub(super) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.seen.lock())
     }

@@ -100,7 +100,7 @@ impl Correlator {
         Self { objects, similar, series: Recent::new(REMEMBERED_MAX) }
     }
 
-    /// Returns `true` while there is no series, so that no timer is needed.
+    /// Returns `true` while no series is open, so that no timer is needed.
     pub(super) fn is_empty(&self) -> bool {
         self.series.is_empty()
     }

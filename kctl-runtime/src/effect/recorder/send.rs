@@ -1,4 +1,4 @@
-//! Sends events to the API server: in order, each retried while there is no answer.
+//! Sends events to the API server: in order, each retried until the server answers.
 
 use std::{sync::Arc, time::Duration};
 

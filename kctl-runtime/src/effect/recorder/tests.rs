@@ -1,4 +1,4 @@
-//! What becomes of events, as a list of requests: `+note` creates one, `note×n` says that it happened n times.
+//! The requests that events lead to: `+note` creates one, `note×n` says that it happened n times.
 
 use std::time::Duration;
 

@@ -97,7 +97,7 @@ struct Cache {
     bytes: usize,
     backlog: usize,
     lag_seconds: f64,
-    /// As a text: it is too large for the numbers of JavaScript.
+    /// A string, because JavaScript numbers cannot hold it.
     revision: String,
     silent_seconds: Option<f64>,
     undecodable: u64,

@@ -51,7 +51,7 @@ pub enum Step {
 pub enum Effect {
     /// Another process holds the Lease than before; an empty string if it is free.
     Holder(String),
-    /// This process leads, at least until this instant of its own clock.
+    /// This process leads, at least until this instant of the local clock.
     Leading(Instant),
     /// A leader had to read the Lease before it could renew it (`leader_election_slowpath_total`).
     SlowPath,

@@ -12,7 +12,7 @@ use crate::effect::WritePermit;
 pub enum Standing {
     /// It waits for the Lease.
     Standby,
-    /// It leads, at least until this instant of its own clock. Renewals move it forward.
+    /// It leads, at least until this instant of the local clock. Renewals move it forward.
     Leading(Instant),
     /// It does not lead, and will not again.
     Over(End),

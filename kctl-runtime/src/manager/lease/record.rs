@@ -98,7 +98,7 @@ impl Record {
         lease
     }
 
-    /// Returns the Lease with this record in place of its own.
+    /// Returns the Lease with this record in place of the present one.
     pub(super) fn update(&self, config: &ElectionConfig, lease: &Value) -> Value {
         let mut lease = lease.clone();
         self.put(config, &mut lease);

@@ -200,7 +200,7 @@ impl Metrics {
         self.shared.others.lock().push(registry);
     }
 
-    /// Returns all metrics in a text format.
+    /// Prints all metrics in this format.
     ///
     /// It calls the collectors of the manager, so it costs about as much as one scrape.
     pub fn text(&self, format: Format) -> String {

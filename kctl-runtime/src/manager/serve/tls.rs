@@ -70,7 +70,7 @@ pub enum TlsError {
     Content {
         /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A self-signed certificate could not be created.

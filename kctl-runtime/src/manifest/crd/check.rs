@@ -14,7 +14,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Returns `true` if there is no problem.
+    /// Returns `true` if both lists are empty.
     pub fn is_fine(&self) -> bool {
         self.refused.is_empty() && self.useless.is_empty()
     }
