@@ -77,6 +77,7 @@ fn is_choice(schema: &Map<String, Value>) -> bool {
     schema.contains_key("enum") || value.is_some_and(|value| allowed_values(value).is_some())
 }
 
+/// Applies marks to a schema that is not an `Option`, then those of its items and values.
 fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (name, key) in PLAIN {
         if let Some(value) = marks.get(name) {

@@ -196,8 +196,10 @@ async fn replicas_that_race_for_the_first_lease_are_ready() {
         let mut said: Vec<String> = processes.iter().map(|process| process.ready()[2].clone()).collect();
         said.sort();
         let leader = contest.held().await.0;
-        let standby =
-            [format!("leader-election: standby; {leader} leads"), "leader-election: standby; nobody leads yet".into()];
+        let standby = [
+            format!("leader-election: standby; {leader} leads"),
+            "leader-election: standby; no process leads yet".into(),
+        ];
         assert!(said[0] == "leader-election: leads" && standby.contains(&said[1]), "{said:?}");
         seconds(1).await;
     }

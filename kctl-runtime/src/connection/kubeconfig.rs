@@ -2,6 +2,17 @@
 //!
 //! kube takes each field literally. The rules here are those of client-go (`tools/clientcmd/client_config.go`
 //! and `transport/config.go`); each case was compared with kubectl 1.36.
+//!
+//! | The user has | kubectl and kctl use |
+//! |---|---|
+//! | a token and a readable `tokenFile` | the file |
+//! | a token or a user name, and a plugin | the token or the user name |
+//! | a client certificate and an `exec` plugin | the certificate |
+//! | a key without a certificate | neither |
+//! | a user name without a password | an empty password |
+//! | a token and a user name | an error |
+//! | `auth-provider` and `exec` | an error |
+//! | a certificate without a key | an error |
 
 use std::path::MAIN_SEPARATOR;
 
@@ -117,6 +128,7 @@ pub fn choose_credentials(auth: &mut AuthInfo) -> Result<(), CredentialsError> {
     Ok(())
 }
 
+/// Removes empty strings from the credentials of a user.
 fn unset_empty_credentials(auth: &mut AuthInfo) {
     // Secrets do not show whether they are empty.
     let fields = serde_json::to_value(&*auth).unwrap_or_default();

@@ -60,6 +60,7 @@ impl Link {
         }
     }
 
+    /// Sends a request. The first request opens the connection, and the others wait for it.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         if !self.is_there.load(Ordering::Acquire)
             && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await

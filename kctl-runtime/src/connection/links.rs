@@ -44,6 +44,7 @@ impl Links {
         Self { connector, limits, room, n_max, all: Arc::default() }
     }
 
+    /// Sends a request on the first connection with room, opening one if there is no such connection.
     pub(super) async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
         let link = self.link();
         let mut stream = Stream::of(link.clone());
@@ -79,6 +80,7 @@ pub(super) struct Stream {
     is_answered: bool,
 }
 
+/// The bound that a stream lowers if it stays without a response for too long.
 struct Unanswered {
     since: Instant,
     slow: Duration,
@@ -115,7 +117,7 @@ impl Drop for Stream {
             if n_answered > 0 && n_answered < unanswered.n_max.fetch_min(n_answered, Ordering::Relaxed) {
                 tracing::info!(
                     streams = n_answered,
-                    "a watch got no answer beside others: fewer of them share a connection from now on"
+                    "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
                 );
             }
         }

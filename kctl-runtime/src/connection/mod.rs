@@ -120,6 +120,7 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     with_limits(config, Limits::default())
 }
 
+/// Builds the client with other bounds, for tests.
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     agent::name_if_unnamed(&mut config);
     config.tls_server_name.take_if(|name| name.is_empty());

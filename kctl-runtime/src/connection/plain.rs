@@ -40,6 +40,9 @@ impl Plain {
         Self { connector, first_byte_within: limits.first_byte_within, idle: Arc::new(idle) }
     }
 
+    /// Sends a request over an idle connection, or over a new one.
+    ///
+    /// A request is moved to the next connection only if nothing of it was sent, or if it may be repeated.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let to = request.uri().clone();
         let mut request = named(request)?;
@@ -150,6 +153,7 @@ struct Idle {
     waiting: Mutex<Waiting>,
 }
 
+/// Idle connections with the time since which they are idle, oldest first.
 #[derive(Default)]
 struct Waiting {
     all: Vec<(Driven, Instant)>,

@@ -32,14 +32,14 @@ pub(super) enum PluginError {
     #[error("`exec` of the kubeconfig names no command")]
     NoCommand,
     #[error(
-        "the plugin `{command}` of the kubeconfig asks questions (`interactiveMode: Always`), and nobody is at a terminal"
+        "the plugin `{command}` of the kubeconfig is interactive (`interactiveMode: Always`), and stdin is not a terminal"
     )]
     NoTerminal { command: String },
     #[error("the plugin `{command}` of the kubeconfig can't be started{hint}")]
     NotStarted { command: String, hint: String, source: std::io::Error },
     #[error("the plugin `{command}` of the kubeconfig ended with {status}")]
     Failed { command: String, status: std::process::ExitStatus },
-    #[error("what the plugin `{command}` of the kubeconfig wrote to its standard output is no ExecCredential: {why}")]
+    #[error("the plugin `{command}` of the kubeconfig wrote something to stdout that is not an ExecCredential: {why}")]
     Unreadable { command: String, why: String },
 }
 
@@ -76,6 +76,7 @@ pub(super) struct Plugin {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// The last credential and what is known about it.
 struct Held {
     credential: Arc<Credential>,
     is_refused: bool,
@@ -137,12 +138,14 @@ impl Plugin {
         held.is_refused |= Arc::ptr_eq(&held.credential, credential);
     }
 
+    /// Returns `true` if the credential expires soon or was rejected, and the plugin has not run just now.
     fn is_due(&self) -> bool {
         let held = self.held.lock();
         let ends = || held.credential.end.is_some_and(|end| Timestamp::now() + BEFORE_END >= end);
         held.asked_at.elapsed() >= self.every && (held.is_refused || ends())
     }
 
+    /// Runs the plugin on a blocking thread. A failure is logged, and the last credential stays.
     async fn renew(&self) {
         let exec = self.exec.clone();
         // A panic there is told by its hook.
@@ -163,6 +166,7 @@ impl Plugin {
     }
 }
 
+/// The output of a plugin (`client.authentication.k8s.io`).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExecCredential {
@@ -192,6 +196,7 @@ fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
     accept(said, exec).map_err(read)
 }
 
+/// Runs the plugin with `KUBERNETES_EXEC_INFO`, its arguments and environment, and waits for it.
 fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
     let is_terminal = std::io::stdin().is_terminal();
     let interactive = match &exec.interactive_mode {
@@ -311,7 +316,7 @@ mod tests {
         let cases = [
             (of("/nowhere/plugin", &[]), "can't be started (get it from example.com)"),
             (of("sh", &["-c", "exit 3"]), "ended with exit status: 3"),
-            (of("sh", &["-c", "echo nothing"]), "is no ExecCredential"),
+            (of("sh", &["-c", "echo nothing"]), "is not an ExecCredential"),
             (ExecConfig::default(), "`exec` of the kubeconfig names no command"),
         ];
         for (exec, expected) in cases {

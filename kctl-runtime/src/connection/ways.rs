@@ -89,6 +89,7 @@ impl Ways {
         })
     }
 
+    /// Sends a request the way that [`Way::of`] says.
     async fn send(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         match Way::of(&request) {
             Way::Watch => Ok(self.watches.send(request).await?),
@@ -144,6 +145,7 @@ enum Way {
 }
 
 impl Way {
+    /// Chooses the way of a request by its headers, extensions and query.
     fn of(request: &Request<Body>) -> Self {
         if request.headers().contains_key(header::UPGRADE) {
             // HTTP/2 has none, and what asks for one may look like a watch.

@@ -9,9 +9,18 @@ use serde::Deserialize;
 
 /// The error of a request to the API server, with the operation and the object it was about.
 ///
-/// Reconcile functions return it with `?`. The worker asks [`is_terminal`](Self::is_terminal) and
-/// [`retry_after`](Self::retry_after) to decide when the key is tried again, so most code need not look
-/// into it. Match on a method rather than on a variant if you handle one case yourself:
+/// Reconcile functions return it with `?`. The worker decides by two methods when the key is tried again:
+///
+/// | Error | Sent | Next attempt |
+/// |---|---|---|
+/// | [`Refused`](Self::Refused) with `Retry-After` | yes | after that wait |
+/// | [`Refused`](Self::Refused), a conflict | yes | once the cache has a newer state |
+/// | [`Refused`](Self::Refused) otherwise | yes | after the backoff |
+/// | [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
+/// | [`NotLeading`](Self::NotLeading), [`NotFollowed`](Self::NotFollowed) | no | after the backoff |
+/// | [`Unsendable`](Self::Unsendable), [`Foreign`](Self::Foreign), [`SecondController`](Self::SecondController), [`Elsewhere`](Self::Elsewhere), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
+///
+/// Match on a method rather than on a variant if you handle one case yourself:
 ///
 /// ```
 /// use kctl_runtime::effect::ApiError;
@@ -138,6 +147,7 @@ struct Status {
     details: Details,
 }
 
+/// The fields of `Status.details` that an error needs.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Details {

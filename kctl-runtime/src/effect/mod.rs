@@ -441,6 +441,7 @@ impl Writer {
         }
     }
 
+    /// Returns the path of an object or subresource, with the field manager and further options.
     fn path(&self, target: &Target<'_>, subresource: &str, options: &str) -> String {
         format!(
             "{}/{}{subresource}?fieldManager={}{options}",
@@ -498,6 +499,10 @@ fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored
     })
 }
 
+/// Returns the written object as its type.
+///
+/// A cache that keeps the whole object shares its decoded value. Otherwise the answer is decoded again,
+/// because the caller gets all fields.
 fn decoded<K: Readable>(
     target: &Target<'_>,
     operation: &str,

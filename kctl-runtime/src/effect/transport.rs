@@ -105,6 +105,7 @@ pub(crate) async fn list_all(client: &Client, operation: &str, path: &str, accep
     stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
 }
 
+/// Returns the body of a successful answer. The timeout covers the head of the answer alone.
 async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + ANSWER_WITHIN;
     let answer = async { Ok(accepted(client, operation, &ask, until).await?.into_body()) };
@@ -136,10 +137,14 @@ async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instan
     }
 }
 
+/// Returns the error of a request without an answer in time.
 pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
     ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
+/// Sends the request once and returns the head of the answer, whatever its status.
+///
+/// The current trace goes along as a `traceparent` header (W3C Trace Context).
 async fn exchange(
     client: &Client,
     operation: &str,
@@ -181,6 +186,7 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
+/// Reads the body as a string, at most [`BODY_LEN_MAX`].
 async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiError> {
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
     let body = http_body_util::Limited::new(response.into_body(), BODY_LEN_MAX);
@@ -188,6 +194,7 @@ async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiEr
     String::from_utf8(bytes.into()).map_err(|error| unreadable(error.to_string()))
 }
 
+/// Builds the error of an answer that is not a success, from its `Status` and `Retry-After`.
 async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");

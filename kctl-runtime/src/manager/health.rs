@@ -2,8 +2,30 @@
 //!
 //! Ready means that this process does its work or could take over at once; a standby is ready. Alive means
 //! that nothing is stuck which only a restart would fix. A missing permission or an unreachable API server
-//! makes a process unready, never dead: a restart would not help. The names and paths follow Kubernetes'
-//! own components (`k8s.io/apiserver`, `server/healthz`).
+//! makes a process unready, never dead: a restart would not help.
+//!
+//! | Check | Probe | Fails if |
+//! |---|---|---|
+//! | `cache-RESOURCE` | ready | the first list is not complete, or list or watch fails |
+//! | `watch-RESOURCE` | ready | the same, for a watch that was opened at run time: the kind exists, and its cluster is the main one |
+//! | `leader-election` | ready | the last request about the Lease failed, or this process led and no longer does |
+//! | names of [`Manager::ready_when`](super::Manager::ready_when) | ready | the function returns an error |
+//! | `store-RESOURCE` | live | changes wait, and none was applied for [`STUCK_AFTER`] |
+//! | `handler-CONTROLLER-N` | live | a `map` or `when` function has not returned for [`STUCK_AFTER`] |
+//! | `controller-NAME` | live | keys wait and no worker takes one, or a reconcile outlives its timeout by a minute |
+//! | `leader-election` | live | a leader has not noticed the end of its Lease for 20 s |
+//! | `ping` | both | never |
+//!
+//! Names, paths and output follow Kubernetes' own components (`k8s.io/apiserver`, `server/healthz`):
+//!
+//! ```text
+//! $ curl 'localhost:8081/readyz?verbose'
+//! [+]cache-podsets.apps.example.com ok: 3 objects
+//! [+]cache-pods ok: 9 objects
+//! [+]leader-election ok: leads
+//! [+]ping ok
+//! readyz check passed
+//! ```
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -220,6 +242,7 @@ fn watch(source: &Source) -> Result<String, String> {
     }
 }
 
+/// Checks a cache: it is full and its watch works. An optional kind that is not served passes.
 fn cache(source: &Source) -> Result<String, String> {
     if source.is_absent() {
         return Ok("optional, and not served by the API server now".into());
@@ -239,13 +262,14 @@ fn cache(source: &Source) -> Result<String, String> {
     Ok(format!("{} objects", source.store().len()))
 }
 
+/// Checks the election: its last request worked. A standby passes and names the leader.
 fn election(leadership: &Leadership) -> Result<String, String> {
     if let Some(failure) = leadership.failure() {
         return Err(failure);
     }
     match leadership.standing() {
         Standing::Leading(_) => Ok("leads".into()),
-        Standing::Standby if leadership.holder().is_empty() => Ok("standby; nobody leads yet".into()),
+        Standing::Standby if leadership.holder().is_empty() => Ok("standby; no process leads yet".into()),
         Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
         Standing::Over(_) => Err("this process no longer leads, and ends".into()),
     }

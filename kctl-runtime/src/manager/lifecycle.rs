@@ -121,6 +121,7 @@ impl Manager {
         drained
     }
 
+    /// Starts caches, controllers, servers and the election. Nothing here waits.
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
         self.informers.0.begin();

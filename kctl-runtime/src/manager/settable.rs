@@ -13,6 +13,7 @@ use crate::{
     worker::{BeginObserver, Observer},
 };
 
+/// The options, shared between the manager and its controllers.
 pub(super) struct Settable {
     clock: RwLock<Clock>,
     begun: RwLock<Option<BeginObserver>>,

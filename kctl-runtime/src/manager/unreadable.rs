@@ -32,6 +32,7 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     pending::<()>().await;
 }
 
+/// Reports the unreadable objects of one cache, each state once.
 async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>) {
     let is_primary = Arc::ptr_eq(source, &env.primary);
     let (mut changes, mut told) = (source.unreadable_changes(), Told::new());
@@ -56,6 +57,7 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
     }
 }
 
+/// Records the `Warning` event on an unreadable object, with the field and the consequence.
 fn tell(env: &Env, source: &Source, one: &Unreadable) {
     let kind = &source.identity().kind;
     let known = source.store().get(one.stored.key()).is_some_and(|known| known.meta().uid == one.stored.meta().uid);

@@ -57,6 +57,7 @@ pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, S
     specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
 }
 
+/// Returns the lines of one controller.
 fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     let edge = |relation: &RelationSpec| {
         let mut label = match relation.role {

@@ -37,6 +37,7 @@ const JUDGED_BYTES: usize = 128 << 10;
 const ROOM_MAX: usize = 64 << 10;
 
 thread_local! {
+    /// The compression buffer of a thread.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -88,6 +89,7 @@ impl Packed {
 #[derive(Default)]
 pub(crate) struct Shelf(Mutex<Option<Box<Parts>>>);
 
+/// Pools of shared values, and the dictionaries.
 #[derive(Default)]
 struct Parts {
     namespaces: Pool<str>,
@@ -147,11 +149,13 @@ impl Dictionaries {
         packed
     }
 
+    /// Returns `true` if compression saved less than a quarter of the recent strings.
     fn are_of_little_use(&self) -> bool {
         let (before, after) = self.judged;
         before >= JUDGED_BYTES && after * 4 > before * 3
     }
 
+    /// Adds a result to the statistics; older ones fade.
     fn judge(&mut self, before: usize, after: usize) {
         self.judged = (self.judged.0 + before, self.judged.1 + after);
         if self.judged.0 > 2 * JUDGED_BYTES {

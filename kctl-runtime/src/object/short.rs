@@ -26,6 +26,7 @@ const DASHES: [usize; 4] = [8, 13, 18, 23];
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Uid(Id);
 
+/// A UUID as bytes, or another string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Id {
     Uuid([u8; 16]),
@@ -108,6 +109,7 @@ impl fmt::Display for Uid {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version(Number);
 
+/// A decimal number, or another string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Number {
     Is(u64),
@@ -173,6 +175,7 @@ impl fmt::Display for Version {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(Seconds);
 
+/// Seconds since 1970, or a string with another spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Seconds {
     Are(i64),

@@ -119,6 +119,7 @@ impl Stored {
         Self { meta, text: Text::Plain(json), slim: None, id: hot::Id::new() }
     }
 
+    /// Cuts an object down to the kept fields; `None` if all are kept.
     fn slim(kind: &Kind, meta: &Meta, json: &str, keep: &Keep) -> Result<Option<Self>, DecodeError> {
         let cut = keep.cut(json).map_err(|source| DecodeError {
             kind: kind.kind.clone(),
@@ -256,6 +257,7 @@ struct Rest<'a> {
     managed_fields: Option<&'a str>,
 }
 
+/// Reads the head of an object and checks that it has a name.
 fn read<'a>(kind: &Kind, json: &'a str) -> Result<(Rest<'a>, Meta), DecodeError> {
     let unreadable = |source| DecodeError { kind: kind.kind.clone(), name: "(unreadable)".into(), source };
     let Head { api_version, metadata }: Head<'_> = serde_json::from_str(json).map_err(unreadable)?;

@@ -69,11 +69,13 @@ struct Bucket {
     since: Instant,
 }
 
+/// The details of one kind that were seen since the last long pause.
 struct Similar {
     details: HashSet<Detail>,
     last: Instant,
 }
 
+/// A repeating event, with the count that happened and the one that the API server has.
 struct Series {
     event: Event,
     count: i32,
@@ -130,7 +132,7 @@ impl Correlator {
             return steps;
         }
         if !spend(&mut self.objects, &object, now) {
-            tracing::debug!(reason = event.reason, "an event is left out: there were many about its object");
+            tracing::debug!(reason = event.reason, "Event dropped: too many about its object");
             return steps;
         }
         steps.push(Step::Create(event.clone()));
@@ -185,6 +187,7 @@ fn which(object: &ObjectReference) -> String {
     format!("{by} {}", text(&object.field_path))
 }
 
+/// Returns the final count of a series, if the API server lacks it.
 fn closing(mut series: Series, now: Instant) -> Option<Step> {
     (series.count > series.sent).then(|| series.step(now))
 }

@@ -193,11 +193,11 @@ impl Recorder {
         };
         let why = match self.events.try_send(event) {
             Ok(()) => return,
-            Err(TrySendError::Full(_)) => format!("{EVENTS_MAX} others wait"),
+            Err(TrySendError::Full(_)) => format!("{EVENTS_MAX} are queued already"),
             Err(TrySendError::Closed(_)) => "the program has stopped".into(),
         };
         self.dropped.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(reason, object = meta.name(), "an event is dropped: {why}");
+        tracing::warn!(reason, object = meta.name(), "Event dropped: {why}");
     }
 }
 

@@ -23,6 +23,7 @@ const TICK: Duration = Duration::from_secs(60);
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
 
+/// Sends the events of one controller. Owned by the future that [`Recorder::new`](super::Recorder::new) returns.
 pub(super) struct Sender {
     pub(super) client: Client,
     pub(super) permit: WritePermit,
@@ -67,17 +68,19 @@ impl Sender {
         at
     }
 
+    /// Performs the steps in order. A failure is logged, because no reconcile waits for events.
     async fn send_all(&self, steps: Vec<Step>) {
         for step in steps {
             let (Step::Create(event) | Step::Patch(event)) = &step;
             let reason = event.reason.clone();
             if let Err(error) = self.send(step).await {
                 // Events are told once: work never waits for them.
-                tracing::warn!(%error, reason, "an event was not taken");
+                tracing::warn!(%error, reason, "failed to send an Event");
             }
         }
     }
 
+    /// Performs one step. A series whose event has expired (after an hour by default) is created anew.
     async fn send(&self, step: Step) -> Result<(), ApiError> {
         match step {
             Step::Create(event) => self.create(&event).await,
@@ -89,6 +92,7 @@ impl Sender {
         }
     }
 
+    /// Creates an event. `AlreadyExists` counts as success: an earlier try reached the server.
     async fn create(&self, event: &Event) -> Result<(), ApiError> {
         // An event always serialises.
         let body = serde_json::to_vec(event).unwrap_or_default();
@@ -106,6 +110,7 @@ impl Sender {
         self.request("patch Event", Method::PATCH, &path, (MERGE_PATCH, body)).await
     }
 
+    /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Asks the permit before each try.
     async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
         let mut tries = 1;
         loop {
@@ -125,6 +130,7 @@ impl Sender {
     }
 }
 
+/// Returns the path of the events in the namespace of this one (`events.k8s.io/v1`).
 fn collection(event: &Event) -> String {
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")

@@ -47,6 +47,7 @@ pub(crate) struct History {
     kept: Mutex<Kept>,
 }
 
+/// The recorded reconciles and failures, under one lock.
 #[derive(Default)]
 struct Kept {
     n_recorded: u64,
@@ -60,6 +61,7 @@ impl History {
         self.on.store(true, Ordering::Relaxed);
     }
 
+    /// Records a finished reconcile, once recording is switched on.
     pub(crate) fn record(&self, report: &Report, clock: &(dyn Fn() -> Timestamp + Send + Sync)) {
         if !self.on.load(Ordering::Relaxed) {
             return;
@@ -103,6 +105,7 @@ impl History {
 }
 
 impl Kept {
+    /// Remembers or forgets the error of a key. A conflict or two say nothing about it.
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
             // An outdated state says nothing about the key.

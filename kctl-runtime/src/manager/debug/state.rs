@@ -26,6 +26,7 @@ pub(super) const RECONCILES_SENT_MAX: usize = 500;
 /// Maximum number of namespaces of one cache that are named.
 const NAMES_SHOWN_MAX: usize = 10;
 
+/// The document: each field is a table or a headline of the page.
 #[derive(Serialize)]
 pub(super) struct State {
     app: String,
@@ -231,6 +232,7 @@ fn few(names: &[String]) -> String {
     shown.join(", ") + &more
 }
 
+/// Returns the row of a cache.
 fn cache(source: &Source) -> Cache {
     let (identity, store, health) = (source.identity(), source.store(), source.health());
     let parts = [
@@ -257,6 +259,7 @@ fn cache(source: &Source) -> Cache {
     }
 }
 
+/// Returns the row of a finished reconcile, with its result and next attempt in words.
 fn reconcile(Past { number, at, report }: Past) -> Reconcile {
     let (outcome, text) = match &report.outcome {
         Outcome::Done(_) => ("done", String::new()),

@@ -122,6 +122,7 @@ struct Failure {
     request: FailedRequest,
 }
 
+/// The request that failed, which decides when the failure is forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailedRequest {
     Read,
@@ -221,6 +222,7 @@ impl Election {
         }
     }
 
+    /// Handles a Lease that was read: acquires or renews it, waits for its holder, or releases it.
     fn found(&mut self, lease: Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(&lease);
         self.gone = false;
@@ -251,6 +253,7 @@ impl Election {
         self.send(Request::Update(next), now);
     }
 
+    /// Handles a successful write: this process leads, from the moment before the request was sent.
     fn written(&mut self, lease: Value, now: Instant, effects: &mut Vec<Effect>) {
         self.failure = None;
         self.observe(Record::read(&lease), now, effects);
@@ -269,6 +272,10 @@ impl Election {
         self.failure.take_if(|failure| failure.request == FailedRequest::Read);
     }
 
+    /// Handles a failed request.
+    ///
+    /// A renewal that failed is tried again with a read first, whatever the reason. A candidate that lost a race
+    /// for the Lease has no failure.
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(Request::Update(_), _));
         let conflict = updating && error.is_conflict();
@@ -321,6 +328,7 @@ impl Election {
         self.step = Step::Wait((now + period).min(deadline));
     }
 
+    /// Ends the election, releasing the Lease first if this process leads and may.
     fn stop(&mut self, release: bool, now: Instant, effects: &mut Vec<Effect>) {
         if self.leading.is_none() || !release || !self.config.release_on_stop {
             return self.end(End::Stopped, effects);
@@ -329,6 +337,7 @@ impl Election {
         self.send(Request::Get, now);
     }
 
+    /// Ends the election because the renew deadline has passed.
     fn lose(&mut self, effects: &mut Vec<Effect>) {
         let within = self.config.renew_deadline;
         let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
@@ -341,6 +350,7 @@ impl Election {
         effects.push(Effect::Ended(end));
     }
 
+    /// Sends a request with the earliest of its deadlines: its own, that of the renewal, that of the release.
     fn send(&mut self, request: Request, now: Instant) {
         let term = self.leading.and_then(|term| term.deadline);
         let latest = now + self.config.request_timeout();

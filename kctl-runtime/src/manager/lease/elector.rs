@@ -131,6 +131,7 @@ impl Elector {
         }
     }
 
+    /// Sends a request about the Lease and returns its result as an input.
     async fn send(&self, request: Request) -> Input {
         let ElectionConfig { namespace, name, .. } = &*self.config;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", transport::escape(namespace));
@@ -162,9 +163,9 @@ impl Elector {
             Effect::Holder(holder) => {
                 let lease = format_args!("{namespace}/{name}");
                 if holder.is_empty() {
-                    tracing::info!(%lease, "nobody leads");
+                    tracing::info!(%lease, "the Lease has no holder");
                 } else {
-                    tracing::info!(%lease, holder, "the leader is another one than before");
+                    tracing::info!(%lease, holder, "leader changed");
                 }
                 self.holder.send_replace(holder);
             }

@@ -15,6 +15,55 @@
 //! let text = metrics.text(Format::Prometheus);
 //! assert!(text.contains("backups_total 1\n"));
 //! ```
+//!
+//! # Reconciles and queues
+//!
+//! | Name | Labels | Meaning |
+//! |---|---|---|
+//! | `controller_runtime_reconcile_total` | `controller`, `result` | reconciles: `success`, `error`, `requeue_after`, `conflict` |
+//! | `controller_runtime_reconcile_errors_total` | `controller` | failed ones, with panics and timeouts |
+//! | `controller_runtime_terminal_reconcile_errors_total` | `controller` | errors that are not retried |
+//! | `controller_runtime_reconcile_panics_total` | `controller` | panics |
+//! | `controller_runtime_reconcile_timeouts_total` | `controller` | reconciles beyond their timeout |
+//! | `controller_runtime_reconcile_time_seconds` | `controller` | histogram of durations |
+//! | `controller_runtime_active_workers` | `controller` | reconciles that run now |
+//! | `controller_runtime_max_concurrent_reconciles` | `controller` | `concurrency` of the declaration |
+//! | `kctl_failing_keys` | `controller` | keys whose last reconcile failed |
+//! | `workqueue_depth` | `name`, `controller`, `priority` | ready keys |
+//! | `workqueue_adds_total`, `workqueue_retries_total` | `name`, `controller` | added keys, and retries among them |
+//! | `workqueue_queue_duration_seconds` | `name`, `controller` | histogram of the time until a worker takes a key |
+//! | `workqueue_work_duration_seconds` | `name`, `controller` | histogram of the time that a worker has it |
+//! | `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` | `name`, `controller` | running reconciles: their sum, and the longest |
+//! | `kctl_workqueue_oldest_waiting_seconds` | `name`, `controller` | age of the oldest ready key |
+//! | `kctl_workqueue_delayed` | `name`, `controller` | keys that wait for a time |
+//!
+//! # Caches
+//!
+//! `name` tells caches of one kind apart by cluster, namespaces and selectors.
+//!
+//! | Name | Labels | Meaning |
+//! |---|---|---|
+//! | `kctl_cache_objects`, `kctl_cache_bytes` | `name`, `group`, `version`, `resource` | objects, and the size of their JSON after compression |
+//! | `kctl_cache_users` | the same | controllers and watches that share the cache |
+//! | `kctl_cache_synced`, `kctl_source_failing` | the same | 1 if the first list is complete; 1 if list or watch fails now |
+//! | `kctl_cache_lag_seconds`, `informer_queued_items` | the same | age of the next change, and number of changes to apply |
+//! | `informer_processing_latency_seconds` | the same | histogram of the time to apply a change |
+//! | `informer_store_resource_version` | the same | last 15 digits of the cache's resourceVersion |
+//! | `kctl_source_undecodable_total`, `kctl_source_unreadable_objects` | the same | objects that could not be decoded: ever, and now |
+//! | `kctl_handler_lag_seconds`, `kctl_handler_waiting` | `controller`, `relation` | changes that wait for `map` or `when` |
+//!
+//! # Process and requests
+//!
+//! | Name | Labels | Meaning |
+//! |---|---|---|
+//! | `kctl_bound_used`, `kctl_bound_limit` | `bound` | how full each bounded buffer is |
+//! | `kctl_events_dropped_total` | | Events that were dropped because too many waited |
+//! | `leader_election_master_status`, `leader_election_slowpath_total` | `name` | 1 on the leader; renewals that had to read first |
+//! | `certwatcher_read_certificate_total`, `certwatcher_read_certificate_errors_total` | | reads of server certificates |
+//! | `rest_client_requests_total`, `rest_client_request_retries_total` | `code`, `host`, `method` or `verb` | requests to the API server, by [`RequestCounter`] |
+//! | `rest_client_request_duration_seconds` and others | `verb`, `host` | histograms of durations and sizes |
+//! | `process_cpu_seconds_total`, `process_resident_memory_bytes` and others | | as in Prometheus' client libraries |
+//! | `kctl_build_info`, `kctl_app_info` | `version`; `name`, `version`, `commit` | always 1 |
 
 mod certificates;
 mod process;

@@ -152,6 +152,7 @@ impl Server {
         }
     }
 
+    /// Performs the TLS handshake, if there is TLS, and serves the connection.
     async fn connection(self, socket: TcpStream, connection: Connection) {
         let Some(tls) = self.tls.clone() else { return self.speak(socket, connection).await };
         if let Ok(Ok(stream)) = timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await {
@@ -159,6 +160,7 @@ impl Server {
         }
     }
 
+    /// Speaks HTTP/1.1 or HTTP/2 on a connection, without reading bodies.
     async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection) {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let server = self.clone();

@@ -144,9 +144,11 @@ impl Tls {
                 Ok(Some((parsed, fresh))) => {
                     *self.newest.0.write() = Arc::new(parsed);
                     self.read = fresh;
-                    tracing::info!(file = %certificate.display(), "the certificate of the metrics server is a new one");
+                    tracing::info!(file = %certificate.display(), "metrics server certificate reloaded");
                 }
-                Err(error) => tracing::warn!(%error, "the certificate of the metrics server stays the old one"),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to reload the metrics server certificate; the last good one stays in use")
+                }
             }
         }
     }
@@ -156,6 +158,7 @@ fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(file).map_err(|source| TlsError::File { file: file.into(), source })
 }
 
+/// Parses certificate and key, and checks that they belong together.
 fn parse(file: &Path, key_file: &Path, (chain, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, TlsError> {
     let wrong = |file: &Path, problem: String| TlsError::Content { file: file.into(), problem };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
@@ -168,6 +171,7 @@ fn parse(file: &Path, key_file: &Path, (chain, key): &(Vec<u8>, Vec<u8>)) -> Res
     CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(key_file, error.to_string()))
 }
 
+/// Creates a certificate for `localhost` and the loopback addresses.
 fn self_signed() -> Result<CertifiedKey, TlsError> {
     let made = |error: &dyn std::fmt::Display| TlsError::Made(error.to_string());
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];

@@ -51,7 +51,7 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     formats(schema, &mut push);
     let default = &schema["default"];
     if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
-        push(format!("the default {default} is neither an integer nor a text"), "write another one");
+        push(format!("the default {default} is neither an integer nor a string"), "write another one");
     }
     if name == "integer" {
         for key in ["minimum", "maximum", "multipleOf"] {

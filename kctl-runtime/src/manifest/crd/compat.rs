@@ -79,6 +79,7 @@ fn change(version: &str, place: &str, what: impl Into<String>, breaks: &str, mig
     Change { version, place, what: what.into(), breaks, migrate }
 }
 
+/// Compares scope, group, kind, storage version and conversion.
 fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     for (pointer, place) in
         [("/spec/scope", "the scope"), ("/spec/group", "the group"), ("/spec/names/kind", "the kind")]
@@ -125,6 +126,7 @@ fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool 
     find(old, before) == find(new, after)
 }
 
+/// Compares what one version serves: its subresources, selectable fields and schema.
 fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     if old["served"] == true && new["served"] == false {
         changes.push(change(
@@ -168,6 +170,7 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     schema(&old["schema"]["openAPIV3Schema"], &new["schema"]["openAPIV3Schema"], "", changes);
 }
 
+/// Compares two schemas of one place, and all below them. A type that becomes wider breaks nothing.
 fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let place = if path.is_empty() { "the object" } else { path };
     if kind_of(old) != kind_of(new) && kind_of(new) != "any" {
@@ -212,6 +215,7 @@ fn values_of(schema: &Value) -> Option<Value> {
     }
 }
 
+/// Returns the type of a schema in words; `any` if it has none.
 fn kind_of(schema: &Value) -> &str {
     if schema["x-kubernetes-int-or-string"] == true {
         return "an integer or a text";
@@ -283,6 +287,7 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     }
 }
 
+/// Compares bounds, formats and patterns. A bound that every value of the old type meets breaks nothing.
 fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     let mut tighter = |what: String, values: &str| {
         let breaks = format!("objects whose {place} is {values} are refused when they are written again");
@@ -455,6 +460,7 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     }
 }
 
+/// Compares the fields of an object: removed ones, new required ones, and the change to or from a map.
 fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let empty = Map::new();
     let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or_default();

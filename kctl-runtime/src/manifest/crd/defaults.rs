@@ -47,7 +47,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(given)
     {
-        push("it is none of the allowed values".to_owned());
+        push("it is not one of the allowed values".to_owned());
     }
     size(schema, given, &mut push);
     if let Some(what) = formats::wrong(schema, given) {
@@ -125,6 +125,7 @@ fn is_type_meta(name: &str) -> bool {
     ["apiVersion", "kind", "metadata"].contains(&name)
 }
 
+/// Returns why a value is not of the schema's type. API servers don't check it for `IntOrString`.
 fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
     if schema["x-kubernetes-int-or-string"] == true {
         // API servers do not look: `bounds` does.
@@ -143,6 +144,7 @@ fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
     (!fits).then(|| format!("it is not of type {name}"))
 }
 
+/// Checks bounds of numbers and lengths. Strings are measured in characters, as API servers do.
 fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
     let bound = |key: &str| schema[key].as_f64();
     if let Some(number) = given.as_f64() {

@@ -183,6 +183,7 @@ pub fn definitions(
     Ok(crds)
 }
 
+/// Returns the error for two types that claim the same version of a kind.
 fn twice(first: &Version, second: &Version) -> DefinitionError {
     DefinitionError::Versions {
         name: first.crd.metadata.name.clone().unwrap_or_default(),
@@ -196,6 +197,9 @@ fn twice(first: &Version, second: &Version) -> DefinitionError {
     }
 }
 
+/// Generates the CRD of one version and completes it.
+///
+/// A panic of kube's derive becomes an error: it panics for schemas that Kubernetes cannot express.
 fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, DefinitionError> {
     let schema = kind.schema.map_or(Value::Null, |schema| schema());
     let problems = variants::check(&schema);

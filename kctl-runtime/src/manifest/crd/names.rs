@@ -49,6 +49,7 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks that a group of Kubernetes itself has the approval annotation (KEP-2337).
 fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
     let is_protected = ["k8s.io", "kubernetes.io"]
         .into_iter()
@@ -67,6 +68,7 @@ fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks plural, singular, kind, list kind, short names and categories.
 fn resource(names: &Value, problems: &mut Vec<Problem>) {
     let text = |key: &str| names[key].as_str().unwrap_or_default();
     let kind = text("kind");
@@ -102,6 +104,7 @@ fn resource(names: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks names of versions, deprecation warnings, and that exactly one version is stored.
 fn versions(spec: &Value, problems: &mut Vec<Problem>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap_or_default()).collect();
@@ -138,6 +141,7 @@ fn versions(spec: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks that a conversion webhook is complete, and absent for the strategy `None`.
 fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
     let present = |value: &Value| !value.is_null();
     let webhook = &conversion["webhook"];
@@ -147,7 +151,7 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
                 client(&webhook["clientConfig"], problems);
             } else {
                 let help = "write `conversion(service = \"…\", namespace = \"…\")`";
-                problems.push(Problem::new("conversion", "nobody is named who converts", help));
+                problems.push(Problem::new("conversion", "the webhook has no client configuration", help));
             }
             let reviews = webhook["conversionReviewVersions"].as_array().map(Vec::as_slice).unwrap_or_default();
             let names: Vec<&str> = reviews.iter().filter_map(Value::as_str).collect();
@@ -176,6 +180,7 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks the URL or the Service of a conversion webhook.
 fn client(config: &Value, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
     match (config["url"].as_str(), config["service"].is_object()) {

@@ -25,6 +25,7 @@ pub(super) fn check(version: &Value, schema: &Value, refused: &mut Vec<Problem>,
     }
 }
 
+/// Checks a printer column: name, type, format and path.
 fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     let text = |key: &str| column[key].as_str().unwrap_or_default();
     let problem = |what: String, help: &str| Problem::new(&format!("printcolumn `{}`", text("name")), what, help);
@@ -79,6 +80,7 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
     None
 }
 
+/// Checks the paths of the scale subresource, which have to be below `.spec` or `.status`.
 fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     if !scale.is_object() {
         return;
@@ -105,6 +107,7 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
     }
 }
 
+/// Checks a selectable field: it exists, is a scalar, and is not below `metadata`.
 fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
     let Some(field) = of_rule(schema, path).filter(|_| !path.contains('[')) else {

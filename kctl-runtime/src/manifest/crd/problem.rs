@@ -42,7 +42,7 @@ impl Display for Problem {
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
     /// An API server would reject the CRD, or every object.
-    #[error("the definition of {kind} ({location}) is not one that works:{}", list(problems))]
+    #[error("invalid CustomResourceDefinition for {kind} ({location}):{}", list(problems))]
     Refused {
         /// The kind.
         kind: String,
@@ -63,7 +63,7 @@ pub enum DefinitionError {
     },
     /// kube's derive panicked.
     #[error(
-        "the definition of the primary of {location} cannot be made: {cause}; give each field one type in all variants"
+        "failed to generate the CustomResourceDefinition for {location}: {cause}; give each field one type in all variants"
     )]
     Derive {
         /// The controller or the type.

@@ -8,8 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{Problem, defaults};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+/// Keywords of JSON schema that a CRD cannot use.
 const UNSUPPORTED: [&str; 8] =
     ["$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties", "uniqueItems"];
+/// Values of `reason` of a CEL rule.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// The position of a schema.
@@ -62,6 +64,7 @@ fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks one schema, and all below it. `place` has the rules of the root and of its metadata.
 fn node(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
     decoded(schema, path, problems);
     keywords(schema, path, problems);
@@ -101,6 +104,7 @@ fn has_fields(schema: &Value) -> bool {
     schema["properties"].as_object().is_some_and(|fields| !fields.is_empty())
 }
 
+/// Reports unsupported keywords, and keywords that exclude each other.
 fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     for key in UNSUPPORTED {
@@ -129,6 +133,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks that a value has one known type, unless it may be anything.
 fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
     let is_free =
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
@@ -161,6 +166,7 @@ fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Probl
     }
 }
 
+/// Checks the `x-kubernetes-…` keywords against each other and the type.
 fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is = |key: &str| schema[key] == true;
@@ -266,7 +272,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             continue;
         };
         if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
-            push(format!("the key `{key}` is no single value"), "use a field with a text or a number".into());
+            push(format!("the key `{key}` is no single value"), "use a field with a string or a number".into());
         }
         if field["nullable"] == true {
             push(
@@ -335,6 +341,7 @@ fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Pr
     }
 }
 
+/// Returns the alternatives of a schema with their keyword, in a fixed order.
 fn all_of(schema: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     let lists = ["anyOf", "oneOf", "allOf"].into_iter();
     let lists = lists.flat_map(|key| schema[key].as_array().into_iter().flatten().map(move |one| (key, one)));

@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 use self::merge::{Merged, merge};
 use super::values::is_null;
 
+/// Keywords that have alternatives.
 const LISTS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 /// Schema key that hides a variant's restrictions until everything is joined, so that neither this module nor
 /// kube's derive reads them as fields.
@@ -85,6 +86,7 @@ pub(super) fn clash(schema: &mut Value) -> Option<Clash> {
     if needs_joining(schema) { join(schema).err() } else { None }
 }
 
+/// Joins enums below a schema, innermost first.
 fn descend(schema: &mut Value) -> Result<(), Clash> {
     let Some(schema) = schema.as_object_mut() else { return Ok(()) };
     if option_of(schema).is_some() {
@@ -235,6 +237,7 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
+/// Hides the restrictions of a variant.
 fn seal(variant: &mut Value) {
     if variant["properties"].is_object() {
         *variant = json!({ SEALED: variant.take() });
@@ -304,6 +307,7 @@ fn only_value(schema: &Value) -> Option<&Value> {
     }
 }
 
+/// Merges a field of several variants. Beside the enum the field has to be the same everywhere.
 fn merge_sources(sources: &[Source]) -> Result<Merged, Clash> {
     let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
     let is_beside = sources.iter().any(|source| source.variant.is_none());

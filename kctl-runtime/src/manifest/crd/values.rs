@@ -95,6 +95,10 @@ fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
+/// Adds the bounds and the known format of an integer type.
+///
+/// Bounds outside of the format are removed, because the format says it already and an API server would
+/// reject every value.
 fn integers(schema: &mut Map<String, Value>) {
     if !has_type(schema, "integer") {
         return;
@@ -141,6 +145,7 @@ fn narrow(
     }
 }
 
+/// Replaces formats of strings that API servers don't know or read more loosely than Rust does.
 fn texts(schema: &mut Map<String, Value>, formats: Formats) {
     let is_own = schema.remove(FORMAT).is_some();
     if is_own || !has_type(schema, "string") {

@@ -19,6 +19,7 @@ struct Panel {
     lines: &'static [(&'static str, &'static str)],
 }
 
+/// Panels of every program.
 const ALWAYS: &[Panel] = &[
     Panel {
         title: "Keys that fail",
@@ -128,6 +129,7 @@ pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerO
     })
 }
 
+/// Returns a panel at its place in the grid.
 fn panel(index: usize, panel: &Panel, selector: &str) -> Value {
     let width = 24 / COLUMNS;
     let source = json!({ "type": "prometheus", "uid": "${datasource}" });

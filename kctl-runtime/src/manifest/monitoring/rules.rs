@@ -16,6 +16,7 @@ struct Rule {
     description: &'static str,
 }
 
+/// Alerts of every program.
 const ALWAYS: &[Rule] = &[
     Rule {
         alert: "ControllerDown",
@@ -121,6 +122,7 @@ const OF_AN_ELECTION: &[Rule] = &[
     },
 ];
 
+/// Returns the rules of the PrometheusRule, with the labels of the program filled in.
 pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
     let rule = |rule: &Rule| {

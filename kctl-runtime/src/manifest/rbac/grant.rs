@@ -236,6 +236,7 @@ fn collect(specs: &[ControllerSpec], cluster: &str) -> Grants {
     grants
 }
 
+/// Returns the places of a permission: each namespace of the controller, or everywhere.
 fn places(spec: &ControllerSpec, namespaced: bool) -> Vec<Place> {
     if spec.namespaces.is_empty() || !namespaced {
         return vec![Place::Everywhere];
@@ -243,6 +244,7 @@ fn places(spec: &ControllerSpec, namespaced: bool) -> Vec<Place> {
     spec.namespaces.iter().cloned().map(Place::Namespace).collect()
 }
 
+/// Adds the permissions of one controller on one cluster: relations, status, finalizer, events, `rbac(…)`.
 fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: &mut Grants) {
     for relation in std::iter::once(&spec.primary).chain(&spec.relations).filter(|r| r.cluster == cluster) {
         of_relation(spec, relation, grants);
@@ -305,6 +307,7 @@ fn on(kind: &Kind, subresource: &str) -> On {
     On::Resource { group: kind.group.clone(), resource: format!("{}{subresource}", kind.plural), name: String::new() }
 }
 
+/// Adds verbs on one resource in several places.
 fn needs(grants: &mut Grants, places: &[Place], on: &On, verbs: &[&str], because: &str, framework: bool) {
     for place in places {
         for verb in verbs {

@@ -94,6 +94,7 @@ pub fn knows_subresources(group: &str, version: &str) -> bool {
     GROUPS.contains(&group) && !version.contains("alpha") && !version.contains("beta")
 }
 
+/// Returns the known subresources of a built-in kind, none for other kinds.
 fn subresources(group: &str, plural: &str) -> &'static [&'static str] {
     let known = BUILT_IN.iter().find(|(of, resource, _)| group == *of && plural == *resource);
     known.map_or(&[], |(_, _, subresources)| subresources)

@@ -133,6 +133,9 @@ fn same(
     Ok(())
 }
 
+/// Merges the fields of objects.
+///
+/// A field is required in the merged schema if all require it; the others require it in their rest.
 fn merge_fields(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
@@ -211,6 +214,7 @@ fn widen(all: &mut [Map<String, Value>]) {
     }
 }
 
+/// Merges the items of lists. Lists of which one does not describe its items are left alone.
 fn merge_items(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
