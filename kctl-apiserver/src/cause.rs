@@ -1,17 +1,17 @@
-//! What is wrong with one field of an object, in the words of the real server.
+//! Field errors of an object, with the messages of kube-apiserver.
 
 use serde_json::Value;
 
 use crate::go;
 
-/// One entry of `details.causes` of a `Status` with the reason `Invalid`.
+/// One entry of `details.causes` in a `Status` with the reason `Invalid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The kind of the error, such as `FieldValueInvalid`.
+    /// The reason of the entry, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// What is wrong, without the field.
+    /// The message, without the path of the field.
     pub message: String,
-    /// The path of the field, or `<nil>` where the real server names none.
+    /// The path of the field, or `<nil>` if kube-apiserver names no field.
     pub field: String,
 }
 

@@ -1,4 +1,4 @@
-//! The defaults of the built-in kinds: reads an object as a client sent it, leaves it as the real server stores it.
+//! Defaults of the built-in kinds: takes an object as a client sent it, and completes it as kube-apiserver stores it.
 //!
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
 
@@ -17,15 +17,17 @@ use serde_json::{Value, json};
 use super::{quantity, zeros};
 use crate::schema::{PerPlace, Schema};
 
-/// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
+/// Fills in the defaults of a built-in kind. Objects of other kinds, such as custom resources, stay unchanged.
 ///
-/// Nulls, zeros that are no pointers in Go, and lists and maps that are empty, count as left out and go away, as they do when the real server decodes an
-/// object; quantities get their canonical form. A `Pod` also gets the tolerations and the priority of the admission
-/// plugins that envtest runs. Applying it twice changes nothing. What depends on other objects (cluster addresses, node
-/// ports, service accounts) or on generated values (the selector of a `Job`) is left to the caller, as are finalizers
-/// of storage protection.
+/// Nulls, zero values of non-pointer Go fields, and empty lists and maps count as absent and are removed, as
+/// kube-apiserver does when it decodes an object. Quantities get their canonical form. A `Pod` also gets the
+/// tolerations and the priority that the admission plugins `DefaultTolerationSeconds` and `Priority` set. The
+/// function is idempotent.
 ///
-/// What is as in the stored object has its defaults.
+/// Fields that depend on other objects (cluster IPs, node ports, service accounts) or on generated values (the
+/// selector of a `Job`) are left to the caller. So are the finalizers of storage protection.
+///
+/// Parts that are equal in `stored` already have their defaults and are skipped.
 pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
     if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
         return without_schemas(object, |object| {

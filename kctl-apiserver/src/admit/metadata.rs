@@ -1,4 +1,4 @@
-//! Judges the metadata of an object: reads it as JSON, hands on the causes that the real server lists.
+//! Validation of the metadata of an object, with the field errors of kube-apiserver.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
 
@@ -11,10 +11,10 @@ use crate::{cause::Cause, go};
 /// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-/// Judges the metadata of an object that is to be stored, after its namespace has been set and its name generated.
+/// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
 ///
-/// Causes come in the order of the real server; those of labels and annotations, that it lists in random order, are
-/// sorted by key. A field of a wrong type, which no decoder lets through, counts as missing.
+/// Errors are in the order of kube-apiserver; those of labels and annotations, which it reports in random order, are
+/// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
 pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<Cause> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);

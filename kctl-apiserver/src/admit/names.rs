@@ -1,4 +1,4 @@
-//! The rules for names, label keys and label values: reads a text, hands on the messages of the real server.
+//! Validation of object names, label keys and label values, with the messages of kube-apiserver.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
 
@@ -18,29 +18,30 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What a kind demands of the names of its objects.
+/// The rule that a kind has for the names of its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
-    /// Lower case parts with dots between them: most kinds, and custom resources.
+    /// A DNS subdomain (RFC 1123): most built-in kinds, and custom resources.
     Subdomain,
-    /// One lower case part: `Namespace`, `StatefulSet`, and in 1.36 `Service`.
+    /// A DNS label (RFC 1123): `Namespace`, `StatefulSet`, and in 1.36 `Service`.
     Label,
-    /// One lower case part that begins with a letter: the names in a `CustomResourceDefinition`.
+    /// A DNS label (RFC 1035), which starts with a letter: the names in a `CustomResourceDefinition`.
     Label1035,
-    /// The same, and nobody looks at the beginning of a generated one: kinds whose declared rules know the name alone.
+    /// A DNS subdomain, but the prefix in `generateName` is not validated: kinds whose declarative validation sees
+    /// only the complete name.
     SubdomainOnceWhole,
-    /// Anything that can stand in a path: `Event`, `PodDisruptionBudget` and `CertificateSigningRequest`.
+    /// Any string that is a valid path segment: `Event`, `PodDisruptionBudget` and `CertificateSigningRequest`.
     PathSegment,
-    /// The same, also of the beginning of a generated one: the kinds of RBAC.
+    /// A path segment; the prefix in `generateName` is validated in the same way: the RBAC kinds.
     WholePathSegment,
-    /// An address: `IPAddress`.
+    /// An IP address: `IPAddress`.
     Address,
-    /// Lower case parts with dots between them, and short: the names of Jobs add 11 characters to that of a `CronJob`.
+    /// A DNS subdomain of at most 52 bytes: a `CronJob` adds 11 characters to its name for the names of its Jobs.
     CronJob,
 }
 
 impl NameRule {
-    /// The rule of a built-in kind; that of custom resources for any other.
+    /// Returns the rule of a built-in kind; for other kinds, the rule of custom resources.
     pub fn of(group: &str, kind: &str) -> Self {
         match (group, kind) {
             ("rbac.authorization.k8s.io", _) => Self::WholePathSegment,
@@ -55,7 +56,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with a name.
+    /// Validates a name. Returns the error messages; none if it is valid.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             Self::Subdomain | Self::SubdomainOnceWhole => subdomain(name),
@@ -71,8 +72,8 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with the beginning of a name. A letter stands for a dash at its end and for what is before the
-    /// dash, as in the real server.
+    /// Validates a prefix from `generateName`. As in kube-apiserver, the dash at its end and the character before it
+    /// are replaced by a letter first.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         let masked = prefix.strip_suffix('-').and_then(|rest| {
             let (last, _) = rest.char_indices().next_back()?;
@@ -89,7 +90,7 @@ impl NameRule {
     }
 }
 
-/// What is wrong with the key of a label or of an annotation, or with a finalizer.
+/// Validates a label key, an annotation key or a finalizer. Returns the error messages.
 pub fn check_qualified_name(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut parts = name.split('/');
@@ -136,7 +137,7 @@ pub(crate) fn check_search_domain(domain: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the value of a label.
+/// Validates a label value. Returns the error messages.
 pub fn check_label_value(value: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if value.len() > LABEL_LEN_MAX {

@@ -1,4 +1,4 @@
-//! Quantities of resources: reads one as a client wrote it, hands on its canonical form.
+//! Quantities of resources: their canonical form.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, `CanonicalizeBytes`.
 
@@ -78,14 +78,14 @@ impl std::fmt::Display for Quantity {
     }
 }
 
-/// The canonical form of a quantity: without a fraction, and with the largest unit that fits.
+/// Returns the canonical form of a quantity: without a fraction, and with the largest suffix that fits.
 ///
-/// Nothing for a text that is no quantity, and for an amount above about 10^35, which is too large to convert.
+/// Returns `None` if the string is not a quantity, or if its amount is above about 10^35.
 pub fn canonical(text: &str) -> Option<String> {
     Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
-/// The same where a quantity is no amount of a resource, and is kept to a billionth.
+/// Returns the canonical form of a quantity that is not an amount of a resource: with a precision of 10^-9.
 pub fn canonical_fine(text: &str) -> Option<String> {
     let Some((format, fine, negative)) = read(text, FINE_PLACES) else { return canonical(text) };
     if fine % 10_i128.pow(FINE_PLACES - PLACES) == 0 {

@@ -1,4 +1,4 @@
-//! The entries of `metadata.managedFields`: who owns which fields. Reads and writes their JSON.
+//! The entries of `metadata.managedFields`: which manager owns which fields. Reads and writes their JSON.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,17 +13,17 @@ use crate::ways::at;
 /// Most managers of operation `Update`; beyond it the oldest become one (`DefaultMaxUpdateManagers` upstream).
 const UPDATE_MANAGERS_MAX: usize = 10;
 
-/// What an owner did to own a field.
+/// The operation of a `managedFields` entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// It applied the field.
+    /// The manager applied the fields with server-side apply.
     Apply,
-    /// It created, updated or patched the object.
+    /// The manager created, updated or patched the object.
     Update,
 }
 
 impl Operation {
-    /// The name in `managedFields`.
+    /// Returns the name of the operation in `managedFields`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -32,33 +32,34 @@ impl Operation {
     }
 }
 
-/// What tells owners apart.
+/// The identity of a manager; two entries with the same identity are merged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
-    /// The field manager.
+    /// The name of the field manager.
     pub name: String,
-    /// What it did.
+    /// The operation of the entry.
     pub operation: Operation,
-    /// The version in which it did; empty for appliers, who are one in all versions.
+    /// The `apiVersion` of the writes; empty for `Apply`, whose entries are one across all versions.
     pub api_version: String,
-    /// The subresource through which it did, or nothing.
+    /// The subresource that the manager wrote through; empty for the object itself.
     pub subresource: String,
 }
 
 impl Manager {
-    /// A manager that applies.
+    /// Returns a manager with the operation `Apply`.
     pub fn applier(name: &str, subresource: &str) -> Self {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Apply, api_version: String::new(), subresource }
     }
 
-    /// A manager that creates, updates or patches.
+    /// Returns a manager with the operation `Update`.
     pub fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
     }
 
-    /// What upstream tells managers apart by (`BuildManagerIdentifier`), and sorts them by in messages.
+    /// Returns the identifier by which upstream compares managers (`BuildManagerIdentifier`) and sorts them in
+    /// messages.
     pub(super) fn identifier(&self) -> String {
         let fields = [
             ("manager", self.name.as_str()),
@@ -71,7 +72,7 @@ impl Manager {
         format!("{{{}}}", fields.join(","))
     }
 
-    /// The manager in messages: `"kubectl" with subresource "status" using v1`.
+    /// Returns the manager as in conflict messages: `"kubectl" with subresource "status" using v1`.
     pub fn text(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -84,34 +85,34 @@ impl Manager {
     }
 }
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// The fields.
+    /// The set of fields.
     pub set: FieldSet,
-    /// The version in which the fields are named.
+    /// The `apiVersion` in which the fields are named.
     pub api_version: String,
-    /// RFC 3339; nothing for managers that came to own fields without a change of the object.
+    /// The time of the last write, RFC 3339. `None` if the manager owns the fields without having changed the object.
     pub time: Option<String>,
 }
 
-/// All managers of an object.
+/// All managers of an object, with the fields that they own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managed(BTreeMap<Manager, Owned>);
 
 impl Managed {
-    /// Reads `metadata.managedFields`; nothing when an entry is not well formed.
+    /// Parses `metadata.managedFields`; returns `None` if an entry is malformed.
     pub fn decode(entries: &Value) -> Option<Self> {
         let entries = entries.as_array()?;
         entries.iter().map(decode_entry).collect::<Option<_>>().map(Self)
     }
 
-    /// Reads the `metadata.managedFields` of an object; entries that are not well formed count as none.
+    /// Parses the `metadata.managedFields` of an object; malformed entries count as absent.
     pub fn of(object: &Value) -> Self {
         at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 
-    /// Replaces `metadata.managedFields` of an object. Managers without fields are left out, and so is an empty list.
+    /// Writes `metadata.managedFields` of an object. Managers without fields are left out; an empty list is removed.
     pub fn write(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         let entries = self.encode();
@@ -122,7 +123,7 @@ impl Managed {
         }
     }
 
-    /// The entries, appliers first, then by time, name, version and subresource.
+    /// Returns the JSON entries: those of `Apply` first, then by time, name, version and subresource.
     pub fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
@@ -131,22 +132,22 @@ impl Managed {
         entries.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect()
     }
 
-    /// Whether nobody owns a field.
+    /// Returns `true` if no manager owns a field.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a manager owns.
+    /// Returns the fields of a manager.
     pub fn get(&self, manager: &Manager) -> Option<&Owned> {
         self.0.get(manager)
     }
 
-    /// All managers, in order.
+    /// Iterates over all managers, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Manager, &Owned)> {
         self.0.iter()
     }
 
-    /// Replaces what a manager owns; who owns nothing is forgotten.
+    /// Replaces the fields of a manager. A manager with an empty set is removed.
     pub fn insert(&mut self, manager: Manager, owned: Owned) {
         if owned.set.is_empty() {
             self.0.remove(&manager);
@@ -155,8 +156,8 @@ impl Managed {
         }
     }
 
-    /// Takes fields from every manager but one, of those who own by a version that fits; who owns nothing any more is
-    /// forgotten.
+    /// Removes fields from all managers but `manager`, as far as `fits` accepts their version. Managers that own no
+    /// more fields are removed.
     pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
         for (_, owned) in self.0.iter_mut().filter(|(other, _)| Some(*other) != manager) {
             if fits(&owned.api_version) && !owned.set.is_disjoint(fields) {
@@ -166,7 +167,7 @@ impl Managed {
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
 
-    /// Replaces the fields of those who own by a version, where there are others for them.
+    /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set.
     pub fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
         for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
             if let Some(set) = other(&owned.set) {
@@ -175,8 +176,8 @@ impl Managed {
         }
     }
 
-    /// Merges the oldest managers of operation `Update` into `ancient-changes`, one for each version, until there are
-    /// no more than the API server keeps.
+    /// Merges the oldest managers with the operation `Update` into `ancient-changes`, one per version, until at most
+    /// as many are left as kube-apiserver keeps (`NewCapManagersManager` upstream).
     pub fn cap_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<_> = updaters.map(|(manager, owned)| (owned.time.clone(), manager.clone())).collect();
@@ -237,7 +238,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
     Value::Object(entry)
 }
 
-/// The fields that nobody owns, as they are the server's (`NewStripMetaManager` upstream).
+/// Returns the fields that no manager owns, because the server sets them (`NewStripMetaManager` upstream).
 pub fn never_owned() -> &'static FieldSet {
     &NEVER_OWNED
 }

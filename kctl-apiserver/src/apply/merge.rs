@@ -1,4 +1,5 @@
-//! Merging of what is applied into what is live, and removal of fields. Reads values by their [`Place`], hands on new values.
+//! Merges the applied object into the live one, and removes fields. Reads values by their [`Place`], returns new
+//! values.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::schema::ListType;
 
-/// The live value with all that is applied.
+/// Returns the live value with all applied fields.
 pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
     if live == applied {
@@ -32,7 +33,7 @@ pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) ->
     }
 }
 
-/// The same on the live value itself: what is not applied is not even looked at.
+/// Merges into the live value in place. Fields that are not applied are not visited.
 pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
     let shape = place.shape(applied);
     match shape {
@@ -127,8 +128,8 @@ fn merge_items(place: Place<'_>, list: ListType<'_>, live: Option<&Value>, appli
     }
 }
 
-/// The value without the fields of the set; null when nothing is left. Custom resources are stored so, and others say
-/// nothing in the place of a null.
+/// Returns the value without the fields of the set; `null` if nothing is left. Custom resources are stored with that
+/// `null`; for built-in kinds it counts as absent.
 pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet) -> Value {
     match (place.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
@@ -156,9 +157,9 @@ fn rest_of(place: Place<'_>, value: &Value, element: &PathElement, set: &FieldSe
     Some(remove_items(place, value, below))
 }
 
-/// The set with every field that the schema names and below which the set has paths.
+/// Returns the set with each declared field that has paths of the set below it.
 ///
-/// Such a field is owned through what is below it, so it goes with the last of it.
+/// Such a field is owned through its children: it is removed together with the last one.
 pub fn with_named_fields(place: Place<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {

@@ -1,5 +1,5 @@
-//! Server-side apply: who owns which field of an object, and what an object is after a manager applied its part of it.
-//! Reads objects and their schema, hands on objects with `metadata.managedFields`; nothing here waits or stores.
+//! Server-side apply: field ownership, and the object that results from an apply. Takes objects and their schema,
+//! returns objects with `metadata.managedFields`; does no I/O.
 
 pub mod field_set;
 mod fit;
@@ -43,26 +43,26 @@ use crate::{schema::Schema, ways::at};
 /// The manager of what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Who changes an object, and how.
+/// A write of an object and its field manager.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The schema of the kind; without one, objects are merged by field and lists are one value.
+    /// The schema of the kind. Without one, objects are merged by field, and a list is one value.
     pub schema: Option<Schema<'a>>,
-    /// The field manager.
+    /// The name of the field manager.
     pub manager: &'a str,
-    /// The subresource that is written, or nothing.
+    /// The subresource of the request; empty for the object itself.
     pub subresource: &'a str,
-    /// The version of the request.
+    /// The `apiVersion` of the request.
     pub api_version: &'a str,
-    /// The versions of the kind, by which others may own fields.
+    /// The other versions of the kind, in which managers may own fields.
     pub versions: &'a dyn Versions,
-    /// RFC 3339, whole seconds.
+    /// The current time: RFC 3339, in whole seconds.
     pub now: &'a str,
-    /// Whether the status is written through a subresource alone.
+    /// `true` if `status` is only writable through its subresource.
     pub has_status: bool,
-    /// What is reset of all that is written there.
+    /// The fields that the write resets, because they are not writable through this endpoint.
     pub resets: Resets,
-    /// Whether fields of other managers are taken over when they are applied with other values.
+    /// `true` to take over fields of other managers that are applied with different values (`force=true`).
     pub force: bool,
 }
 
@@ -80,30 +80,30 @@ impl<'a> Request<'a> {
 /// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager.
+    /// The manager that owns the field.
     pub manager: Manager,
-    /// The path as text: `.data.a`.
+    /// The path of the field, such as `.data.a`.
     pub field: String,
 }
 
 impl Conflict {
-    /// The message of the cause with reason `FieldManagerConflict`.
+    /// Returns the message of the `details.causes` entry with the reason `FieldManagerConflict`.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.manager.text())
     }
 }
 
-/// Why nothing was applied.
+/// The reason for which an apply failed. The object is unchanged.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApplyError {
-    /// Other managers own fields with other values; the client may force. A `Conflict` to clients.
+    /// Other managers own fields with other values; the client may force the apply. Clients see 409 `Conflict`.
     #[error("{}", conflict_text(.0))]
     Conflicts(Vec<Conflict>),
-    /// The applied object says who owns its fields. A `BadRequest` to clients.
+    /// The applied object has `metadata.managedFields`. Clients see 400 `BadRequest`.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsApplied,
-    /// The applied object is of another version than the request. A `BadRequest` to clients.
+    /// The applied object has another `apiVersion` than the request. Clients see 400 `BadRequest`.
     #[error("Incorrect version specified in apply patch. Specified patch version: {applied}, expected: {expected}")]
     IncorrectVersion {
         /// The version in the object.
@@ -111,10 +111,10 @@ pub enum ApplyError {
         /// The version of the request.
         expected: String,
     },
-    /// What another manager owns is not to be had in its version. An internal error to clients.
+    /// The object can't be converted to the version of another manager. Clients see an internal error.
     #[error("{0}")]
     Unconverted(String),
-    /// A value of the applied or of the live object does not have the shape of its type. An internal error to clients.
+    /// A value of the applied or live object does not match the schema of its type. Clients see an internal error.
     #[error("failed to create typed {role} object ({object}): {reason}")]
     Untyped {
         /// `patch` or `live`.
@@ -142,13 +142,13 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
-/// Applies an object: the live object with the applied fields, without those that the manager no longer applies and
-/// nobody else owns, and with `metadata.managedFields`.
+/// Applies an object. Returns the live object with the applied fields and with `metadata.managedFields`. Fields that
+/// the manager no longer applies, and that no other manager owns, are removed.
 ///
-/// What managers of other versions own is judged in their versions.
+/// The fields of managers that wrote another version are compared in that version.
 ///
 /// # Errors
-/// See [`ApplyError`]; nothing of the live object is changed.
+/// Returns an [`ApplyError`]; the live object is unchanged.
 pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != request.api_version {
@@ -218,7 +218,7 @@ fn typed(
     })
 }
 
-/// An object and its kind as errors name them.
+/// Returns name and kind of an object, as error messages show them.
 pub fn named(object: &Value) -> (String, String) {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
@@ -319,12 +319,12 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
     conflicts.collect()
 }
 
-/// Keeps `metadata.managedFields` after a create, update or patch: the manager takes over the fields that changed, and
-/// nobody owns fields that are gone. Without changes, nothing is written, not even the time.
+/// Updates `metadata.managedFields` after a create, update or patch: the manager takes over the changed fields, and
+/// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
-/// The entries that the client sends replace those of the live object; an empty list, or a list of one empty entry,
-/// ends the tracking of fields. Writers of subresources cannot send entries. When an object is not to be had in the version of one of
-/// its managers, nobody owns its fields any more.
+/// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, resets
+/// the ownership of all fields. Writers of subresources cannot send entries. A manager loses its fields if the object
+/// can't be converted to its version.
 pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! What a write does not change, whatever is sent: nobody comes to own it, and nobody has a conflict about it.
+//! Fields that a write resets: no manager owns them or gets a conflict about them.
 
 use super::field_set::FieldSet;
 
-/// Fields that the server resets where something is written, with all that is below them (`GetResetFields` of the strategies of
+/// The fields that the server resets on a write, with all their children (`GetResetFields` of the strategies in
 /// kube-apiserver).
 #[derive(Clone, Copy, Debug)]
 pub struct Resets(pub &'static [&'static [&'static str]]);
 
 impl Resets {
-    /// Nothing is reset.
+    /// No field is reset.
     pub const NOTHING: Self = Self(&[]);
 
     /// The fields of a set that can be written.

@@ -1,5 +1,5 @@
-//! How a place of an object is merged: as one value, by field or by item. Reads the schema; validation, comparison and
-//! merging walk objects by it.
+//! The merge behaviour of each position of an object: as one value, by field or by item. Validation, comparison and
+//! merge walk objects with it.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::field_set::PathElement;
 use crate::schema::{ListType, PerPlace, Schema};
 
-/// A place in an object, with what is known of its shape.
+/// A position in an object, with its schema if it has one.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Place<'a> {
@@ -20,23 +20,23 @@ pub struct Place<'a> {
     keeps_unknown: bool,
 }
 
-/// What a field of an object is to its schema.
+/// A field of an object, looked up in the schema.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldPlace<'a> {
-    /// The schema names the field.
+    /// The schema declares the field.
     Named(Place<'a>),
-    /// The field is the entry of a map.
+    /// The field is an entry of a map.
     Entry(Place<'a>),
-    /// The schema has no place for the field.
+    /// The schema does not declare the field.
     Undeclared,
 }
 
-/// How values at a place are merged.
+/// The way in which values at a position are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape<'a> {
-    /// As one value.
+    /// As one scalar.
     Scalar(Scalar),
-    /// As the list says.
+    /// As a list, by its list type.
     List(ListType<'a>),
     /// By field, unless the object is atomic.
     Map {
@@ -45,14 +45,14 @@ pub enum Shape<'a> {
     },
 }
 
-/// The scalars that a place accepts.
+/// The scalars that a position accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
-    /// Text.
+    /// Strings.
     String,
-    /// Whole numbers and fractions.
+    /// Integers and floating-point numbers.
     Numeric,
-    /// True and false.
+    /// Booleans.
     Boolean,
     /// Every scalar.
     Any,
@@ -76,7 +76,7 @@ static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
 impl<'a> Place<'a> {
     pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false, keeps_unknown: false };
 
-    /// The root of an object; without a schema shapes are deduced from values.
+    /// Returns the root of an object. Without a schema, shapes are deduced from the values.
     pub fn root(schema: Option<Schema<'a>>) -> Self {
         Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::at) }
     }
@@ -139,8 +139,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The shape of a value at this place. Where nothing is declared, null is an object without fields, as upstream takes it
-    /// (`deduceAtom` of `structured-merge-diff`).
+    /// Returns the shape of a value at this position. Without a declaration, `null` counts as an object without
+    /// fields (`deduceAtom` of `structured-merge-diff`).
     pub fn shape(&self, value: &Value) -> Shape<'a> {
         self.declared().unwrap_or(match value {
             Value::Object(_) | Value::Null => Shape::Map { is_atomic: false },
@@ -149,7 +149,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// What a field is to the schema.
+    /// Looks up a field in the schema.
     pub fn field(&self, name: &str) -> FieldPlace<'a> {
         let Some(schema) = self.schema else { return FieldPlace::Entry(Self::UNKNOWN) };
         let property = schema.property(name);
@@ -175,7 +175,7 @@ impl<'a> Place<'a> {
         FieldPlace::Undeclared
     }
 
-    /// The place of a field, whatever it is to the schema.
+    /// Returns the position of a field, also if the schema does not declare it.
     pub fn field_place(&self, name: &str) -> Self {
         match self.field(name) {
             FieldPlace::Named(place) | FieldPlace::Entry(place) => place,
@@ -183,17 +183,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the schema names the field.
+    /// Returns `true` if the schema declares the field.
     pub fn names_field(&self, name: &str) -> bool {
         matches!(self.field(name), FieldPlace::Named(_))
     }
 
-    /// The place of the items of a list.
+    /// Returns the position of the items of a list.
     pub fn items(&self) -> Self {
         self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, |items| self.below(items))
     }
 
-    /// The place that a step of a path leads to.
+    /// Returns the position that one path element leads to.
     pub fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
             Some(name) => self.field_place(name),
@@ -223,10 +223,10 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The step from a list to one of its items, which are told apart by place in atomic lists.
+    /// Returns the path element of a list item: its key fields, its value, or its index in atomic lists.
     ///
     /// # Errors
-    /// The text says why the item cannot be told apart from others.
+    /// Returns a message if the item has no key or an invalid one.
     pub fn element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
         match list {
             ListType::Atomic => Ok(PathElement::index(index)),
@@ -240,10 +240,10 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether an item can be told apart from others, as [`element`](Self::element) does.
+    /// Checks that an item has a valid path element, without creating one.
     ///
     /// # Errors
-    /// Its errors.
+    /// Returns the errors of [`element`](Self::element).
     pub fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
         match list {
             ListType::Map(keys) if is_keyed(keys, item) => Ok(()),
@@ -251,7 +251,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the items of a list are surely told apart by their keys: no texts are written to find that out.
+    /// Returns `true` if the keys show that all items are distinct. Cheap: builds no strings. `false` means unknown.
     pub fn are_distinct(&self, list: ListType<'_>, items: &[Value]) -> bool {
         let ListType::Map(keys) = list else { return false };
         let differs = |(index, item): (usize, &Value)| {
@@ -260,7 +260,8 @@ impl<'a> Place<'a> {
         items.len() <= COMPARED_MAX && items.iter().enumerate().all(differs)
     }
 
-    /// Whether two lists surely have the same items in the same order, each once, by their keys.
+    /// Returns `true` if the keys show that both lists have the same distinct items in the same order. `false` means
+    /// unknown.
     pub fn are_paired(&self, list: ListType<'_>, left: &[Value], right: &[Value]) -> bool {
         let ListType::Map(keys) = list else { return false };
         let is_pair = |(left, right): (&Value, &Value)| is_keyed(keys, left) && self.has_key_of(keys, left, right);

@@ -1,5 +1,4 @@
-//! The fields that a value has, and those in which two values differ. Reads values by their [`Place`]; ownership is
-//! computed from the sets.
+//! The set of fields of a value, and the comparison of two values. Field ownership is computed from the sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +10,18 @@ use super::{
 };
 use crate::schema::ListType;
 
-/// The paths in which a new value differs from an old one. No path is in two of the sets.
+/// The paths in which a new value differs from an old one. Each path is in one set at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Only in the new value.
+    /// Paths that only the new value has.
     pub added: FieldSet,
-    /// In both, with different values.
+    /// Paths that both have, with different values.
     pub modified: FieldSet,
-    /// Only in the old value.
+    /// Paths that only the old value has.
     pub removed: FieldSet,
 }
 
-/// The fields that an applied value says it wants to own: its leaves, items of lists and entries of maps.
+/// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
 pub fn field_set(place: Place<'_>, value: &Value) -> FieldSet {
     match place.shape(value) {
         Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
@@ -79,14 +78,14 @@ pub(super) fn by_element<'v>(
     found
 }
 
-/// Compares two objects, without their `metadata.managedFields`.
+/// Compares two objects, except for `metadata.managedFields`.
 pub fn compare(place: Place<'_>, old: &Value, new: &Value) -> Comparison {
     let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
     walk.visit(place, Some(old), Some(new));
     walk.found
 }
 
-/// Whether two values are the same; `1` and `1.0` are.
+/// Returns `true` if two values are equal; `1` and `1.0` are.
 pub fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),

@@ -1,4 +1,4 @@
-//! Whether a value has the shape that its schema asks for, with the texts of the API server.
+//! Validation of a value against its schema, with the messages of kube-apiserver.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,20 +10,20 @@ use super::{
 };
 use crate::{go, schema::ListType};
 
-/// Whether items of a list may occur more than once.
+/// The treatment of duplicate list items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
-    /// In objects that are stored already.
+    /// Accepted, because the object is already stored.
     Allowed,
-    /// In what a client applies.
+    /// Rejected, because a client applies them.
     Refused,
 }
 
-/// Checks the types of all values and that items of lists can be told apart. `metadata.managedFields` is left out, and
-/// so is what is as in a value that was checked before, no less strictly.
+/// Validates the types of all values and the keys of list items. Skips `metadata.managedFields`, and values that are
+/// equal to those of an object validated before.
 ///
 /// # Errors
-/// The text names every place at fault, as the API server does.
+/// Returns a message that lists all invalid positions, as kube-apiserver does.
 pub fn validate(
     place: Place<'_>,
     value: &Value,

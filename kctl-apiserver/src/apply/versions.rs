@@ -1,5 +1,5 @@
-//! Who owns fields by another version of a kind: what changed is judged in that version, and what is no longer applied is
-//! looked for in the version in which it was applied.
+//! Managers that wrote another version of a kind: changes are compared in their version, and fields that they no
+//! longer apply are removed in the version in which they applied them.
 //!
 //! Upstream: `update.go` of structured-merge-diff, `versionconverter.go` of `apimachinery/pkg/util/managedfields/internal`.
 
@@ -17,25 +17,25 @@ use super::{
 };
 use crate::{autoscaling, schema::Schema};
 
-/// The versions of a kind.
+/// The versions of a kind, and conversion between them.
 pub trait Versions: Debug {
-    /// An object in another of them.
+    /// Converts an object to another version.
     ///
     /// # Errors
-    /// The kind does not have the version, or what converts objects has failed; the text says why.
+    /// Returns a message if the kind does not have the version, or if the conversion failed.
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 
-    /// Whether objects may look otherwise in one version than in another.
+    /// Returns `true` if the versions may name or nest fields differently.
     fn differ(&self, one: &str, other: &str) -> bool;
 
-    /// Whether the schemas may be others than when fields came to be owned.
+    /// Returns `true` if the schema may have changed since managers came to own fields (a CRD was updated).
     fn may_have_changed(&self) -> bool;
 
-    /// What is known of objects in a version.
+    /// Returns the schema of the objects in a version.
     fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>>;
 }
 
-/// The versions of built-in kinds: autoscalers have two which differ, of all others the fields have the same names.
+/// The versions of the built-in kinds. Only `HorizontalPodAutoscaler` has versions that name fields differently.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInKinds;
 

@@ -8,16 +8,17 @@ use std::{collections::BTreeSet, str::FromStr, time::Duration};
 pub enum Controller {
     /// `clusterrole-aggregation-controller`: fills in the rules of `ClusterRoles` with an `aggregationRule`.
     ClusterRoleAggregation,
-    /// `garbage-collector-controller`: deletes objects whose owners are gone, and carries out propagation policies.
+    /// `garbage-collector-controller`: deletes objects whose owners no longer exist, and applies deletion
+    /// propagation.
     GarbageCollector,
-    /// `namespace-controller`: deletes what is in a namespace that is being deleted, and then the namespace.
+    /// `namespace-controller`: deletes the objects of a namespace that is being deleted, and then the namespace.
     Namespace,
-    /// `resourcequota-controller`: counts what quotas have used.
+    /// `resourcequota-controller`: counts the usage of each `ResourceQuota`.
     ResourceQuota,
-    /// `root-ca-certificate-publisher-controller`: gives each namespace the `ConfigMap` `kube-root-ca.crt`.
+    /// `root-ca-certificate-publisher-controller`: creates the `ConfigMap` `kube-root-ca.crt` in each namespace.
     RootCaCertificatePublisher,
-    /// `serviceaccount-controller`: gives each namespace the `ServiceAccount` `default`. With it, the admission plugin
-    /// `ServiceAccount` is on.
+    /// `serviceaccount-controller`: creates the `ServiceAccount` `default` in each namespace. It also enables the
+    /// admission plugin `ServiceAccount`.
     ServiceAccount,
     /// `serviceaccount-token-controller`: fills in Secrets of type `kubernetes.io/service-account-token`.
     ServiceAccountToken,
@@ -49,8 +50,8 @@ impl Controller {
     }
 }
 
-/// Selects the controllers that [`ApiServer::controllers_with`](crate::ApiServer::controllers_with) runs. The default is all of
-/// them, without a delay.
+/// Selects the controllers that [`ApiServer::controllers_with`](crate::ApiServer::controllers_with) runs. The default
+/// is all of them, without a delay.
 ///
 /// ```
 /// use kctl_apiserver::{Controller, ControllerOptions};
@@ -77,7 +78,7 @@ impl Default for ControllerOptions {
 }
 
 impl ControllerOptions {
-    /// Selects no controller. `CustomResourceDefinitions` still get their names and their end: those are controllers of the API server.
+    /// Selects no controller. CRDs are still established and deleted: the API server itself does that.
     pub fn none() -> Self {
         Self { enabled: BTreeSet::new(), delay: Duration::ZERO }
     }
@@ -96,8 +97,8 @@ impl ControllerOptions {
         self
     }
 
-    /// Leaves out the controllers that give each namespace objects (`default`, `kube-root-ca.crt`), and those of token Secrets. With
-    /// them goes the admission plugin `ServiceAccount`.
+    /// Leaves out the controllers that create objects in each namespace (`default`, `kube-root-ca.crt`), and the one
+    /// that fills token Secrets. This also disables the admission plugin `ServiceAccount`.
     #[must_use]
     pub fn without_service_accounts(self) -> Self {
         self.without(Controller::ServiceAccount)
@@ -105,7 +106,7 @@ impl ControllerOptions {
             .without(Controller::RootCaCertificatePublisher)
     }
 
-    /// Has the controllers act this long after each change, as in a cluster, where they hear of it by a watch.
+    /// Delays the controllers' reaction to each change, as a watch does in a cluster.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;

@@ -1,5 +1,5 @@
-//! The names of definitions: which of them are still free in their group. Reads a definition and what the others of its
-//! group have been given, and writes its accepted names and its conditions.
+//! Acceptance of the names in a CRD: each name is unique in its API group. Writes `status.acceptedNames` and the
+//! conditions `NamesAccepted`, `Established` and `Terminating`.
 //!
 //! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::bundle;
 
-/// The names that the definitions of a group have been given, its own ones among them.
+/// The names that the CRDs of a group have been granted.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Plurals, singulars and short names are one set.
@@ -19,7 +19,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What these definitions have been given.
+    /// Collects the accepted names of these CRDs.
     pub fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut taken = Self::default();
         for definition in definitions {
@@ -37,11 +37,11 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
     names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Gives a definition the names that are free, and writes the conditions `NamesAccepted` and `Established`. The time is
-/// that of conditions which have become something else.
+/// Accepts the free names of a CRD and writes the conditions `NamesAccepted` and `Established`. `now` becomes the
+/// `lastTransitionTime` of conditions whose status changes.
 ///
-/// A definition whose names are those that it has is left alone, even if a conflict of before is still told of: so does
-/// upstream.
+/// If the CRD already has all names that it asks for, it stays unchanged, even if it still has a condition about a
+/// conflict that is over. Upstream does the same.
 pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     if has_its_names(definition) {
         return;
@@ -72,7 +72,7 @@ pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     }
 }
 
-/// Whether a definition has been given the names that it asks for.
+/// Returns `true` if the CRD has been granted all names that it asks for.
 pub fn has_its_names(definition: &Value) -> bool {
     let (wanted, had) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
@@ -81,18 +81,20 @@ pub fn has_its_names(definition: &Value) -> bool {
         && ["shortNames", "categories"].iter().all(|field| list(wanted, field) == list(had, field))
 }
 
-/// Whether the resource of a definition is served.
+/// Returns `true` if the condition `Established` is `True`: the resource is served.
 pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Whether a definition is about to be established.
+/// Returns `true` if the CRD can become established: its names are accepted, its CA bundle is valid, and it is not
+/// established yet.
 pub fn may_be_established(definition: &Value) -> bool {
     let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
     has_names && !is_established(definition) && bundle::problem(definition).is_none()
 }
 
-/// Establishes a definition that has its names, once its conversion webhook can be trusted: what was established stays so.
+/// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
+/// `InvalidCABundle`. An established CRD stays established.
 pub fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
@@ -105,7 +107,7 @@ pub fn establish(definition: &mut Value, now: &str) {
     set_condition(definition, now, told);
 }
 
-/// Whether the objects of a definition are being deleted, or are about to be.
+/// Returns `true` if the objects of the CRD are being deleted, or are about to be.
 pub fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
@@ -157,19 +159,19 @@ fn in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }
 
-/// Marks a definition for its end, as it is when the first delete of it is answered.
+/// Sets the condition `Terminating` as the first `delete` of a CRD does.
 pub fn begin_end(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
 
-/// Says that the objects of a definition are being deleted.
+/// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
 pub fn go_on_ending(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
 
-/// Says that none of the objects of a definition is left.
+/// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
 pub fn finish_ending(definition: &mut Value, now: &str) {
     let told = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]

@@ -1,5 +1,5 @@
-//! Whether definitions of the groups of Kubernetes itself were approved. Reads their annotation, hands on what is wrong with it, and
-//! writes the condition that tells of it.
+//! API approval of CRDs in the groups `*.k8s.io` and `*.kubernetes.io`. Validates the annotation
+//! `api-approved.kubernetes.io` and writes the condition `KubernetesAPIApprovalPolicyConformant`.
 //!
 //! Upstream: `GetAPIApprovalState` of `pkg/apihelpers/helpers.go`, `validateAPIApproval` of `validation.go` and
 //! `pkg/controller/apiapproval/apiapproval_controller.go` of apiextensions-apiserver.
@@ -81,7 +81,7 @@ fn told(definition: &Value) -> Option<[String; 3]> {
     is_protected(definition).then(|| [status.to_owned(), reason.to_owned(), message])
 }
 
-/// Whether the condition of a definition tells what its annotation says.
+/// Returns `true` if the condition of the CRD matches its annotation.
 pub fn is_judged(definition: &Value) -> bool {
     let Some(expected) = told(definition) else { return true };
     let found = condition(definition, CONDITION);
@@ -90,7 +90,7 @@ pub fn is_judged(definition: &Value) -> bool {
     })
 }
 
-/// Writes the condition of a definition whose group is protected.
+/// Writes the condition of a CRD in a protected group; other CRDs stay unchanged.
 pub fn judge(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = told(definition) {
         set_condition(definition, now, [CONDITION, &status, &reason, &message]);

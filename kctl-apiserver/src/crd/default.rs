@@ -1,19 +1,18 @@
-//! Defaults of a structural schema. Reads a schema and fills in an object.
+//! Defaulting: fills in the defaults of a structural schema.
 
 use serde_json::Value;
 
 use crate::{schema::Schema, server::BODY_LEN_MAX};
 
-/// Fills in the defaults of the schema: missing fields, and nulls where null is not allowed, get theirs, also inside a
-/// default that was just filled in. Then nulls of fields that neither allow null nor have a default are removed; items
-/// of lists are never removed.
+/// Fills in the defaults of the schema: for missing fields, and for nulls that are not `nullable`. Fields of a
+/// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list items.
 ///
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
 pub fn default(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Removed));
 }
 
-/// The same, but nulls stay: what is applied is judged with them.
+/// Fills in defaults like [`default`], and keeps nulls, because an applied object is validated with them.
 pub fn default_with_nulls(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Kept));
 }

@@ -1,5 +1,4 @@
-//! Definitions of custom resources as the server reads and completes them. Reads the object and hands on its parts, and the
-//! object with the defaults and the status that the real server writes.
+//! The typed form of a `CustomResourceDefinition`, and its defaults.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,47 +6,47 @@ use serde_json::{Map, Value, json};
 use super::settle;
 use crate::schema::Schema;
 
-/// What a `CustomResourceDefinition` defines.
+/// The `spec` of a `CustomResourceDefinition`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
     /// The API group.
     pub group: String,
-    /// What the resource is called.
+    /// The names of the resource.
     pub names: Names,
-    /// Whether objects are in namespaces.
+    /// Namespaced or cluster-scoped.
     pub scope: Scope,
-    /// The versions, in the order of the object.
+    /// The versions, in the order of `spec.versions`.
     pub versions: Vec<Version>,
-    /// How objects get from one version to another.
+    /// Conversion between the versions.
     #[serde(default)]
     pub conversion: Conversion,
 }
 
-/// What a resource is called.
+/// The names of a resource (`spec.names`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Names {
-    /// The resource in paths.
+    /// The plural name, as in URLs.
     pub plural: String,
-    /// The alias of `kubectl`; may be empty before defaults.
+    /// The singular name; may be empty before defaults.
     pub singular: String,
-    /// The kind of an object.
+    /// The kind of an object, such as `PodSet`.
     pub kind: String,
     /// The kind of a list; may be empty before defaults.
     pub list_kind: String,
-    /// Short aliases.
+    /// Short names, such as `po` for `pods`.
     pub short_names: Vec<String>,
-    /// Groups of resources such as `all`.
+    /// Categories: groups of resources for `kubectl get`, such as `all`.
     pub categories: Vec<String>,
 }
 
-/// Whether objects are in namespaces.
+/// The scope of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scope {
-    /// Objects belong to the cluster.
+    /// Objects are cluster-scoped.
     Cluster,
-    /// Objects are in namespaces.
+    /// Objects are namespaced.
     Namespaced,
 }
 
@@ -55,143 +54,144 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// The name, such as `v1`.
+    /// The name of the version, such as `v1`.
     pub name: String,
-    /// Whether requests for it are answered.
+    /// `true` if the API server serves this version.
     #[serde(default)]
     pub served: bool,
-    /// Whether objects are stored in it.
+    /// `true` for the version in which objects are stored.
     #[serde(default)]
     pub storage: bool,
-    /// Whether every answer carries a warning.
+    /// `true` if each response carries a deprecation warning.
     #[serde(default)]
     pub deprecated: bool,
-    /// The warning, where it is not the usual one.
+    /// The warning, if it is not the default one.
     pub deprecation_warning: Option<String>,
     #[serde(default)]
     schema: Value,
-    /// What is served below an object.
+    /// The subresources of an object.
     #[serde(default)]
     pub subresources: Subresources,
-    /// The columns of tables.
+    /// The printer columns of `kubectl get`.
     #[serde(default)]
     pub additional_printer_columns: Vec<Column>,
-    /// The fields of field selectors.
+    /// The fields that field selectors can use.
     #[serde(default)]
     pub selectable_fields: Vec<SelectableField>,
 }
 
 impl Version {
-    /// The structural schema of objects of this version, if there is one.
+    /// Returns the structural schema of this version, if it has one.
     pub fn schema(&self) -> Option<Schema<'_>> {
         self.schema.get("openAPIV3Schema").filter(|schema| schema.is_object()).map(Schema::structural)
     }
 }
 
-/// What is served below an object.
+/// The subresources of a custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Subresources {
-    /// `/status`, if it is there.
+    /// The subresource `/status`, if it is enabled.
     pub status: Option<Status>,
-    /// `/scale`, if it is there.
+    /// The subresource `/scale`, if it is enabled.
     pub scale: Option<Scale>,
 }
 
-/// The status subresource has no settings.
+/// The `status` subresource; it has no settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Status {}
 
-/// Where the numbers of the scale subresource are.
+/// The `scale` subresource: the JSON paths of its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scale {
-    /// The path of the wanted replicas, such as `.spec.replicas`.
+    /// The JSON path of the desired replicas, such as `.spec.replicas`.
     pub spec_replicas_path: String,
-    /// The path of the replicas that are there.
+    /// The JSON path of the observed replicas, such as `.status.replicas`.
     pub status_replicas_path: String,
-    /// The path of the selector of pods as text.
+    /// The JSON path of the serialized label selector.
     pub label_selector_path: Option<String>,
 }
 
-/// A column of tables.
+/// A printer column.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Column {
-    /// The head of the column.
+    /// The heading of the column.
     pub name: String,
-    /// `boolean`, `date`, `integer`, `number` or `string`.
+    /// The OpenAPI type: `boolean`, `date`, `integer`, `number` or `string`.
     pub r#type: String,
-    /// A format of the type.
+    /// The OpenAPI format of the type.
     #[serde(default)]
     pub format: String,
-    /// What the column shows.
+    /// A description of the column.
     #[serde(default)]
     pub description: String,
-    /// Columns above 0 are shown only by `-o wide`.
+    /// The priority; columns above 0 are shown only by `-o wide`.
     #[serde(default)]
     pub priority: i32,
-    /// Where the value is, such as `.spec.replicas`.
+    /// The JSON path of the value, such as `.spec.replicas`.
     pub json_path: String,
 }
 
-/// A field of field selectors.
+/// A field that field selectors can use.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectableField {
-    /// Where the value is, such as `.spec.color`.
+    /// The JSON path of the value, such as `.spec.color`.
     pub json_path: String,
 }
 
-/// How objects get from one version to another.
+/// Conversion between the versions of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Conversion {
-    /// Who converts.
+    /// The conversion strategy.
     #[serde(default)]
     pub strategy: Strategy,
-    /// The webhook as it stands in the definition.
+    /// The webhook, as in `spec.conversion.webhook`.
     #[serde(default)]
     pub webhook: Value,
 }
 
-/// Who converts objects.
+/// The strategy by which objects are converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Strategy {
-    /// The server, which changes only the `apiVersion`.
+    /// The API server only changes `apiVersion`.
     #[default]
     None,
-    /// A webhook.
+    /// A webhook converts objects.
     Webhook,
 }
 
 impl Definition {
-    /// Reads the `spec` of a `CustomResourceDefinition`.
+    /// Parses the `spec` of a `CustomResourceDefinition`.
     ///
     /// # Errors
-    /// The object is not of this shape; after [`super::validate_definition`] said nothing this does not happen.
+    /// Fails if the object does not have the form of a CRD. This can't happen if [`super::validate_definition`]
+    /// returned no errors.
     pub fn read(object: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(object.get("spec").unwrap_or(&Value::Null))
     }
 
-    /// The version with this name.
+    /// Returns the version with this name.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The version in which objects are stored.
+    /// Returns the storage version.
     pub fn storage_version(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)
     }
 
-    /// The warning that answers of this version carry.
+    /// Returns the deprecation warning of responses in this version.
     pub fn deprecation_warning(&self, version: &Version) -> Option<String> {
         let usual = || format!("{}/{} {} is deprecated", self.group, version.name, self.names.kind);
         version.deprecated.then(|| version.deprecation_warning.clone().unwrap_or_else(usual))
     }
 }
 
-/// Fills in what the real server fills in when a definition is created: `singular`, `listKind`, the conversion strategy
-/// `None`, and the status with the storage version. The names are not accepted yet: see [`super::accept_names`].
+/// Fills in the defaults that kube-apiserver sets when a CRD is created: `singular`, `listKind`, the conversion
+/// strategy `None`, and the status with the storage version. Does not accept the names: see [`super::accept_names`].
 pub fn default_definition(object: &mut Value) {
     if object["spec"].is_null() {
         object["spec"] = json!({});

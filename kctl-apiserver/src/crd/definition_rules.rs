@@ -1,4 +1,4 @@
-//! Validation of a `CustomResourceDefinition`. Reads the object and hands on what the real server refuses.
+//! Validation of a `CustomResourceDefinition`.
 //!
 //! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. Where all versions agree in
 //! schema, subresources or columns, upstream names the field that v1beta1 had for all of them, such as
@@ -18,9 +18,9 @@ use crate::{
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
 
-/// Validates a definition that was defaulted ([`super::default_definition`]).
+/// Validates a CRD after defaulting ([`super::default_definition`]).
 ///
-/// Of CEL rules neither types nor costs are checked.
+/// The types and the estimated costs of CEL rules are not checked.
 pub fn validate_definition(object: &Value) -> Vec<Cause> {
     validated(None, object)
 }
@@ -55,15 +55,15 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
     errors
 }
 
-/// What is wrong with the status of a definition: its names.
+/// Validates the names in the status of a CRD.
 pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
     let mut errors = Vec::new();
     resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors
 }
 
-/// What is wrong with a changed definition, and with the change: the scope and the kind may become others until the definition
-/// is established, so that names that were taken can be given up.
+/// Validates an updated CRD and the change. Scope and kind may change until the CRD is established, so that a user
+/// can resolve a name conflict.
 ///
 /// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
 pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Cause> {

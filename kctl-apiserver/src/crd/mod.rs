@@ -1,5 +1,5 @@
-//! Custom resources: what a `CustomResourceDefinition` says, and what its schema does to an object. Reads JSON and hands
-//! on field errors, the names of pruned fields and defaulted objects, as the real API server does.
+//! Custom resources: validation of a `CustomResourceDefinition`, and what its schema does to objects: pruning,
+//! defaulting, validation. Returns field errors with the messages of kube-apiserver.
 
 mod accepted;
 mod approved;

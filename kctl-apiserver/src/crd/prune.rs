@@ -1,5 +1,4 @@
-//! Removal of fields that a structural schema does not name. Reads a schema, changes an object and hands on the names
-//! of what was removed.
+//! Pruning: removes the fields of an object that a structural schema does not declare.
 
 use serde_json::Value;
 
@@ -8,12 +7,13 @@ use crate::schema::Schema;
 /// The fields of an embedded object, and of the root, that stay whether or not the schema names them.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes the fields that the schema does not name and returns their paths, such as `spec.list[0].field`, in the order
-/// in which the real server names them in warnings and strict errors: the metadata of the root, then the object in the
-/// order of the paths as text, then the metadata of embedded objects.
+/// Removes the fields that the schema does not declare and returns their paths, such as `spec.list[0].field`. The
+/// paths are in the order of kube-apiserver's warnings and strict decoding errors: the metadata of the root, the
+/// object sorted by path, then the metadata of embedded objects.
 ///
-/// Metadata is compared with the fields of `ObjectMeta`; the empty fields of embedded metadata go without a word.
-/// Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of apiextensions-apiserver.
+/// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
+/// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of
+/// apiextensions-apiserver.
 pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     let meta = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");

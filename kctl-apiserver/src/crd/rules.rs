@@ -1,6 +1,6 @@
-//! CEL rules of a schema (`x-kubernetes-validations`). Reads the schema once and hands on what is wrong with objects.
+//! CEL validation rules of a schema (`x-kubernetes-validations`). Compiles them once and evaluates them on objects.
 //!
-//! Evaluation is that of `kube-cel`; what a rule sees, and what is reported where, is decided here.
+//! `kube-cel` evaluates the expressions; this module decides what a rule sees and how its errors are reported.
 //! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ const BLOCKING: [&str; 5] =
 /// The longest message of an expression, in bytes.
 const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
-/// The compiled rules of a schema and of what is below it.
+/// The compiled CEL rules of a schema and of all schemas nested in it.
 ///
-/// What rules cost is bounded once more when they are checked, by the very value.
+/// Each evaluation has a cost budget, in addition to the estimate that is checked when the CRD is created.
 #[derive(Debug, Default)]
 pub struct Rules {
     own: Vec<Rule>,
@@ -101,14 +101,16 @@ impl Rules {
         }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the schema has no rules.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.fields.is_empty() && self.values.is_none() && self.items.is_none()
     }
 
-    /// Checks the rules and adds to the errors of [`super::validate`]. Rules that name `oldSelf` are checked where there
-    /// is an old value. Where an error makes the rules meaningless, they are not checked and that is the error added.
-    /// Rules that do not name it are forgiven at values that are what they were: these errors are handed on as warnings.
+    /// Evaluates the rules and adds to the errors of [`super::validate`]. Rules that use `oldSelf` are evaluated only
+    /// if there is an old value. If an earlier error makes the rules meaningless, none is evaluated, and an error
+    /// reports that.
+    ///
+    /// Rules without `oldSelf` are ratcheted: if the value is unchanged, a failure is returned as a warning.
     pub fn validate(&self, schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) -> Vec<Cause> {
         let mut forgiven = Vec::new();
         if self.is_empty() {

@@ -1,9 +1,8 @@
-//! Validation of a custom resource. Reads the schema and an object and hands on what is wrong, with the reasons,
-//! messages and fields of the real server.
+//! Validation of a custom resource against its schema, with the reasons, messages and field paths of kube-apiserver.
 //!
-//! The order of the errors follows upstream: type, `anyOf`/`oneOf`/`allOf`/`not`, text, format, number, list, `enum`,
-//! fields; after them duplicates in lists and embedded objects. Where upstream walks a map at random, the fields are
-//! walked by name. Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
+//! Errors are in upstream's order: type, `anyOf`/`oneOf`/`allOf`/`not`, string, format, number, list, `enum`, fields;
+//! then duplicates in lists, then embedded objects. Go visits maps in random order; here fields are visited by name.
+//! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 
 use std::collections::HashSet;
@@ -14,10 +13,10 @@ use super::{correlation::Past, format, lists, number, pattern};
 use crate::schema::Schema;
 use crate::{cause::Cause, go};
 
-/// Validates an object that was pruned and defaulted. An object without errors is valid.
+/// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
-/// Embedded metadata that cannot be read as `ObjectMeta` is refused by the real server while it decodes, and is no
-/// matter of this function. Errors at values that are as they were in the old object are forgiven.
+/// Embedded metadata that is not a valid `ObjectMeta` is not reported: kube-apiserver rejects it while decoding.
+/// Errors at values that are unchanged since `old` are dropped (ratcheting).
 pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut errors = by_schema(schema, object, old);
     new_duplicates(schema, object, old, &mut errors);
@@ -25,8 +24,8 @@ pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Caus
     errors
 }
 
-/// Validates the status of an object, and nothing else of it: whoever writes a status is not told what is wrong with embedded
-/// objects. Messages call fields as if the status were all (`ValidateStatusUpdate` of `pkg/registry/customresource/validator.go`).
+/// Validates the status of an object only; embedded objects are not validated. Field paths in messages start at the
+/// status (`ValidateStatusUpdate` of `pkg/registry/customresource/validator.go`).
 pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut errors = Vec::new();
     if let Some((of, status)) = schema.property("status").zip(object.get("status")) {

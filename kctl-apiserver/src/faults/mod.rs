@@ -1,4 +1,4 @@
-//! Faults on purpose: what goes wrong between a client and the server, as a plan that can be repeated exactly.
+//! Fault injection: failures between a client and the server, as a plan that repeats exactly.
 
 mod rule;
 mod service;
@@ -26,97 +26,97 @@ pub(crate) use stream::{Gate, Opened, Passage, newest};
 
 use crate::clock::Chance;
 
-/// Whether a request takes effect before it fails.
+/// The point at which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Moment {
-    /// The server never sees it.
+    /// The request fails before the server sees it.
     Before,
-    /// The server has done it, and the client is not told.
+    /// The server performs the request, and the client receives no response.
     After,
 }
 
-/// A state that is not the newest.
+/// An earlier state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// That at a revision.
+    /// The state at a revision.
     Revision(u64),
-    /// That of so many changes ago, of those of the resource that is asked for; the oldest that is known, where fewer are.
+    /// The state before this many changes of the requested resource; the oldest known state if there were fewer.
     Changes(usize),
 }
 
-/// What happens to a request.
+/// A fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
-    /// It is refused with this code; `Retry-After` in seconds.
+    /// The server responds with an error status.
     Refuse {
         /// The HTTP status.
         code: u16,
-        /// Seconds of the `Retry-After` header.
+        /// The value of the `Retry-After` header, in seconds.
         retry_after: Option<u32>,
-        /// Before or after it took effect.
+        /// Fails before or after the request takes effect.
         moment: Moment,
     },
     /// The connection breaks.
     Reset(Moment),
-    /// The answer breaks off in its middle: the server has done it, and the client cannot read what it is told. Watches are
-    /// closed by [`EventFault::Close`] instead.
+    /// The response is truncated: the server performs the request, and the client can't read the body. Watches are
+    /// not truncated; [`EventFault::Close`] closes them.
     Half,
-    /// It reaches the server so much later.
+    /// The request reaches the server after this delay.
     Delay(Duration),
-    /// The same, whether the client still waits for the answer then or not, and also if its process has ended: what is on its
-    /// way cannot be called back.
+    /// The same, but the request takes effect even if the client has given up or its process has crashed: a request
+    /// on its way can't be called back.
     Late(Duration),
-    /// Its answer reaches the client so much later.
+    /// The response reaches the client after this delay.
     DelayAnswer(Duration),
-    /// A server whose cache is behind: a list or a watch that asks for what is at hand (`resourceVersion=0`) begins with this
-    /// state, while it is known, and events of watches come later. Who asks for the newest state gets it.
+    /// A server whose watch cache is behind. A list or watch with `resourceVersion=0` starts from this state, as long
+    /// as the history has it, and watch events arrive late. A request for the newest state gets it.
     Stale {
-        /// The state.
+        /// The state that is served.
         past: Past,
-        /// How long watches stay behind.
+        /// How far behind watches stay.
         lag: Duration,
     },
-    /// A server that takes this state for the newest one, while it is known: also lists that ask for the
-    /// newest state get this one, and events of watches come later. What is asked for by its name is true.
+    /// A server that serves this state as the newest one, as long as the history has it: also to lists that ask for
+    /// the newest state. Watch events arrive late. A `get` returns the current object.
     Outdated {
-        /// The state.
+        /// The state that is served.
         past: Past,
-        /// How long watches stay behind.
+        /// How far behind watches stay.
         lag: Duration,
     },
-    /// The client's process ends: nothing that it sends from now on reaches the server.
+    /// The client's process crashes: no later request of it reaches the server.
     Crash(Moment),
-    /// The same, but this request is on its way already, and reaches the server so much later.
+    /// The same, but this request is already on its way and reaches the server after this delay.
     CrashLate(Duration),
 }
 
-/// What happens at an event of a watch.
+/// A fault of one watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFault {
-    /// The watch ends after it.
+    /// The watch ends after the event.
     Close,
-    /// The watch ends with 410 before it: the client has to list.
+    /// The watch ends with 410 before the event, so that the client has to list.
     Expire,
-    /// It and all that follow come so much later.
+    /// This event and all later ones arrive after this delay.
     Hold(Duration),
-    /// It is not seen: the watch stands still until the object changes again, at most so long, and goes on with the newest
-    /// states alone, as a watch does that follows a list.
+    /// The event is not delivered. The watch pauses until the object changes again, at most for this time. It
+    /// continues with the newest states only, like a watch after a list.
     Skip(Duration),
-    /// It comes twice.
+    /// The event is delivered twice.
     Repeat,
 }
 
-/// One of both.
+/// A fault of a request or of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// To a request.
+    /// A fault of a request.
     Request(RequestFault),
-    /// At an event.
+    /// A fault of a watch event.
     Event(EventFault),
 }
 
 impl Fault {
-    /// A short name, under which it is counted.
+    /// Returns the short name by which [`Faults::counts`] counts the fault, such as `connection reset`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Request(RequestFault::Refuse { code: 409, .. }) => "conflict",
@@ -141,22 +141,22 @@ impl Fault {
     }
 }
 
-/// What an observer is told.
+/// An occurrence that [`Faults::observe`] reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// A request was sent.
+    /// A client sent a request.
     Request(&'a Asked),
-    /// An event is delivered.
+    /// A watch event is delivered.
     Event(&'a Told),
     /// A fault was injected into a request.
     InRequest(&'a Asked, Fault),
-    /// A fault was injected at an event.
+    /// A fault was injected at a watch event.
     AtEvent(&'a Told, Fault),
 }
 
 type SeenBy = Arc<dyn Fn(Seen<'_>) + Send + Sync>;
 
-/// A plan of faults for the clients that are made from it. Clones share it.
+/// A plan of faults for the clients created from it. Clones share the plan.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -191,33 +191,34 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// A plan without faults; the seed is that of rules that act by chance.
+    /// Creates a plan without rules. The seed is for rules that act at random.
     pub fn seeded(seed: u64) -> Self {
         let inner = Inner { rules: Vec::new(), chance: Chance::new(seed), counts: BTreeMap::new(), observer: None };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Adds a rule. Of several that apply, the first one counts.
+    /// Adds a rule. If several rules apply to a request or event, the one added first counts.
     pub fn add(&self, rule: Rule) {
         self.inner.lock().rules.push(rule);
     }
 
-    /// Ends all faults.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.inner.lock().rules.clear();
     }
 
-    /// How often each fault was injected, by its name.
+    /// Returns how often each fault was injected, by its name.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.inner.lock().counts.clone()
     }
 
-    /// Calls this for each request, event and fault. It must not use the server.
+    /// Adds an observer of all requests, events and injected faults. It must not use the server.
     pub fn observe(&self, observer: impl Fn(Seen<'_>) + Send + Sync + 'static) {
         self.inner.lock().observer = Some(Arc::new(observer));
     }
 
-    /// A client under this plan: one process, for [`ApiServer::faulty`](crate::ApiServer::faulty).
+    /// Returns a connection for a client under this plan. It stands for one process; pass it to
+    /// [`ApiServer::faulty`](crate::ApiServer::faulty).
     pub fn connection(&self, client: &str) -> Connection {
         let shared = Shared { client: client.into(), ..Shared::default() };
         Connection { faults: self.clone(), server: "".into(), shared: Arc::new(shared) }
@@ -264,7 +265,7 @@ impl Inner {
     }
 }
 
-/// One process that talks to the server. Clones are the same process.
+/// One client process under a plan of faults. Clones are the same process.
 #[derive(Clone)]
 pub struct Connection {
     faults: Faults,
@@ -285,25 +286,26 @@ impl Connection {
         self.faults.counts()
     }
 
-    /// The name of the client.
+    /// Returns the name of the client.
     pub fn client(&self) -> &str {
         &self.shared.client
     }
 
-    /// The way of the same process to another server, which is called so. The name of the first one is empty.
+    /// Returns a connection of the same process to another server with this name. The name of the first server is
+    /// empty.
     #[must_use]
     pub fn to(&self, server: &str) -> Self {
         Self { server: server.into(), ..self.clone() }
     }
 
-    /// Returns once the process has crashed.
+    /// Waits until the process has crashed.
     pub async fn crashed(&self) {
         while !self.is_dead() {
             self.shared.died.notified().await;
         }
     }
 
-    /// Nothing that the process sends from now on reaches the server, and it is told nothing.
+    /// Cuts the process off: its requests no longer reach the server, and it receives no more responses or events.
     pub fn cut(&self) {
         self.shared.dead.store(true, Ordering::Release);
         self.shared.died.notify_one();

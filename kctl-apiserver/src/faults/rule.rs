@@ -1,4 +1,4 @@
-//! Which request or event a fault is for.
+//! Rules of a fault plan: which request or watch event gets a fault.
 
 use http::Request;
 
@@ -8,29 +8,29 @@ use crate::{
     request::{Params, asked, decode, place},
 };
 
-/// A request, as rules see it.
+/// A request, as a rule's function sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The name of the client.
     pub client: String,
-    /// The name of the server, where the client [knows several](Connection::to); else it is empty.
+    /// The name of the server if the client [has several](Connection::to); otherwise empty.
     pub server: String,
-    /// In the words of RBAC: `get`, `list`, …
+    /// The RBAC verb: `get`, `list`, …
     pub verb: &'static str,
-    /// The group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with its subresource: `pods/status`.
+    /// The resource with its subresource, such as `pods/status`.
     pub resource: String,
-    /// Empty for the cluster.
+    /// The namespace; empty for cluster-scoped resources and for requests across all namespaces.
     pub namespace: String,
-    /// Empty for several objects, and for a new one.
+    /// The name; empty if the request is about several objects or creates one.
     pub name: String,
-    /// Whether a state is asked for that may be old: a list or a watch from version 0, or not older than one.
+    /// `true` for a list or watch that a cache may answer: with `resourceVersion=0`, or with a minimum version.
     pub is_at_hand: bool,
 }
 
 impl Asked {
-    /// Whether it changes something.
+    /// Returns `true` for every verb but `get`, `list` and `watch`.
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
     }
@@ -57,22 +57,22 @@ impl Asked {
     }
 }
 
-/// An event of a watch, as rules see it.
+/// A watch event, as a rule's function sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The name of the client.
     pub client: String,
-    /// The name of the server, where the client [knows several](Connection::to); else it is empty.
+    /// The name of the server if the client [has several](Connection::to); otherwise empty.
     pub server: String,
-    /// `ADDED`, `MODIFIED` or `DELETED`.
+    /// The type of the event: `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
-    /// The group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource.
+    /// The resource, such as `pods`.
     pub resource: String,
-    /// Empty for the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object.
+    /// The name of the object.
     pub name: String,
     /// The revision of the change.
     pub revision: u64,
@@ -86,7 +86,7 @@ enum Picks {
     Event(OfEvent, EventFault),
 }
 
-/// A fault, and what it is for.
+/// A fault, and the requests or events that get it. See [`Faults::add`](super::Faults::add).
 pub struct Rule {
     picks: Picks,
     /// Only the nth that is picked, counted from one.
@@ -100,12 +100,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A fault of all requests that the function picks.
+    /// Injects the fault into all requests for which `picks` returns `true`.
     pub fn request(fault: RequestFault, picks: impl Fn(&Asked) -> bool + Send + 'static) -> Self {
         Self::new(Picks::Request(Box::new(picks), fault))
     }
 
-    /// A fault at all events that the function picks.
+    /// Injects the fault at all events for which `picks` returns `true`.
     pub fn event(fault: EventFault, picks: impl Fn(&Told) -> bool + Send + 'static) -> Self {
         Self::new(Picks::Event(Box::new(picks), fault))
     }
@@ -114,35 +114,35 @@ impl Rule {
         Self { picks, nth: None, per_mille: 1_000, times: u64::MAX, n_picked: 0, then: None }
     }
 
-    /// Only the nth of those that are picked, counted from one.
+    /// Limits the rule to the nth match, counted from one.
     #[must_use]
     pub fn nth(mut self, nth: u64) -> Self {
         self.nth = Some(nth);
         self
     }
 
-    /// By chance: so many of a thousand.
+    /// Injects the fault at random, with this probability in thousandths.
     #[must_use]
     pub fn per_mille(mut self, per_mille: u16) -> Self {
         self.per_mille = per_mille.into();
         self
     }
 
-    /// So often at most.
+    /// Injects the fault at most this many times.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
     }
 
-    /// Calls this when it acts. It must not use the server or the plan.
+    /// Calls a function each time the fault is injected. It must not use the server or the plan.
     #[must_use]
     pub fn then(mut self, told: impl FnMut() + Send + 'static) -> Self {
         self.then = Some(Box::new(told));
         self
     }
 
-    /// The fault.
+    /// Returns the fault.
     pub fn fault(&self) -> Fault {
         match self.picks {
             Picks::Request(_, fault) => Fault::Request(fault),

@@ -1,4 +1,4 @@
-//! The server as a client under faults meets it: a service whose requests may be late, refused, lost or without an answer.
+//! The service of a client under faults: requests may be delayed, rejected or lost, and responses may be missing.
 
 use std::{
     future::pending,
@@ -21,7 +21,7 @@ use crate::{
     server::{ApiServer, InProcess},
 };
 
-/// A request has no answer.
+/// The error of a request whose connection was reset by a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset by a fault on purpose")]
 pub struct Reset;
@@ -46,7 +46,7 @@ impl Stale {
 }
 
 impl ApiServer {
-    /// The server as a service for one process under faults; RBAC as for [`service_as`](Self::service_as).
+    /// Returns a service for one process under faults. RBAC applies as in [`service_as`](Self::service_as).
     pub fn faulty(&self, user: User, connection: &Connection) -> Faulty {
         Faulty::new(self.service_as(user), connection.clone())
     }
@@ -58,7 +58,7 @@ impl Faulty {
     }
 }
 
-/// A server without a socket between it and a client under faults.
+/// A service that sends requests to the server in the process, under the faults of a plan.
 #[derive(Clone)]
 pub struct Faulty {
     server: InProcess,

@@ -1,7 +1,7 @@
-//! A simulated kubelet and scheduler: pods get a node, run, become ready, and end as gracefully as they ask for.
+//! A simulated kubelet and scheduler: pods get a node, run, become ready, and terminate within their grace period.
 //!
-//! It is a client like any other: it works on every API server, embedded or real. What goes another way than usual is
-//! asked for by labels and annotations: see [`Kubelet`].
+//! It is an ordinary client, so it works with any API server, embedded or real. Labels and annotations change its
+//! behaviour: see [`Kubelet`].
 
 mod node;
 mod stage;
@@ -40,12 +40,14 @@ const ENDS_AFTER: Duration = Duration::from_secs(1);
 /// A grace period may be as long as a number can be, which no clock can add.
 const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// The kubelet of one simulated node.
+/// Simulates the kubelet of one node, and schedules pods to it.
 ///
-/// A pod is running and ready a second after it was made. One whose `restartPolicy` is `Never` or `OnFailure` succeeds a second
-/// later, as a pod that runs to completion does; any other runs until it is deleted, and ends a second after that, as a container
-/// does that heeds SIGTERM (after the `sleep` of a `preStop` hook, and when its grace period is over at the latest). A label or an
-/// annotation `kubelet.kctl.dev/stage` asks for something else; an annotation counts before a label.
+/// A pod is running and ready one second after its creation. If its `restartPolicy` is `Never` or `OnFailure`, it
+/// succeeds one second later. Otherwise it runs until it is deleted, and terminates one second after that, like a
+/// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period.
+///
+/// The label or annotation `kubelet.kctl.dev/stage` selects another behaviour; an annotation takes precedence over a
+/// label.
 ///
 /// | stage of a pod | what happens |
 /// | --- | --- |
@@ -57,13 +59,13 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
 /// | `crash-looping` | its containers fail and are started again after pauses of 10 seconds to 5 minutes |
 ///
-/// More keys of the same domain say how: `delay` (`90s`, `1m30s`), `exit-code`, `reason`, `message`, and
-/// `container-name` for the only container that it happens to. A pod with `ignore-sigterm: "true"` takes its whole grace period to
-/// end; [`Kubelet::ignoring_sigterm`] has all pods do that.
+/// More keys with the prefix `kubelet.kctl.dev/` give details: `delay` (`90s`, `1m30s`), `exit-code`, `reason`,
+/// `message`, and `container-name` for the only container that is affected. A pod with `ignore-sigterm: "true"` takes
+/// its whole grace period to terminate; [`Kubelet::ignoring_sigterm`] sets that for all pods.
 ///
-/// A node with the stage `lost` is one that nobody hears of: it is not ready and unreachable, its pods are not ready
-/// and are deleted when their tolerations are over, but nobody ends them, and new pods get no node. When the stage is
-/// gone, so is all of that.
+/// A node with the stage `lost` is unreachable: it is not ready, and its pods are not ready. The pods are deleted
+/// when their tolerations expire, but never terminate, and new pods are not scheduled to the node. Removing the stage
+/// undoes all of that.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -151,7 +153,7 @@ struct Planned {
 type Plan = BTreeMap<(String, String), Planned>;
 
 impl Kubelet {
-    /// A kubelet that works through this client.
+    /// Creates a kubelet for the node with this name, which uses `client`.
     pub fn new(client: Client, node: &str) -> Self {
         Self::on(client, node, Clock::System)
     }
@@ -160,25 +162,26 @@ impl Kubelet {
         Self { client, node: node.into(), clock, ends: Ends::Soon, progress: Arc::default() }
     }
 
-    /// Has all containers ignore SIGTERM: each pod that is deleted takes its whole grace period to end, which a controller has to
-    /// survive. A single pod asks for that by the label `kubelet.kctl.dev/ignore-sigterm: "true"`.
+    /// Makes all containers ignore SIGTERM, so that each deleted pod takes its whole grace period to terminate. Use
+    /// it to test that a controller handles slow deletion. The label `kubelet.kctl.dev/ignore-sigterm: "true"` does
+    /// the same for one pod.
     #[must_use]
     pub fn ignoring_sigterm(mut self) -> Self {
         self.ends = Ends::AfterGrace;
         self
     }
 
-    /// How many pods wait for something that will happen.
+    /// Returns the number of pods with a pending change of state.
     pub fn pending(&self) -> usize {
         self.progress.pending.load(Ordering::Acquire)
     }
 
-    /// The last resourceVersion of pods that it has acted on.
+    /// Returns the latest `resourceVersion` of pods that the kubelet has handled.
     pub fn seen(&self) -> u64 {
         self.progress.seen.load(Ordering::Acquire)
     }
 
-    /// Registers the node and works until it is dropped.
+    /// Registers the node and runs until the future is dropped.
     pub async fn run(self) {
         while let Err(error) = node::register(&self.client, &self.node, self.clock).await {
             tracing::warn!(%error, node = self.node, "the node is not registered yet");

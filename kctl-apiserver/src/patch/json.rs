@@ -1,4 +1,4 @@
-//! JSON patches as the real server reads them: more lenient than RFC 6902 about what is not there.
+//! JSON patch (RFC 6902) as kube-apiserver applies it: more lenient about missing values.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
 use kctl_webhook::client::PATCH_OPERATIONS_MAX;
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::bounds::PatchBounds;
 
-/// Why a JSON patch was not applied.
+/// The reason for which a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonPatchError {
-    /// It is no list of operations.
+    /// The patch is not a list of operations.
     #[error("error decoding patch: {0}")]
     Undecodable(String),
     /// It has more operations than a server applies.
@@ -17,15 +17,15 @@ pub enum JsonPatchError {
         "Request entity too large: The allowed maximum operations in a JSON patch is {PATCH_OPERATIONS_MAX}, got {0}"
     )]
     TooManyOperations(usize),
-    /// An operation is unknown, does not fit the object, or copies too much.
+    /// An operation is unknown, does not fit the object, or copies too much data.
     #[error("the server rejected our request due to an error in our request")]
     Rejected,
 }
 
-/// Applies a patch: a replaced field need not be there, and a copied one that is not there is null.
+/// Applies a JSON patch. `replace` may name a missing field, and copying a missing value writes null.
 ///
 /// # Errors
-/// See [`JsonPatchError`]; what was done by the operations before is left in the object.
+/// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
 pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
     if !parsed.is_array() && !parsed.is_null() {

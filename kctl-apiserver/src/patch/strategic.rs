@@ -1,4 +1,4 @@
-//! Strategic merge patch: reads an object, the schema of its kind and a patch, and leaves the patched object.
+//! Strategic merge patch.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, `StrategicMergeMapPatchUsingLookupPatchMeta`.
 
@@ -16,17 +16,18 @@ pub(super) const RETAIN_KEYS: &str = "$retainKeys";
 pub(super) const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// The error text for a `$retainKeys` that is not a list or does not name a field of the patch. The real server answers
-/// it with 400, every other error of a patch with 500.
+/// The error message for a `$retainKeys` that is not a list or that does not list a field of the patch.
+/// kube-apiserver responds with 400 to it, and with 500 to other errors of a patch.
 pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 
-/// Merges a patch into an object.
+/// Merges a strategic merge patch into an object.
 ///
-/// Without a schema, maps are merged and lists are replaced. Nulls of the patch delete, and nulls that meet nothing are
-/// dropped. Where the real server walks a Go map in random order, deletions from a list come before additions to it.
+/// Without a schema, maps are merged and lists are replaced. A null in the patch deletes the field, and is dropped if
+/// the object does not have it. Where kube-apiserver visits a Go map in random order, deletions from a list come
+/// before additions to it.
 ///
 /// # Errors
-/// The text that the real server answers with. The object is then half patched, and should be dropped.
+/// Returns the error message of kube-apiserver. The object may be patched in part, so discard it.
 pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
     let Value::Object(patch) = patch else { return Err(not_an_object(patch)) };
     let fields = match original.take() {

@@ -1,4 +1,4 @@
-//! From an HTTP request to a call: what is done to which resource, by whom and with what options.
+//! Parses an HTTP request: verb, resource, user and options.
 
 mod accept;
 mod params;
@@ -20,17 +20,17 @@ use crate::{
     status::Refusal,
 };
 
-/// Who sends a request.
+/// The user of a request, as authentication identified it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name, such as `system:serviceaccount:default:podset`.
     pub name: String,
-    /// The groups.
+    /// The names of the user's groups.
     pub groups: Vec<String>,
 }
 
 impl User {
-    /// A user who may do everything.
+    /// Returns a user with all permissions.
     pub fn admin() -> Self {
         Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
     }

@@ -1,5 +1,5 @@
-//! What is known of the shape of objects: one cursor over the types of the built-in kinds and over the structural
-//! schemas of `CustomResourceDefinition`s. Patches, validation and server-side apply read shapes through it.
+//! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
+//! `CustomResourceDefinition`s. Patches, validation and server-side apply use it.
 
 mod known;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use known::Known;
 
-/// A place in a schema. References have been followed.
+/// A position in a schema. References (`$ref`) are already resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
     node: &'a Value,
@@ -20,14 +20,14 @@ pub struct Schema<'a> {
     known: Option<&'static Known>,
 }
 
-/// How the items of a list are told apart when it is merged.
+/// The way in which server-side apply merges a list (`x-kubernetes-list-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType<'a> {
-    /// The list is one value.
+    /// The list is one value; an apply replaces it.
     Atomic,
-    /// Items are scalars that occur once.
+    /// Items are scalars, and each occurs once.
     Set,
-    /// Items are objects that are told apart by the values of these fields.
+    /// Items are objects; the values of these fields (`x-kubernetes-list-map-keys`) identify an item.
     Map(&'a [Value]),
 }
 
@@ -61,56 +61,56 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
-/// What is known of a place by its use, kept for each place of the built-in types.
+/// A value computed once for each position in the schemas of the built-in types, such as its defaults.
 pub struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
-    /// Computes it for all places of the built-in types.
+    /// Computes the value for all positions of the built-in types.
     pub fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
         Self(known::all().map(of).collect())
     }
 
-    /// Nothing for places of other types.
+    /// Returns the value at a position, or `None` for positions in other schemas.
     pub fn get(&self, place: &Schema<'_>) -> Option<&T> {
         self.0.get(place.known?.number)
     }
 }
 
-/// The name of the type of a built-in kind.
+/// Returns the name of the type of a built-in kind, or `None` if the kind is not built in.
 pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     let versions = BUILT_IN.kinds.get(kind)?;
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
 }
 
-/// Whether there is any built-in kind of a version.
+/// Returns `true` if a built-in kind has this `apiVersion`.
 pub fn is_version(api_version: &str) -> bool {
     BUILT_IN.kinds.values().flatten().any(|(version, _)| version == api_version)
 }
 
 impl Schema<'static> {
-    /// The schema of a built-in kind.
+    /// Returns the schema of a built-in kind, or `None` if the kind is not built in.
     pub fn built_in(api_version: &str, kind: &str) -> Option<Self> {
         Self::named(name_of(api_version, kind)?)
     }
 
-    /// The schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
+    /// Returns the schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
     pub fn named(name: &str) -> Option<Self> {
         known::named(name)
     }
 }
 
 impl<'a> Schema<'a> {
-    /// The structural schema of a `CustomResourceDefinition` (`openAPIV3Schema`).
+    /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
     pub fn structural(node: &'a Value) -> Self {
         Self { node, usage: node, known: None }
     }
 
-    /// The JSON of this place: for what has no reader here.
+    /// Returns the JSON of this position, for keywords without a method here.
     pub fn json(&self) -> &'a Value {
         self.node
     }
 
-    /// The name of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
+    /// Returns the name of a built-in type, such as `io.k8s.api.core.v1.PodSpec`; `None` in structural schemas.
     pub fn name(&self) -> Option<&'static str> {
         self.known?.name()
     }
@@ -122,7 +122,7 @@ impl<'a> Schema<'a> {
         Self { node, usage, known: None }
     }
 
-    /// The schema of a field that the type names.
+    /// Returns the schema of a field in `properties`.
     pub fn property(&self, name: &str) -> Option<Self> {
         match self.known {
             Some(known) => known.field(name),
@@ -130,7 +130,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The fields that the type names.
+    /// Iterates over `properties`: names and schemas of the declared fields.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
         let (known, fields) = (self.known, self.node.get("properties").and_then(Value::as_object));
         let field = move |(name, node): (&'a String, &'a Value)| {
@@ -140,7 +140,7 @@ impl<'a> Schema<'a> {
         fields.into_iter().flatten().map(field)
     }
 
-    /// Whether the type names any field.
+    /// Returns `true` if the schema declares any `properties`.
     pub fn has_properties(&self) -> bool {
         match self.known {
             Some(known) => known.has_fields(),
@@ -148,7 +148,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Whether the type says that a field is always there.
+    /// Returns `true` if `required` lists the field.
     pub fn requires(&self, name: &str) -> bool {
         if let Some(known) = self.known {
             return known.required.contains(&name);
@@ -157,7 +157,7 @@ impl<'a> Schema<'a> {
         required.into_iter().flatten().any(|one| one == name)
     }
 
-    /// The schema of the values of a map.
+    /// Returns the schema of the values of a map (`additionalProperties`).
     pub fn additional_properties(&self) -> Option<Self> {
         match self.known {
             Some(known) => known.additional(),
@@ -165,12 +165,12 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The schema of a field or of the values of a map.
+    /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
     pub fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
 
-    /// The schema of the items of a list.
+    /// Returns the schema of the items of a list.
     pub fn items(&self) -> Option<Self> {
         match self.known {
             Some(known) => known.items(),
@@ -178,7 +178,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The name of a referenced type without its package, such as `PodSpec`.
+    /// Returns the name of a referenced type without its package, such as `PodSpec`.
     pub fn reference(&self) -> Option<&'a str> {
         match self.known {
             Some(known) => known.reference,
@@ -186,12 +186,12 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The default that stands beside the use of a type.
+    /// Returns the `default` declared beside the use of a type.
     pub fn json_default(&self) -> Option<&'a Value> {
         self.beside("default")
     }
 
-    /// `string`, `integer`, `number`, `boolean`, `array`, `object`, or nothing for anything.
+    /// Returns `type`: `string`, `integer`, `number`, `boolean`, `array` or `object`; `None` if any type is allowed.
     pub fn type_name(&self) -> Option<&'a str> {
         match self.known {
             Some(known) => known.type_name,
@@ -199,7 +199,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// What a text or a number is, such as `date-time` or `int32`.
+    /// Returns `format`, such as `date-time` for a string or `int32` for a number.
     pub fn format(&self) -> Option<&'a str> {
         match self.known {
             Some(known) => known.format,
@@ -211,17 +211,17 @@ impl<'a> Schema<'a> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }
 
-    /// A value beside the schema, by key, as text.
+    /// Returns a string keyword of the schema, by its key.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.beside(key)?.as_str()
     }
 
-    /// A flag beside the schema, by key; false when it is not there.
+    /// Returns a boolean keyword of the schema, by its key; `false` if it is absent.
     pub fn flag(&self, key: &str) -> bool {
         self.beside(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// How a list is merged by server-side apply.
+    /// Returns the way in which server-side apply merges this list.
     pub fn list_type(&self) -> ListType<'a> {
         if let Some(known) = self.known {
             return known.list_type;
@@ -236,22 +236,22 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Whether an object is one value to server-side apply.
+    /// Returns `true` if server-side apply treats this object as one value (`x-kubernetes-map-type: atomic`).
     pub fn is_atomic_map(&self) -> bool {
         self.text("x-kubernetes-map-type") == Some("atomic")
     }
 
-    /// The key of strategic merge patches for a list of objects.
+    /// Returns the merge key that strategic merge patches use for a list of objects (`x-kubernetes-patch-merge-key`).
     pub fn patch_merge_key(&self) -> Option<&'a str> {
         self.text("x-kubernetes-patch-merge-key")
     }
 
-    /// Whether the comma separated patch strategies contain this one: `merge`, `replace`, `retainKeys`.
+    /// Returns `true` if `x-kubernetes-patch-strategy` contains this strategy: `merge`, `replace` or `retainKeys`.
     pub fn has_patch_strategy(&self, strategy: &str) -> bool {
         self.text("x-kubernetes-patch-strategy").is_some_and(|all| all.split(',').any(|one| one == strategy))
     }
 
-    /// Whether fields that the schema does not name are kept.
+    /// Returns `true` if pruning keeps undeclared fields here (`x-kubernetes-preserve-unknown-fields`).
     pub fn preserves_unknown_fields(&self) -> bool {
         self.flag("x-kubernetes-preserve-unknown-fields")
     }

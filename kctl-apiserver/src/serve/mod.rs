@@ -1,4 +1,4 @@
-//! The server on a loopback socket: TLS, who the client is, and a kubeconfig for it.
+//! The server on a TCP socket: TLS, client authentication, and a kubeconfig.
 
 mod authenticate;
 mod identity;
@@ -39,12 +39,13 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// After a failed accept (too many open files) the next one waits.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Where to listen.
+/// The address and port to listen on.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
-    /// The address; loopback unless somebody insists.
+    /// The address to listen on. The default is loopback.
     pub address: IpAddr,
-    /// The port; 0 is any free one: for a server that keeps its objects, the one that it had last where that is still free.
+    /// The port. 0 chooses a free one; a server that keeps its objects in a folder uses its last port if that is
+    /// free.
     pub port: u16,
 }
 
@@ -54,7 +55,7 @@ impl Default for ServeOptions {
     }
 }
 
-/// A server that listens.
+/// A server that listens on a socket.
 pub struct Listening {
     server: ApiServer,
     listener: TcpListener,
@@ -65,18 +66,19 @@ pub struct Listening {
 }
 
 impl ApiServer {
-    /// Listens. The certificate authority and the administrator are for this start only, or those of the folder that the server
-    /// keeps its objects in: then kubeconfigs of earlier starts, and tokens of service accounts, are good for this one.
+    /// Listens on a socket. The certificate authority and the administrator's certificate are new for each start,
+    /// unless the server keeps its objects in a folder. Then they are those of the folder, and kubeconfigs and
+    /// service account tokens from earlier starts stay valid.
     ///
     /// # Errors
-    /// When the address is taken, which the error says with what to do, or the certificates cannot be made or read.
+    /// Fails if the address is in use (the message says what to do), or if the certificates can't be created or read.
     pub async fn listen(&self, options: ServeOptions) -> io::Result<Listening> {
         self.listen_as(options, &[]).await
     }
 
-    /// Listens as [`ApiServer::listen`] does, with further DNS names and addresses in the server's certificate: those by which
-    /// clients call it through a proxy, a container's network or a name of their own. The certificate always has `localhost` and the
-    /// address; for `0.0.0.0` and `::` also the machine's name and all of its addresses.
+    /// Listens as [`ApiServer::listen`] does, with additional DNS names and IP addresses in the server's certificate.
+    /// Use them if clients connect through a proxy, a container network or another DNS name. The certificate always
+    /// has `localhost` and the address; for `0.0.0.0` and `::`, also the host name and all addresses of the machine.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -89,7 +91,7 @@ impl ApiServer {
     /// ```
     ///
     /// # Errors
-    /// As [`ApiServer::listen`], and where one of the names can't be in a certificate.
+    /// Fails like [`ApiServer::listen`], and if a name is not valid in a certificate.
     pub async fn listen_as(&self, options: ServeOptions, names: &[String]) -> io::Result<Listening> {
         let folder = self.folder();
         let listener = port::bind(options, folder.as_deref()).await?;
@@ -102,8 +104,8 @@ impl ApiServer {
 }
 
 impl Listening {
-    /// All clients are under this plan of faults. The name of each is that of its program: what its `User-Agent` begins with,
-    /// up to the version (`kubectl`). A reset or a crash breaks the connection, with all requests on it.
+    /// Puts all clients under a plan of faults. The name of a client is the program in its `User-Agent`, up to the
+    /// version: `kubectl`. A reset or crash closes the connection with all its requests.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -122,12 +124,13 @@ impl Listening {
         self
     }
 
-    /// `https://127.0.0.1:PORT`: where clients on this machine reach the server, also one that listens on every address.
+    /// Returns the URL for clients on this machine: `https://127.0.0.1:PORT`, also if the server listens on every
+    /// address.
     pub fn url(&self) -> String {
         format!("https://{}", names::local(self.address))
     }
 
-    /// A kubeconfig with the administrator's certificate, as YAML.
+    /// Returns a kubeconfig with the administrator's certificate, as YAML.
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig_with(&[])
     }
@@ -140,26 +143,26 @@ impl Listening {
         kubeconfig::text(&servers)
     }
 
-    /// Writes the kubeconfig, readable for its owner only. A file that was not written by kctl is never replaced.
+    /// Writes the kubeconfig, readable only by its owner. Never replaces a file that kctl did not write.
     ///
     /// # Errors
-    /// When the file is somebody else's, or cannot be written.
+    /// Fails if the file exists and was not written by kctl, or if it can't be written.
     pub fn write_kubeconfig(&self, file: &Path) -> io::Result<()> {
         self.write_kubeconfig_with(file, &[])
     }
 
-    /// The same with a context for each of other servers, by name: `kubectl --context NAME`.
+    /// Writes the kubeconfig with one more context for each of the other servers: `kubectl --context NAME`.
     ///
     /// # Errors
-    /// As [`Listening::write_kubeconfig`].
+    /// Fails like [`Listening::write_kubeconfig`].
     pub fn write_kubeconfig_with(&self, file: &Path, others: &[(&str, &Self)]) -> io::Result<()> {
         kubeconfig::write(file, &self.kubeconfig_with(others))
     }
 
-    /// Serves until it is dropped.
+    /// Serves requests until the future is dropped.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS can't be set up.
     pub async fn serve(self) -> io::Result<()> {
         let acceptor = TlsAcceptor::from(self.identity.tls().map_err(io::Error::other)?);
         loop {

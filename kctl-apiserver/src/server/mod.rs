@@ -1,4 +1,4 @@
-//! The server: one locked state, and what can be asked of it without a request.
+//! The server: one state behind a lock, and methods that read and change it without a request.
 
 mod audit;
 mod compress;
@@ -35,7 +35,7 @@ use crate::{
     workloads::Workloads,
 };
 
-/// An API server. Clones share it.
+/// An embedded API server. Clones share its state.
 #[derive(Clone)]
 pub struct ApiServer {
     pub(crate) state: Arc<Mutex<State>>,
@@ -48,22 +48,23 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// A server without objects, except for those that every cluster has: namespaces, roles, priority classes, the levels of flow
-    /// control and the service `kubernetes`. Its times start at
-    /// 2026-01-01T00:00:00Z and pass as those of the tokio runtime do.
+    /// Creates a server with the objects that every cluster has: namespaces, RBAC roles, priority classes, the
+    /// objects of API priority and fairness, and the Service `kubernetes`. Its clock starts at 2026-01-01T00:00:00Z
+    /// and advances with the clock of the tokio runtime.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn new() -> Self {
         Self::seeded(0)
     }
 
-    /// The same with a seed for uids and generated names: one seed gives one sequence.
+    /// Creates a server like [`ApiServer::new`], with a seed for uids and generated names. The same seed gives the
+    /// same sequence.
     pub fn seeded(seed: u64) -> Self {
         Self::with(Clock::Simulated(Instant::now()), seed)
     }
 
-    /// A server whose times are those of the machine.
+    /// Creates a server that uses the clock of the machine.
     pub fn on_system_time() -> Self {
         Self::with(Clock::System, jiff::Timestamp::now().as_nanosecond().unsigned_abs().try_into().unwrap_or(0))
     }
@@ -97,24 +98,24 @@ impl ApiServer {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A server with the same objects and the same history, which go ways of their own from here on. Its simulated time
-    /// starts anew.
+    /// Creates an independent copy of the server, with the same objects and history. Later writes to one do not reach
+    /// the other. The simulated clock of the copy starts anew.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     #[must_use]
     pub fn fork(&self, seed: u64) -> Self {
         let state = self.state.lock().fork(Clock::Simulated(Instant::now()), seed);
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The server as a service, for a user who may do everything.
+    /// Returns a service that sends requests in the process, as a user with all permissions.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
     }
 
-    /// The server as a service for one user: what RBAC objects do not allow is refused. As on every server, the user is in the
-    /// group `system:authenticated`, too.
+    /// Returns a service that sends requests in the process as `user`. The server rejects requests that RBAC objects
+    /// do not allow. The user is also in the group `system:authenticated`, as on every API server.
     pub fn service_as(&self, user: User) -> InProcess {
         self.service_of(Caller::from(user.with_group()))
     }
@@ -123,14 +124,16 @@ impl ApiServer {
         InProcess::new(self.state.clone(), caller)
     }
 
-    /// Runs all controllers of kube-controller-manager that this server has (see [`Controller`](crate::Controller)), for ever. From this
-    /// call on new namespaces get their `ServiceAccount` `default` and, once the server listens, the `ConfigMap` `kube-root-ca.crt`; pods
-    /// get an account and a volume with its token.
+    /// Runs all controllers of kube-controller-manager that this server has (see [`Controller`](crate::Controller)),
+    /// until the future is dropped.
+    ///
+    /// From this call on, new namespaces get the `ServiceAccount` `default` and, once the server listens, the
+    /// `ConfigMap` `kube-root-ca.crt`. New pods get a service account and a volume with its token.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         self.controllers_with(&ControllerOptions::default())
     }
 
-    /// Runs the selected controllers, for ever.
+    /// Runs the selected controllers, until the future is dropped.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
@@ -146,42 +149,43 @@ impl ApiServer {
         Garbage::new(self.state.clone()).run(options.delay)
     }
 
-    /// A simulated kubelet on this server: `run` it.
+    /// Returns a simulated kubelet for this server; call its `run`.
     pub fn kubelet(&self) -> Kubelet {
         let clock = self.state.lock().clock;
         Kubelet::on(kube::Client::new(self.service(), "default"), "kctl-node", clock)
     }
 
-    /// Simulated controllers of Deployments, `ReplicaSets` and Jobs on this server: `run` them.
+    /// Returns simulated controllers of Deployments, `ReplicaSets` and Jobs for this server; call their `run`.
     pub fn workloads(&self) -> Workloads {
         let clock = self.state.lock().clock;
         Workloads::on(kube::Client::new(self.service(), "default"), clock)
     }
 
-    /// How many objects the garbage collector has still to look at.
+    /// Returns the number of objects that the garbage collector still has to check.
     pub fn pending(&self) -> usize {
         controllers::pending(&self.state)
     }
 
-    /// The requests that were answered, the oldest first; the last hundred thousand of them.
+    /// Returns the answered requests, oldest first; at most the last 100,000 of them.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.state.lock().requests.iter().cloned().collect()
     }
 
-    /// Calls this for each request that is answered, in order, after the observers that were added before. It must not use the
-    /// server.
+    /// Adds an observer: `observer` is called for each answered request, in order, after the observers added before
+    /// it. It must not use the server: the server's lock is held during the call.
     pub fn observe(&self, observer: impl Fn(&RequestRecord) + Send + 'static) {
         self.state.lock().observers.push(Box::new(observer));
     }
 
-    /// Calls this for each change of an object, in order. It must not use the server.
+    /// Sets the observer of changes, which is called for each change of an object, in order. A later call replaces
+    /// it. It must not use the server: the lock is held during the call.
     pub fn observe_changes(&self, observer: impl Fn(&Change) + Send + 'static) {
         self.state.lock().change_observer = Some(Box::new(observer));
     }
 
-    /// Serves a webhook in this process: requests to this host are answered by the handler instead of going out to a
-    /// network. A `clientConfig` with a service has the host `name.namespace.svc`, whether the service exists or not;
-    /// one with an URL has the host of the URL, with its port where it names one.
+    /// Serves a webhook in this process: `handler` answers the requests to `host`, and no request reaches the
+    /// network. A `clientConfig` with a `service` has the host `name.namespace.svc`, whether or not that Service
+    /// exists; one with a `url` has the host of the URL, and its port if the URL names one.
     pub fn serve_webhook<F>(&self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,
@@ -189,36 +193,36 @@ impl ApiServer {
         self.state.lock().transport.serve(host, handler);
     }
 
-    /// The time that the server writes into objects.
+    /// Returns the server's current time, which it writes into objects.
     pub fn now(&self) -> jiff::Timestamp {
         let clock = self.state.lock().clock;
         clock.now()
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     pub fn revision(&self) -> u64 {
         self.state.lock().revision
     }
 
-    /// The revision of the last write to a resource; 0 before the first.
+    /// Returns the revision of the last write to a resource; 0 before the first one.
     pub fn revision_of(&self, group: &str, resource: &str) -> u64 {
         self.state.lock().table(&GroupResource::new(group, resource)).last_change()
     }
 
-    /// An object as it is stored.
+    /// Returns an object as it is stored, in the storage version; `None` if it does not exist.
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
         self.state.lock().get(&GroupResource::new(group, resource), &key)
     }
 
-    /// All objects of a resource as they are stored, by namespace and name.
+    /// Returns all objects of a resource as they are stored, sorted by namespace and name.
     pub fn objects(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
         let of = GroupResource::new(group, resource);
         self.state.lock().table(&of).values(None).map(|(_, object)| object).collect()
     }
 
-    /// Whose token this is: of a service account, by its `token` subresource. It is for this server, and neither the account
-    /// nor what the token is bound to is gone.
+    /// Returns the user of a service account token that this server issued with the `token` subresource. `None` if
+    /// the token is not valid here, or if the account or the object it is bound to no longer exists.
     pub fn user_of_token(&self, token: &str) -> Option<User> {
         self.caller_of_token(token).map(|caller| caller.user)
     }
@@ -233,26 +237,28 @@ impl ApiServer {
         Some(bearer.caller)
     }
 
-    /// Keeps all objects in a folder from now on, and the key of tokens; what is in it already is served. A server that listens
-    /// after that keeps its certificates and its port there, too: clients find it again.
+    /// Stores all objects and the signing key of tokens in a folder from now on. Objects that are in the folder
+    /// already are loaded. If the server listens later, its certificates and port are kept there too, so that clients
+    /// find it again after a restart.
     ///
     /// # Errors
-    /// When the folder cannot be written, or another server uses it.
+    /// Fails if the folder can't be written, or if another server uses it.
     pub fn keep_in(&self, folder: &Path) -> io::Result<()> {
         self.state.lock().keep_in(folder)
     }
 
-    /// The folder that objects are kept in.
+    /// Returns the folder of [`ApiServer::keep_in`].
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
         self.state.lock().folder().map(Path::to_owned)
     }
 
-    /// Appends a line of JSON for each request to a file: an event of `audit.k8s.io/v1` at level Metadata, with when the request
-    /// came, when its answer began, and the time between the two as `apiserver.latency.k8s.io/total`. Refused ones are there, too.
+    /// Appends an audit event for each request to a file, one JSON document per line: `audit.k8s.io/v1` at level
+    /// `Metadata`, with the times of the request and of its response, and the time between them as
+    /// `apiserver.latency.k8s.io/total`. Rejected requests are included.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// Fails if the file can't be opened.
     pub fn audit_to(&self, file: &Path) -> io::Result<()> {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
         self.state.lock().audit = Some(file);
@@ -268,7 +274,8 @@ impl ApiServer {
         id.on(pretty::indented(request.uri(), request.headers(), respond::refuse(refusal)))
     }
 
-    /// Forgets the history, as a compaction of etcd does: watches from before and pages of old lists get 410.
+    /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail
+    /// with 410.
     pub fn compact(&self) {
         self.state.lock().compact();
     }

@@ -1,4 +1,4 @@
-//! What is told of requests and of changes: records for tests, and for those who observe.
+//! Records of requests and changes, for tests and for observers.
 
 use std::sync::Arc;
 
@@ -15,61 +15,61 @@ use crate::{
 /// Requests that are remembered.
 const REQUESTS_LEN_MAX: usize = 100_000;
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Who sent it.
+    /// The name of the user that sent it.
     pub user: String,
-    /// Which process, where it is one [under faults](crate::faults::Connection::client).
+    /// The process that sent it, if it runs [under faults](crate::faults::Connection::client).
     pub client: Option<String>,
-    /// In the words of RBAC: `get`, `list`, …
+    /// The RBAC verb: `get`, `list`, …
     pub verb: &'static str,
-    /// The group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with its subresource: `pods/status`.
+    /// The resource with its subresource, such as `pods/status`.
     pub resource: String,
-    /// Empty for the cluster.
+    /// The namespace; empty for cluster-scoped resources and for requests across all namespaces.
     pub namespace: String,
-    /// Empty for several objects.
+    /// The name; empty if the request is about several objects.
     pub name: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub code: u16,
-    /// Whether nothing was to be kept of what it does.
+    /// `true` for a dry run.
     pub dry_run: bool,
-    /// The id of the trace that it names in `traceparent`; empty without one.
+    /// The trace id of the `traceparent` header; empty without one.
     pub trace: String,
 }
 
 impl RequestRecord {
-    /// Whether it is a write that the server has accepted, also one that changed nothing. Questions that are asked by a create,
-    /// such as reviews of access, are none.
+    /// Returns `true` for a write that the server accepted, also if it changed nothing. Access reviews such as
+    /// `SelfSubjectAccessReview` do not count: they are `create` requests that store no object.
     pub fn is_accepted_write(&self) -> bool {
         let asks = ["authorization.k8s.io", "authentication.k8s.io"].contains(&self.group.as_str());
         !["get", "list", "watch"].contains(&self.verb) && !asks && self.code < 400 && !self.dry_run
     }
 }
 
-/// A change of an object.
+/// One change of a stored object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The client of a request ([`Connection::client`](crate::faults::Connection::client)) or else the user; empty for what
-    /// the server does by itself.
+    /// The client of the request ([`Connection::client`](crate::faults::Connection::client)), or else its user; empty
+    /// for changes by the server itself.
     pub by: String,
-    /// The id of the trace that the request names in `traceparent`; empty without one.
+    /// The trace id of the request's `traceparent` header; empty without one.
     pub trace: String,
-    /// The revision of the change.
+    /// The revision of the change, as in `metadata.resourceVersion`.
     pub revision: u64,
-    /// The group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource.
+    /// The resource, such as `pods`.
     pub resource: String,
-    /// Empty for the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object.
+    /// The name of the object.
     pub name: String,
-    /// The state before; there is none of a new object.
+    /// The object before the change; `None` if the change created it.
     pub before: Option<Arc<Value>>,
-    /// The state from now on; there is none of an object that is gone.
+    /// The object after the change; `None` if the change deleted it.
     pub after: Option<Arc<Value>>,
 }
 

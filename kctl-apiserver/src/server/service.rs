@@ -1,4 +1,4 @@
-//! Requests of clients in this process: each runs under the lock, until nothing is left to ask outside of it.
+//! The in-process service: each request runs under the server's lock, and is suspended while it waits for a webhook.
 
 use std::{
     convert::Infallible,
@@ -39,8 +39,8 @@ pub(crate) const BODY_LEN_MAX: usize = 3 * 1024 * 1024;
 /// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
-/// A server without a socket between it and its client: a tower service for `kube::Client`. As on a socket, answers of more than
-/// 128 KiB are compressed for clients that send `Accept-Encoding: gzip`.
+/// A tower service for `kube::Client` that sends requests to the server without a socket. As on a socket, responses
+/// of more than 128 KiB are compressed for clients that send `Accept-Encoding: gzip`.
 #[derive(Clone)]
 pub struct InProcess {
     state: Arc<Mutex<State>>,

@@ -1,7 +1,7 @@
-//! The `Table` of `meta.k8s.io/v1` that kubectl asks for: rows of cells instead of objects.
+//! Tables: the `Table` of `meta.k8s.io/v1` that kubectl asks for, with rows of cells instead of objects.
 //!
-//! It reads objects as they are stored and hands on the answer. The columns of the built-in kinds stand in
-//! `data/columns.json`, which a real server wrote; the cells of each group are a file here.
+//! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of each API
+//! group have a file here.
 
 mod age;
 mod autoscaling;
@@ -29,12 +29,12 @@ pub use self::{
     scale::scale_table,
 };
 
-/// What of each object comes with its row; a client asks with `?includeObject=`.
+/// The part of each object that a row includes (query parameter `includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
-    /// The cells alone.
+    /// No part of the object, only the cells.
     None,
-    /// A `PartialObjectMetadata`; what a client gets that does not ask.
+    /// A `PartialObjectMetadata`; the default.
     #[default]
     Metadata,
     /// The whole object.
@@ -56,11 +56,11 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
     entries.into_iter().map(|entry| ((entry.group, entry.kind), entry.columns)).collect()
 });
 
-/// Returns the objects of a built-in kind as a table. `group` is empty for the core group; `list_meta` is the metadata
-/// of the table: its resource version and how the list continues.
+/// Returns objects of a built-in kind as a table. `group` is empty for the core group; `list_meta` is the metadata of
+/// the table: `resourceVersion` and `continue`.
 ///
-/// Rows are in the order of the objects, but flow schemas in the order in which they match. A kind without columns of
-/// its own has the name and the time of creation.
+/// Rows are in the order of the objects; FlowSchemas are sorted by matching precedence. A kind without printer
+/// columns has the columns name and creation time.
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
 pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
@@ -86,8 +86,9 @@ pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include
     table
 }
 
-/// Returns objects of a custom kind as a table. `columns` are the `additionalPrinterColumns` of the version; without
-/// any there is the age. Columns from the first on whose path is not understood are left out, as the real server does.
+/// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version; if
+/// there are none, the table has the column `Age`. The first column with an invalid JSON path and
+/// all columns after it are left out, as in kube-apiserver.
 pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
     let age = [json!({
         "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",

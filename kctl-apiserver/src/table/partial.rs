@@ -1,4 +1,4 @@
-//! `PartialObjectMetadata`: what remains of an object, or of a list, for a client that reads metadata only.
+//! `PartialObjectMetadata`: objects and lists for clients that read only metadata.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,8 @@ pub fn partial(object: &Value) -> Value {
 }
 
 /// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. `list_meta` is the
-/// metadata of the list: its resource version and how it continues. Without objects the list is `null`, as Kubernetes writes it.
+/// metadata of the list: `resourceVersion` and `continue`. Without objects, `items` is `null`, as kube-apiserver
+/// writes it.
 pub fn partial_list(objects: &[Value], list_meta: Value) -> Value {
     let items: Option<Vec<Value>> = (!objects.is_empty()).then(|| objects.iter().map(partial).collect());
     fields::object([

@@ -1,4 +1,4 @@
-//! The subresource `scale` as a table: how many replicas are wanted and there.
+//! The `scale` subresource as a table: desired and available replicas.
 //!
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
 //! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Include, age, assemble, default_columns, fields, row};
 
-/// Returns a scale as a table; the two printers describe the same columns in other words.
+/// Returns a `Scale` as a table. Built-in kinds and custom resources describe the same columns in different words.
 pub fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
     let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });

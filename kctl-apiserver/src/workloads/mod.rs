@@ -1,7 +1,7 @@
-//! Simulated Deployments, `ReplicaSets` and Jobs: as far as pods come and go by them, and their status says so.
+//! Simulated controllers of Deployments, `ReplicaSets` and Jobs: they create and delete pods and write the status.
 //!
-//! A client like the simulated kubelet, so it works on a real API server as well. Whatever changes, everything is listed
-//! and compared: each list is the newest state, so no pod is created twice.
+//! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each
+//! change they list everything and compare: each list is the newest state, so no pod is created twice.
 
 mod deployment;
 mod job;
@@ -38,9 +38,9 @@ use crate::clock::Clock;
 /// A failed pass is made again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
+/// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
 ///
-/// The pods of a Job succeed a second after they run, unless a stage in its template says otherwise: see
+/// The pods of a Job succeed one second after they start, unless the pod template selects another stage: see
 /// [`Kubelet`](crate::Kubelet).
 #[derive(Clone)]
 pub struct Workloads {
@@ -63,7 +63,7 @@ struct Lists {
 }
 
 impl Workloads {
-    /// Controllers that work through this client.
+    /// Creates the controllers; they use `client`.
     pub fn new(client: Client) -> Self {
         Self::on(client, Clock::System)
     }
@@ -72,21 +72,22 @@ impl Workloads {
         Self { client, clock, seen: Arc::default(), passing: Arc::default() }
     }
 
-    /// The resourceVersion up to which nothing is left to do.
+    /// Returns the `resourceVersion` up to which the controllers have handled all changes.
     pub fn seen(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
     }
 
-    /// Compares everything now. Whether all was as it should be, however late changes are told.
+    /// Compares the state now and writes what is missing. Returns `true` if nothing was missing. Does not depend on
+    /// watch events, which may be late.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Fails if the API server rejects a request.
     pub async fn is_settled(&self) -> kube::Result<bool> {
         let (_, n_writes) = self.pass().await?;
         Ok(n_writes == 0)
     }
 
-    /// Works until it is dropped.
+    /// Runs until the future is dropped.
     pub async fn run(self) {
         loop {
             if let Err(error) = self.work().await {

@@ -1,4 +1,4 @@
-//! The steps of paths.
+//! The elements of field paths.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,16 +9,16 @@ use crate::go;
 /// Bytes of the texts of steps that are made without an allocation of their own.
 const SHORT_LEN_MAX: usize = 64;
 
-/// One step of a path, kept as its `FieldsV1` text: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
+/// One element of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
 ///
-/// Keys are sorted and whole numbers have no fraction, so that equal steps have equal texts.
+/// Keys are sorted and integers have no fraction, so that equal elements have equal strings.
 ///
-/// The text is shared: sets are added and subtracted all the time, and most of their steps stay what they are.
+/// The string is shared (`Arc`): most elements survive when sets are merged and subtracted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathElement(Arc<str>);
 
 impl PathElement {
-    /// The step into a field of an object.
+    /// Returns the element for a field of an object.
     pub fn field(name: &str) -> Self {
         // Most names are short: their texts are put together on the stack.
         let mut buffer = [0; SHORT_LEN_MAX];
@@ -33,7 +33,7 @@ impl PathElement {
         Self(format!("f:{name}").into())
     }
 
-    /// The step to the item of a list that has these values of its key fields.
+    /// Returns the element for the list item with these key fields.
     pub fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
@@ -54,19 +54,19 @@ impl PathElement {
         Self(String::from_utf8_lossy(&text).into())
     }
 
-    /// The step to the item of a set.
+    /// Returns the element for a value of a set.
     pub fn value(value: &Value) -> Self {
         let mut text = b"v:".to_vec();
         write_value(&mut text, value);
         Self(String::from_utf8_lossy(&text).into())
     }
 
-    /// The step to the item of a list by its place.
+    /// Returns the element for a list item by its index.
     pub fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }
 
-    /// Reads the `FieldsV1` text of a step; nothing for a text that is none.
+    /// Parses an element in its `FieldsV1` form; returns `None` if the string is not valid.
     pub fn decode(text: &str) -> Option<Self> {
         let rest = text.get(2..).filter(|_| text.as_bytes()[1] == b':')?;
         match text.as_bytes()[0] {
@@ -82,17 +82,17 @@ impl PathElement {
         }
     }
 
-    /// The `FieldsV1` text of the step.
+    /// Returns the `FieldsV1` form of the element.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of the field, when the step is into one.
+    /// Returns the field name, if the element is a field.
     pub fn field_name(&self) -> Option<&str> {
         self.0.strip_prefix("f:")
     }
 
-    /// Whether the step is to an item by the values of its key fields.
+    /// Returns `true` if the element is a list item identified by key fields.
     pub fn is_key(&self) -> bool {
         self.0.starts_with("k:")
     }
@@ -164,7 +164,7 @@ fn canonical(value: &Value) -> Cow<'_, Value> {
 /// A path from the root of an object.
 pub type Path = Vec<PathElement>;
 
-/// The text of a path in messages: `.spec.containers[name="a"].image`.
+/// Formats a path as in messages: `.spec.containers[name="a"].image`.
 pub fn path_text(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! Sets of field paths: what a manager owns. Reads and writes the `FieldsV1` form of `metadata.managedFields`.
+//! Sets of field paths, in the `FieldsV1` form of `metadata.managedFields`.
 
 mod element;
 mod entries;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 pub use self::element::{Path, PathElement, path_text};
 use self::entries::{Entries, Entry};
 
-/// A step, whether it leads to a path of a set, and the paths below it.
+/// A path element, `true` if the path that ends here is in the set, and the paths of the set below it.
 pub type Step = (PathElement, bool, FieldSet);
 
-/// A set of paths, as a tree.
+/// A set of field paths, stored as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     /// In the order of their steps, each step once: two sets are compared and combined in one walk.
@@ -24,7 +24,7 @@ pub struct FieldSet {
 }
 
 impl FieldSet {
-    /// Reads the `FieldsV1` form. Steps that are not understood are left out.
+    /// Parses the `FieldsV1` form. Invalid path elements are skipped.
     pub fn decode(fields: &Value) -> Self {
         let steps = fields.as_object().into_iter().flatten().filter_map(|(text, fields)| {
             let element = PathElement::decode(text)?;
@@ -35,7 +35,7 @@ impl FieldSet {
         steps.collect()
     }
 
-    /// Writes the `FieldsV1` form.
+    /// Returns the `FieldsV1` form.
     pub fn encode(&self) -> Value {
         self.encode_below(false)
     }
@@ -49,7 +49,7 @@ impl FieldSet {
         Value::Object(own.into_iter().chain(steps).collect())
     }
 
-    /// Whether no path is in the set.
+    /// Returns `true` if the set has no path.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -73,7 +73,7 @@ impl FieldSet {
         &mut entries[at]
     }
 
-    /// Adds a path; the root is never in a set.
+    /// Adds a path. The empty path, which is the root, is ignored.
     pub fn insert(&mut self, path: &[PathElement]) {
         match path {
             [] => {}
@@ -91,7 +91,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether exactly this path is in the set.
+    /// Returns `true` if exactly this path is in the set.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -100,18 +100,18 @@ impl FieldSet {
         }
     }
 
-    /// The paths of the set below a step.
+    /// Returns the paths of the set below an element.
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
         self.find(element).map(|entry| &entry.below).filter(|below| !below.is_empty())
     }
 
-    /// Takes other paths below a step.
+    /// Replaces the paths below an element.
     pub fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
         self.entry(element).below = below;
         self.entries.edit().retain(|entry| !entry.is_empty());
     }
 
-    /// The steps from here below which there are paths.
+    /// Iterates over the elements that have paths below them.
     pub fn children(&self) -> impl Iterator<Item = (&PathElement, &FieldSet)> {
         self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
     }
@@ -131,7 +131,7 @@ impl FieldSet {
         })
     }
 
-    /// The paths of either set.
+    /// Returns the paths that are in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         if other.is_empty() || self.entries.is_shared_with(&other.entries) {
@@ -164,7 +164,7 @@ impl FieldSet {
         Self { entries: entries.into() }
     }
 
-    /// The paths that are not in the other set. Removing a path leaves the paths below it.
+    /// Returns the paths that are not in the other set. Removing a path keeps the paths below it.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         if other.is_empty() {
@@ -181,7 +181,7 @@ impl FieldSet {
         Self { entries: rest.filter(|entry| !entry.is_empty()).collect() }
     }
 
-    /// The set without a path and all that is below it.
+    /// Returns the set without a path and without all paths below it.
     #[must_use]
     pub fn without(mut self, path: &[&str]) -> Self {
         self.remove(path);
@@ -199,7 +199,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether all paths of this set are in the other one.
+    /// Returns `true` if the other set has all paths of this set.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
         self.entries.is_shared_with(&other.entries)
@@ -208,7 +208,7 @@ impl FieldSet {
             })
     }
 
-    /// Whether no path is in both sets.
+    /// Returns `true` if the sets have no path in common.
     #[must_use]
     pub fn is_disjoint(&self, other: &Self) -> bool {
         self.beside(other).all(|(mine, theirs)| {
@@ -216,7 +216,7 @@ impl FieldSet {
         })
     }
 
-    /// The paths of both sets.
+    /// Returns the paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let both = self.beside(other).filter_map(|(mine, theirs)| {
@@ -227,7 +227,7 @@ impl FieldSet {
         Self { entries: both.filter(|entry| !entry.is_empty()).collect() }
     }
 
-    /// Every path: those that end here first, then those below, each in order.
+    /// Returns all paths: those that end here first, then those below, each in order.
     pub fn paths(&self) -> Vec<Path> {
         let mut found = Vec::new();
         self.collect(&mut Vec::new(), &mut found);
