@@ -113,7 +113,7 @@ pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Err
 /// A value that is no kind. Where all of something is meant the parser would say only what it expects behind the star.
 pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
     if input.peek(Token![*]) {
-        return Err(input.error("`*` names nothing: each one is written by itself"));
+        return Err(input.error("`*` is not supported: list each one"));
     }
     input.parse()
 }

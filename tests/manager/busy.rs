@@ -36,8 +36,7 @@ async fn complaints(n_refused: usize) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_refused_for_a_moment_is_complained_of_when_it_is_refused_again() {
     assert_eq!(complaints(1).await, [""; 0]);
-    let (warned, works) =
-        ("; the cache is not kept up to date until this works again", "watch configmaps: works again");
+    let (warned, works) = ("; the cache is not updated until this works again", "watch configmaps: works again");
     for n_refused in [2, 3] {
         let lines = complaints(n_refused).await;
         assert_eq!((lines.len(), lines[0].ends_with(warned), lines[1].as_str()), (2, true, works), "{lines:?}");

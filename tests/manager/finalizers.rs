@@ -175,7 +175,7 @@ async fn app_with_a_finalizer_that_the_api_server_refuses_does_not_start() {
     let long = App::new("a").controller_with(|_env| std::future::ready(Ok(Long)));
     let plain = App::new("a").controller_with(|_env| std::future::ready(Ok(Plain)));
     for (app, expected) in [
-        (long, "is not a name that API servers take: "),
+        (long, "is not a valid finalizer name: "),
         (
             plain,
             "API servers refuse the finalizer `old-cleanup` on a ConfigMap: it has no domain\nhelp: write `finalizer = ",

@@ -169,7 +169,7 @@ impl Listening {
             let socket = match self.listener.accept().await {
                 Ok((socket, _peer)) => socket,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                     continue;
                 }

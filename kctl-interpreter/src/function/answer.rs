@@ -15,7 +15,7 @@ type Answer = Result<Value, LayerError>;
 
 /// The answer of `InterpretReplica`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of InterpretReplica",
+    message = "`{Self}` is not a return type of InterpretReplica",
     label = "not a number of replicas",
     note = "help: write `fn name(object: &Kind) -> Result<Replicas>`, or `-> Replicas`",
     note = "code: K0058"
@@ -43,7 +43,7 @@ impl IsReplicas for i32 {
 
 /// The answer of `InterpretComponent`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of InterpretComponent",
+    message = "`{Self}` is not a return type of InterpretComponent",
     label = "not a list of components",
     note = "help: write `fn name(object: &Kind) -> Result<Vec<Component>>`, or `-> Vec<Component>`",
     note = "code: K0058"
@@ -70,7 +70,7 @@ impl IsComponents for Option<Vec<Component>> {
 
 /// The answer of `InterpretDependency`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of InterpretDependency",
+    message = "`{Self}` is not a return type of InterpretDependency",
     label = "not a list of references",
     note = "help: write `fn name(object: &Kind) -> Result<Vec<DependentReference>>`, or `-> Vec<DependentReference>`",
     note = "code: K0058"
@@ -98,8 +98,8 @@ impl IsDependencies for Option<Vec<DependentReference>> {
 
 /// The answer of `InterpretHealth`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of InterpretHealth",
-    label = "neither healthy nor not",
+    message = "`{Self}` is not a return type of InterpretHealth",
+    label = "not a health state",
     note = "help: write `fn name(object: &Kind) -> Result<bool>`, or `-> bool`",
     note = "code: K0058"
 )]
@@ -119,8 +119,8 @@ impl IsHealth for bool {
 
 /// The answer of `InterpretStatus`: anything that serialises.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of InterpretStatus",
-    label = "not serialisable",
+    message = "`{Self}` is not a return type of InterpretStatus",
+    label = "does not implement `Serialize`",
     note = "help: write `fn name(object: &Kind) -> Result<KindStatus>` with a type that has `#[schema]`, or `-> KindStatus`",
     note = "code: K0058"
 )]
@@ -146,7 +146,7 @@ impl<S: Serialize> IsStatus for S {
 
 /// The answer of what changes its object.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of a function that changes its object",
+    message = "`{Self}` is not a return type of a function that changes its object",
     label = "the object itself is the answer",
     note = "help: write `fn name(object: &mut Kind, …) -> Result<()>`, or no return type",
     note = "code: K0058"

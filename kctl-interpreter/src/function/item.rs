@@ -29,7 +29,7 @@ pub struct ClusterStatus<S = Value> {
 /// type that deserialises from it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be read from what a cluster reported",
-    label = "does not deserialise",
+    label = "does not implement `Deserialize`",
     note = "help: write `fn name(object: &mut Kind, items: &[AggregatedStatusItem]) -> Result<()>`, or `&[ClusterStatus<KindStatus>]`",
     note = "code: K0056"
 )]

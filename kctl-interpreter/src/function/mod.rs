@@ -41,7 +41,7 @@ pub enum InProcess {}
 
 /// What a webhook can answer: all but `Prune`.
 #[diagnostic::on_unimplemented(
-    message = "Prune can't be served as a webhook: Karmada asks no webhook for it, and refuses a configuration that names it",
+    message = "Prune can't be served as a webhook: Karmada calls no webhook for it, and rejects a configuration that names it",
     label = "for use in process only",
     note = "help: leave it out here, and run it in process: `Functions::of::<name>()` as a layer of the chain",
     note = "code: K0060"

@@ -153,7 +153,7 @@ fn the_object_is_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Er
 /// Connections, and most subresources, have objects of other kinds.
 fn the_object_is_there(function: &Function, options: &Options, takes: Takes, errors: &mut Errors) {
     if let (Some((at, word)), true) = (&options.elsewhere, takes != Takes::Request) {
-        let what = format!("with {word} the object is of another kind");
+        let what = format!("requests of {word} have an object of another kind");
         let help = format!(
             "write `fn {}(request: &Admission<Kind>) -> Result<()>`, and read `request.object`",
             function.sig.ident

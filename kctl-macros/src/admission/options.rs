@@ -84,7 +84,7 @@ pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
             "namespace_selector" | "object_selector" => selector(entry, &mut options, errors),
             "match_conditions" => conditions(entry, &mut options, errors),
             "reinvocation" if matches!(options.action, Some((Action::Validate, _))) => {
-                let what = "a function that validates is never asked again";
+                let what = "a validating function is called once: `reinvocation` has no effect";
                 errors.push(&entry.name, 106, what, "remove `reinvocation`, or make it `mutate`");
             }
             _ => {}
@@ -105,7 +105,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
         let misspelt = |entry: &Entry| nearest(&entry.name.to_string(), &ACTIONS).is_some();
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
-            let what = "an admission function says what it does";
+            let what = "`#[admission]` needs `validate` or `mutate`";
             match input.function.as_ref().map(|function| &function.sig.ident) {
                 Some(name) => errors.push(name, 101, what, help),
                 None => errors.push(TokenStream::new(), 101, what, help),
@@ -135,7 +135,7 @@ fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors
             Some(known) => format!("did you mean `{known}`?"),
             None => form(),
         };
-        errors.push(value, 104, &format!("`{text}` is no value of `{name}`"), &help);
+        errors.push(value, 104, &format!("`{text}` is not a value of `{name}`"), &help);
         return;
     };
     let (field, kind, known) = (format_ident!("{name}"), format_ident!("{kind}"), format_ident!("{known}"));
@@ -162,7 +162,7 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("the operations are {}", OPERATIONS.join(", ")),
             };
-            errors.push(&item.name, 104, &format!("`{}` is no operation", item.text), &help);
+            errors.push(&item.name, 104, &format!("`{}` is not an operation", item.text), &help);
             continue;
         }
         let mutates = matches!(options.action, Some((Action::Mutate, _)));
@@ -188,7 +188,7 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         let name = &item.text;
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
         if item.value.is_some() || !is_name {
-            let what = format!("`{name}` is no subresource");
+            let what = format!("`{name}` is not a subresource");
             errors.push(&item.name, 104, &what, "write its name, such as `status`, `scale` or `exec`");
             continue;
         }

@@ -129,7 +129,8 @@ const OTHER_OPTIONS: [(&str, &str); 19] = [
 ];
 const CONCURRENCY: &str = "write `concurrency = 4`";
 const FINALIZER: &str = "write `finalizer = \"example.com/name\"` on a struct with `impl Finalize`";
-const KIND: &str = "a function names its kind in its first parameter, `Arc<Kind>`; a struct by `of = Kind`";
+const KIND: &str =
+    "the kind of a function is the type of its first parameter, `Arc<Kind>`; a struct names it by `of = Kind`";
 const PREDICATE: &str = "write `owns = Kind(when = f)`, or `primary(when = f)`";
 const RESYNC: &str = "write `resync = \"10m\"`, or return `Action::requeue(…)` for one object";
 
@@ -209,14 +210,14 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
     let signature = &function.sig;
     let name = &signature.ident;
     if let Some(of) = of {
-        errors.push(&of.name, 2, "a function names its kind in its first parameter", "remove `of = …`");
+        errors.push(&of.name, 2, "the kind of a function is the type of its first parameter", "remove `of = …`");
     }
     if signature.asyncness.is_none() {
         let help = format!("write `async fn {name}`");
         errors.push(signature.fn_token, 3, "a reconcile function must be `async`", &help);
     }
     if !signature.generics.params.is_empty() {
-        let help = "name the kind, and move what several controllers share into a generic helper function";
+        let help = "name the kind, and move shared code into a generic helper function";
         errors.push(
             &signature.generics,
             4,
@@ -292,7 +293,7 @@ fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Op
         is_no_spec(kind, errors);
         return Some(kind.clone());
     }
-    let what = "a struct does not say which kind it reconciles";
+    let what = "a controller struct needs `of = Kind`";
     errors.push(&item.ident, 9, what, "write `#[controller(of = Kind, …)]`");
     None
 }
@@ -370,7 +371,7 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 // A kind that stands behind another one.
                 None if unknown.starts_with(char::is_uppercase) => {
                     format!(
-                        "each kind has its relation: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
+                        "name the relation of each kind: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
                     )
                 }
                 None => format!("the options are {}", OPTIONS.join(", ")),
@@ -415,7 +416,7 @@ fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
         let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
         if kind == text(&model.primary) && cluster.is_none() {
             let what = format!("`{kind}` is the primary: it is cached and triggers already");
-            let help = help("remove it, or write `primary(…)` for what may be done with it");
+            let help = help("remove it, or write `primary(…)` with the verbs that are used");
             errors.push(&relation.kind, 21, &what, help);
         } else if seen.contains(&(kind.clone(), cluster.clone())) {
             let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
@@ -451,13 +452,13 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         if let Argument::Nested(option, verb) = argument
             && option == "primary"
         {
-            let what = "what may be done with the primary is no rule";
+            let what = "verbs of the primary don't belong in `rbac`";
             errors.push(option, 25, what, &format!("write `primary({verb})` beside `rbac(…)`, not in it"));
             return;
         }
     }
     match (rules, on) {
-        (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` names no rule", RULE),
+        (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` needs a rule", RULE),
         (Err(place), _) => errors.push(place, 25, "a rule is a value of the type `PolicyRule`", RULE),
         (Ok(rules), None) => {
             let call = |rule: &TokenStream| {

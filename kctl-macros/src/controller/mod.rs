@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn options_of_other_frameworks_are_answered_with_the_one_to_write() {
         check(quote!(max_concurrent_reconciles = 4), &reconcile(), "help: write `concurrency = 4`");
-        check(quote!(kind = PodSet), &reconcile(), "a function names its kind in its first parameter");
+        check(quote!(kind = PodSet), &reconcile(), "the kind of a function is the type of its first parameter");
         check(quote!(predicates = f), &reconcile(), "`primary(when = f)`");
     }
 
@@ -101,7 +101,7 @@ mod tests {
             check(quote!(rbac(#written)), &reconcile(), &expected.to_string());
         }
         check(quote!(rbac(group = "apps", verbs = "get")), &reconcile(), "a rule is a value of the type");
-        check(quote!(rbac()), &reconcile(), "names no rule");
+        check(quote!(rbac()), &reconcile(), "`rbac` needs a rule");
     }
 
     #[test]

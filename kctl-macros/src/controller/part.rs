@@ -24,7 +24,7 @@ pub(super) enum Part {
 impl Part {
     /// Takes what is said of it, which is said once.
     pub(super) fn set(&mut self, part: Self, errors: &mut Errors) {
-        let what = "what is cached of a kind is said once: `metadata`, or `as = View`";
+        let what = "a kind is cached in one form: `metadata` or `as = View`";
         match (&self, &part) {
             (Self::Whole, _) => *self = part,
             (_, Self::Metadata(word)) => errors.push(word, 22, what, "remove one of them"),
@@ -55,8 +55,8 @@ pub(super) fn part_named_as_a_kind(role: &str, named: &Type, errors: &mut Errors
 pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
     let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
     if role.starts_with("live") {
-        let what = format!("`{kind}` is read live and has no cache: what of it is kept says nothing");
-        let help = "remove `live`, or what is beside it";
+        let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");
+        let help = "remove `live`, or `metadata` or `as`";
         match &relation.part {
             Part::Whole => {}
             Part::Metadata(word) => errors.push(word, 49, &what, help),
@@ -68,7 +68,7 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
         match (&relation.part, whole) {
             (Part::View(word, _), _) => {
                 let what = format!(
-                    "what is owned is compared with what is desired: of a view of `{kind}` nobody can say what differs"
+                    "an owned kind can't be a view: `converge` compares whole objects, and a view of `{kind}` has only some of its fields"
                 );
                 let help = format!(
                     "write `owns = {kind}`, or `owns = {kind}(metadata)` to apply and delete it by its metadata alone"
@@ -76,7 +76,7 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
                 errors.push(word, 49, &what, &help);
             }
             (Part::Metadata(_), Some(verb)) => {
-                let what = format!("metadata alone is no `{kind}` that anybody could {verb}");
+                let what = format!("`{verb}` needs a whole `{kind}`, not its metadata alone");
                 let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
                 errors.push(verb, 49, &what, &help);
             }

@@ -253,7 +253,7 @@ pub(super) fn named_at_run_time(kind: &Type, errors: &mut Errors) -> bool {
     if is_dynamic {
         let help = "name the kind; what is found at run time is declared by `rbac(rule())`, watched by `env.watches` and changed by \
                     `cx.client()`";
-        errors.push(kind, 30, "`DynamicObject` is any kind: nobody could say what may be done with it", help);
+        errors.push(kind, 30, "`DynamicObject` is any kind, so no role can be derived from it", help);
     }
     is_dynamic
 }
@@ -281,7 +281,7 @@ fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
         && let Some(verb) = relation.verbs.iter().find(is_not)
     {
         let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
-        errors.push(verb, 13, &format!("`{verb}` is no operation on what is owned"), help);
+        errors.push(verb, 13, &format!("`{verb}` is not an operation on owned objects"), help);
     }
 }
 
@@ -304,9 +304,9 @@ fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors
     let help = match (other, nearest) {
         (Some(verbs), _) => format!("write `{}({verbs})`", place.of),
         (None, _) if WITHOUT_A_VERB.contains(&text.as_str()) => {
-            format!("nothing here asks for `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
+            format!("no operation of kctl uses `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
         }
-        (None, _) if text == "finalizers" => "a declared finalizer brings what it needs: remove it".to_owned(),
+        (None, _) if text == "finalizers" => "a declared finalizer includes this permission: remove it".to_owned(),
         (None, Some(known)) => format!("did you mean `{known}`?"),
         (None, None) => format!("the verbs are {}", VERBS.join(", ")),
     };
@@ -367,16 +367,16 @@ impl Place {
 
     fn everything(&self, place: impl ToTokens, errors: &mut Errors) {
         let Self { role, of } = self;
-        let what = "a role names its verbs: every verb would be more than anything needs";
+        let what = "a rule lists its verbs: all verbs would allow more than is needed";
         let help = match role.as_str() {
             "owns" => format!(
-                "write `{of}`, which may create, update, patch, apply and delete, or the verbs that are used: `{of}(create, delete)`"
+                "write `{of}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{of}(create, delete)`"
             ),
             "primary" => {
                 "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
                     .into()
             }
-            _ => format!("write `{of}` for what is only read, or the verbs that are used, for example `{of}(patch)`"),
+            _ => format!("write `{of}` to read only, or list the verbs that are used, for example `{of}(patch)`"),
         };
         errors.push(place, 15, what, &help);
     }
@@ -434,9 +434,10 @@ fn collect(tokens: TokenStream, words: &mut Vec<String>) {
 fn options_fit_the_role(relation: &Relation, given: &[Ident], errors: &mut Errors) {
     let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
     if role == "watches" && !given.iter().any(|option| option == "map") {
-        let what = "a watched kind needs a mapper: nothing else says whom a change concerns";
-        let help =
-            format!("write `watches = {kind}(map = f)` with a function that says which primaries an object concerns");
+        let what = "a watched kind needs a mapper from its objects to primaries";
+        let help = format!(
+            "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
+        );
         errors.push(&relation.kind, 14, what, &help);
     }
     for option in given {
@@ -477,8 +478,8 @@ fn relation_option(
         let is_text = matches!(lit, Lit::Str(_));
         let wants_text = ["selector", "fields", "on"].contains(&text.as_str());
         if is_text != wants_text {
-            let (what, form) = if wants_text { ("a text", "\"…\"") } else { ("a function", "f") };
-            errors.push(lit, 26, &format!("`{text}` is {what}"), &format!("write `{text} = {form}`"));
+            let (what, form) = if wants_text { ("a string", "\"…\"") } else { ("a function", "f") };
+            errors.push(lit, 26, &format!("`{text}` takes {what}"), &format!("write `{text} = {form}`"));
             return None;
         }
     }
@@ -505,13 +506,13 @@ mod tests {
 
     #[test]
     fn whatever_stands_for_verbs_is_told_what_to_write() {
-        let all = "a role names its verbs: every verb would be more than anything needs / help: ";
+        let all = "a rule lists its verbs: all verbs would allow more than is needed / help: ";
         let none = "neither a verb nor an option / help: ";
         for (options, expected) in [
-            ("owns = Pod(*)", format!("{all}write `owns = Pod`, which may create, update, patch, apply and delete, or the verbs that are used: `owns = Pod(create, delete)` / code: K0015")),
+            ("owns = Pod(*)", format!("{all}write `owns = Pod`, which may create, update, patch, apply and delete, or list the verbs that are used: `owns = Pod(create, delete)` / code: K0015")),
             ("owns = Pod(create, *)", format!("{all}write `owns = Pod`, ")),
             ("owns = Pod(All)", format!("{all}write `owns = Pod`, ")),
-            ("reads = Node(*)", format!("{all}write `reads = Node` for what is only read, or the verbs that are used, for example `reads = Node(patch)`")),
+            ("reads = Node(*)", format!("{all}write `reads = Node` to read only, or list the verbs that are used, for example `reads = Node(patch)`")),
             ("primary(*)", format!("{all}write the verbs that are used, for example `primary(patch)`; its status may be written in any case")),
             ("owns = Pod(\"create\")", format!("{none}write `owns = Pod(create)`")),
             ("owns = Pod(\"create,delete\")", format!("{none}write `owns = Pod(create, delete)`")),
@@ -536,9 +537,9 @@ mod tests {
             ("primary(verbs = [scale])", format!("{none}write `primary(scale)`")),
             ("owns = Pod(evict)", "`evict` is not a verb / help: write `owns = Pod(eviction)`".into()),
             ("owns = Pod(write)", "`write` is not a verb / help: write `owns = Pod(create, update, patch, delete)`".into()),
-            ("owns = Pod(exec)", "`exec` is not a verb / help: nothing here asks for `exec`: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
-            ("primary(finalizers)", "`finalizers` is not a verb / help: a declared finalizer brings what it needs: remove it".into()),
-            ("owns = Pod, Secret", "`#[controller]` has no option `Secret` / help: each kind has its relation: `owns = Secret`, `watches = Secret(map = f)` or `reads = Secret`".into()),
+            ("owns = Pod(exec)", "`exec` is not a verb / help: no operation of kctl uses `exec`: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
+            ("primary(finalizers)", "`finalizers` is not a verb / help: a declared finalizer includes this permission: remove it".into()),
+            ("owns = Pod, Secret", "`#[controller]` has no option `Secret` / help: name the relation of each kind: `owns = Secret`, `watches = Secret(map = f)` or `reads = Secret`".into()),
             ("rbac(*)", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
             ("rbac(verbs = \"*\")", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
         ] {
@@ -556,7 +557,7 @@ mod tests {
             }
         );
         let two = "a function answers one operation\\nhelp: write a function for each, with `#[interpreter(op = InterpretHealth)]` and `#[interpreter(op = Retain)]`";
-        let one = "is no operation\\nhelp: write `op = InterpretHealth`";
+        let one = "is not an operation\\nhelp: write `op = InterpretHealth`";
         for (options, expected) in [
             ("op = [InterpretHealth, Retain]", two),
             ("op = (InterpretHealth, Retain)", two),

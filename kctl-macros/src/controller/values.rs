@@ -25,7 +25,7 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
     if let Expr::Lit(literal) = value
         && !matches!(literal.lit, Lit::Str(_))
     {
-        errors.push(literal, 26, &format!("`{name}` is a text"), &format!("write `{name} = \"…\"`"));
+        errors.push(literal, 26, &format!("`{name}` takes a string"), &format!("write `{name} = \"…\"`"));
         return;
     }
     if let Expr::Lit(literal) = value
@@ -33,7 +33,7 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
         && name == "finalizer"
         && !is_qualified_name(&text.value())
     {
-        let what = format!("the finalizer `{}` is not a name that API servers take", text.value());
+        let what = format!("`{}` is not a valid finalizer name", text.value());
         let help =
             "write `finalizer = \"example.com/name\"`: letters, digits, `-`, `_` and `.`, 63 at most, after a domain";
         errors.push(text, 17, &what, help);
@@ -130,7 +130,7 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
 pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream> {
     let Expr::Lit(literal) = value else { return Some(value.to_token_stream()) };
     let Lit::Str(text) = &literal.lit else {
-        errors.push(value, 20, "a duration is a text with units", "write for example `\"30s\"`");
+        errors.push(value, 20, "a duration is a string with units", "write for example `\"30s\"`");
         return None;
     };
     if let Some(millis) = milliseconds(&text.value()).map(Literal::u64_unsuffixed) {

@@ -85,7 +85,7 @@ fn it_takes_the_object<'a>(function: &'a Function, errors: &mut Errors) -> Optio
     let only = &*typed.ty;
     if let Type::Reference(reference) = only {
         let help = format!("write `{}`", text_of(&reference.elem));
-        errors.push(only, 112, "a conversion gets the object for itself", &help);
+        errors.push(only, 112, "a conversion takes the object by value", &help);
         return None;
     }
     Some(only)

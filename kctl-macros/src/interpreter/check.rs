@@ -121,7 +121,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
         None if several.len() == 1 => format!("write `op = {}`", several[0]),
         None => format!("the operations are {}", names().join(", ")),
     };
-    errors.push(value, 52, &format!("`{plain}` is no operation"), &help);
+    errors.push(value, 52, &format!("`{plain}` is not an operation"), &help);
     None
 }
 

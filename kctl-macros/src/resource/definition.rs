@@ -54,7 +54,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
     let is_answered = has("url") || (has("service") && has("namespace"));
     if !is_answered {
         let help = "write `conversion(service = \"webs-webhook\", namespace = \"webs\")`";
-        errors.push(word, 89, "who converts? a service and its namespace, or a url, are missing", help);
+        errors.push(word, 89, "a conversion webhook needs `service` and `namespace`, or `url`", help);
     }
     Ok(Json::Object(fields))
 }

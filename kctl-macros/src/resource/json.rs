@@ -102,7 +102,7 @@ impl Parse for Json {
             if word == "null" {
                 return Ok(Self::Null);
             }
-            Err(Error::new(word.span(), "expected a JSON value: a number, a text in quotes, `true`, `[…]`, `{…}`"))
+            Err(Error::new(word.span(), "expected a JSON value: a number, a string in quotes, `true`, `[…]`, `{…}`"))
         } else {
             literal(&input.parse()?)
         }
@@ -136,7 +136,7 @@ fn literal(literal: &Lit) -> syn::Result<Json> {
         Lit::Int(number) => Ok(Json::Number(number.base10_digits().to_owned())),
         Lit::Float(number) => Ok(Json::Number(number.base10_digits().to_owned())),
         other => {
-            Err(Error::new_spanned(other, "expected a JSON value: a number, a text in quotes, `true`, `[…]`, `{…}`"))
+            Err(Error::new_spanned(other, "expected a JSON value: a number, a string in quotes, `true`, `[…]`, `{…}`"))
         }
     }
 }

@@ -154,7 +154,7 @@ pub(super) fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Vec<(
         if let Some(value) = one(&name, &text, input, errors)? {
             let is_repeatable = matches!(form(&text), Some(Form::Rule | Form::Names));
             if !is_repeatable && marks.iter().any(|(known, _)| *known == text) {
-                errors.push(&name, 81, &format!("`{text}` is said twice"), &format!("write `{text}` once"));
+                errors.push(&name, 81, &format!("`{text}` is given twice"), &format!("write `{text}` once"));
             }
             marks.push((text, value));
         }
@@ -257,7 +257,7 @@ const OTHER_NAMES: [(&str, &str); 24] = [
 ];
 
 fn unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
-    let what = format!("`#[kctl(…)]` has no mark `{text}`");
+    let what = format!("`#[kctl(…)]` has no option `{text}`");
     errors.push(name, 80, &what, &instead(&snake_case(text), value));
 }
 
@@ -292,7 +292,7 @@ fn instead(text: &str, value: &TokenStream) -> String {
     }
     match other.or(same).or_else(|| nearest(text, &known)) {
         Some(mark) => format!("write `{}`", with_mark(mark, value)),
-        None => format!("the marks are {}", known.join(", ")),
+        None => format!("the options are {}", known.join(", ")),
     }
 }
 
@@ -377,7 +377,7 @@ fn count(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
 fn word(name: &str, text: &LitStr, errors: &mut Errors) -> Option<Json> {
     if name == "type_" && !TYPES.contains(&text.value().as_str()) {
         let help = format!("write one of {}", TYPES.join(", "));
-        errors.push(text, 83, &format!("`{}` is no type of a schema", text.value()), &help);
+        errors.push(text, 83, &format!("`{}` is not a type of a schema", text.value()), &help);
         return None;
     }
     Some(Json::Text(text.value()))
@@ -611,7 +611,7 @@ mod tests {
             ("email", "write `format = \"email\"`"),
             ("rename = \"a\"", "it is an option of serde: write `#[serde(rename = \"a\")]`"),
             ("minimun = 1", "write `minimum = 1`"),
-            ("XValidation(\"a\")", "the marks are "),
+            ("XValidation(\"a\")", "the options are "),
         ] {
             let mut errors = Errors::default();
             let marks = (|input: ParseStream<'_>| list(input, &mut errors)).parse_str(written).unwrap();

@@ -207,7 +207,7 @@ fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Toke
             TokenTree::Ident(ident) => ident.to_string(),
             _ => "…".to_owned(),
         };
-        errors.push(written, 44, &format!("`{text}` is a text"), &format!("write `{text} = \"{quoted}\"`"));
+        errors.push(written, 44, &format!("`{text}` takes a string"), &format!("write `{text} = \"{quoted}\"`"));
         return Some(quote!(#name = #quoted));
     }
     if let Some(written) = value.get(1).filter(|_| ["group", "version"].contains(&text.as_str()))

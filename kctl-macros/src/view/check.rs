@@ -114,7 +114,7 @@ fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
         if name == "metadata" {
             let help =
                 "remove the field; for annotations write for example `#[view(metadata.annotations)] annotations: …`";
-            errors.push(&name, 73, "each view has `metadata`: it is there without it", help);
+            errors.push(&name, 73, "a view always has `metadata`", help);
             continue;
         }
         let paths: Vec<syn::Attribute> = paths;
@@ -131,7 +131,7 @@ fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Erro
             errors.push(second, 74, &format!("`{name}` is at one place"), "remove one of the paths");
         } else {
             let help = format!("write `#[view(spec.{name})]` above it, with the path in the kind");
-            errors.push(field.ident.as_ref(), 74, &format!("nothing says where `{name}` is"), &help);
+            errors.push(field.ident.as_ref(), 74, &format!("the field `{name}` has no path"), &help);
         }
         return None;
     };
@@ -165,7 +165,7 @@ fn walk(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
             walk(expr, steps, errors)?;
             let Expr::Lit(syn::ExprLit { lit: Lit::Str(key), .. }) = &**index else {
                 let help = "write for example `metadata.annotations[\"example.com/team\"]`; a list is read whole";
-                errors.push(index, 74, "in brackets stands the key of a map", help);
+                errors.push(index, 74, "brackets contain the key of a map", help);
                 return None;
             };
             steps.push(Step::Key(key.clone()));

@@ -293,7 +293,7 @@ impl Writer {
         match target.source.look(target.namespace, target.name, uid).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::debug!(%error, "a written object cannot be read: its namespace is listed before the next reconcile");
+                tracing::debug!(%error, "the response to a write can't be deserialized: its namespace is listed before the next reconcile");
                 false
             }
         }
@@ -353,7 +353,7 @@ impl Writer {
         match target.source.refresh(&target.namespace.map(Arc::from)).await {
             Ok(()) => done.doubt.settle(),
             Err(error) => {
-                tracing::debug!(%error, "what was deleted is not known: it is listed before the next reconcile");
+                tracing::debug!(%error, "the response does not say what was deleted: the namespace is listed before the next reconcile");
             }
         }
         Ok(())
@@ -540,7 +540,7 @@ async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt:
     } else {
         tracing::warn!(
             operation,
-            "the watch has not brought this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
+            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
              its objects are listed before the next reconcile"
         );
     }

@@ -105,7 +105,7 @@ impl Aside {
         tracing::warn!(
             controller = self.controller,
             relation = self.relation,
-            "`map` and `when` were more than {CHANGES_WAITING_MAX} changes behind, and saw not every state: all objects of the \
+            "`map` and `when` were more than {CHANGES_WAITING_MAX} changes behind and did not see every state: all objects of the \
              controller are reconciled once; make them quicker, by an index for instance"
         );
         all();

@@ -271,7 +271,7 @@ fn election(leadership: &Leadership) -> Result<String, String> {
         Standing::Leading(_) => Ok("leads".into()),
         Standing::Standby if leadership.holder().is_empty() => Ok("standby; no process leads yet".into()),
         Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
-        Standing::Over(_) => Err("this process no longer leads, and ends".into()),
+        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }
 

@@ -190,7 +190,7 @@ impl Running {
         while let Some(over) = permit.unresolved_until() {
             if limit.is_some_and(|limit| limit < over) {
                 tracing::warn!(
-                    "a write may be on its way for longer than the stop may take: the lease runs out by itself"
+                    "a write may still be in flight after the stop: the Lease is not released and expires by itself"
                 );
                 return Ok(false);
             }

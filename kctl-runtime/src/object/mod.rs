@@ -90,7 +90,7 @@ use crate::reconcile::Controller;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
-    note = "help: use a kind of `kctl::k8s`, or what `#[resource(group = …, version = …, kind = …)]` makes; one that is named at run time is watched by `env.watches` and changed by `cx.client()`, with `rbac(rule())`",
+    note = "help: use a kind of `kctl::k8s`, or a type that `#[resource(group = …, version = …, kind = …)]` generates; for kinds that are named at run time, use `env.watches` and `cx.client()` with `rbac(rule())`",
     note = "code: K0030"
 )]
 pub trait Readable: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static {}
@@ -106,7 +106,7 @@ impl<K> Readable for K where K: Resource<DynamicType = ()> + DeserializeOwned + 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
-    note = "help: use a kind of `kctl::k8s`, or what `#[resource(group = …, version = …, kind = …)]` makes; one that is named at run time is watched by `env.watches` and changed by `cx.client()`, with `rbac(rule())`",
+    note = "help: use a kind of `kctl::k8s`, or a type that `#[resource(group = …, version = …, kind = …)]` generates; for kinds that are named at run time, use `env.watches` and `cx.client()` with `rbac(rule())`",
     note = "code: K0030"
 )]
 pub trait Object:
@@ -128,7 +128,7 @@ impl<K> Object for K where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
-    note = "help: use a kind of `kctl::k8s`, or what `#[resource(group = …, version = …, kind = …)]` makes; one that is named at run time is watched by `env.watches` and changed by `cx.client()`, with `rbac(rule())`",
+    note = "help: use a kind of `kctl::k8s`, or a type that `#[resource(group = …, version = …, kind = …)]` generates; for kinds that are named at run time, use `env.watches` and `cx.client()` with `rbac(rule())`",
     note = "code: K0030"
 )]
 pub trait OwnedBy<C>: Object {}

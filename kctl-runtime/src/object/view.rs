@@ -35,7 +35,7 @@ pub trait View: Readable {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a view of `{K}`",
     label = "not a view of `{K}`",
-    note = "help: put `#[view(of = {K})]` on the struct and `#[view(spec.field)]` on each of its fields, or name the kind that it is a view of",
+    note = "help: put `#[view(of = {K})]` on the struct and `#[view(spec.field)]` on each of its fields, or name the kind of the view",
     note = "code: K0071"
 )]
 pub trait ViewOf<K>: View {}
@@ -277,8 +277,8 @@ impl<U> Keyed<U> for BTreeMap<String, U> {}
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a field of the type `{Self}` does not fit its path: the kind has `{T}` there",
-    label = "not what is at this path",
-    note = "help: write the type that the kind has there, as `Option<…>` where it or something on the way may be left out",
+    label = "not the type at this path",
+    note = "help: write the type of that field in the kind, as `Option<…>` if it or one of its parents is optional",
     note = "code: K0072"
 )]
 pub trait FieldAt<T, M> {}

@@ -58,7 +58,7 @@ nowhere! {
     OfStore<>:
     "a store of `{Self}` is only read",
     "a store changes nothing",
-    "help: write `cx.objects::<{Self}>()`, with the verb in the parentheses of `{Self}` in `#[controller(…)]`; what is owned is changed by `cx.owned::<{Self}>()`"
+    "help: write `cx.objects::<{Self}>()`, with the verb in the parentheses of `{Self}` in `#[controller(…)]`; owned kinds are changed by `cx.owned::<{Self}>()`"
 }
 nowhere! {
     /// A kind that would be listed past the cache.
@@ -70,7 +70,7 @@ nowhere! {
 nowhere! {
     /// A kind that would be owned on another cluster.
     OfCluster<C, M>:
-    "`{C}` owns no `{Self}` on `{M}`: what is owned is where its owner is",
+    "`{C}` can't own `{Self}` on `{M}`: owner references do not cross clusters",
     "owner references do not cross clusters",
     "help: write `cx.cluster({M}).objects::<{Self}>()`, with `watches = {Self}(map = …, create, delete, on = {M})`"
 }

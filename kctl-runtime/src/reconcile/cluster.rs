@@ -43,7 +43,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a cluster",
     label = "not a cluster",
-    note = "help: write `impl Cluster for {Self} {{ const NAME: &'static str = \"…\"; }}`, with the name that `App::cluster` has; what is declared with a text, `on = \"name\"`, is reached without `cx.cluster`",
+    note = "help: write `impl Cluster for {Self} {{ const NAME: &'static str = \"…\"; }}`, with the name that `App::cluster` has; a kind that is declared with a string, `on = \"name\"`, is used without `cx.cluster`",
     note = "code: K0042"
 )]
 pub trait Cluster: Send + Sync + 'static {
@@ -103,9 +103,9 @@ pub trait ReadsLiveOn<M, K>: Controller {
 
 /// A controller with rules of its own on the cluster `M`, `rbac(…, on = M)`: it has that cluster's client.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no client of the cluster `{M}`: what it may do there is not declared",
+    message = "`{Self}` has no client of the cluster `{M}`: it declares no `rbac(…, on = {M})`",
     label = "`rbac(…, on = {M})` is not declared",
-    note = "help: declare the kind, `#[controller(reads = Kind(on = {M}))]`, or write the rule for what has no operation: `#[controller(rbac(rule(), on = {M}))]`; in a helper function, add the bound `HasRulesOn<{M}>`",
+    note = "help: declare the kind, `#[controller(reads = Kind(on = {M}))]`, or write a rule for requests that kctl has no method for: `#[controller(rbac(rule(), on = {M}))]`; in a helper function, add the bound `HasRulesOn<{M}>`",
     note = "code: K0046"
 )]
 pub trait HasRulesOn<M>: Controller {

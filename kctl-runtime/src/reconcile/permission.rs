@@ -32,7 +32,7 @@ pub trait Allows<V, C: ?Sized, K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not own `{K}`",
     label = "`{K}` is not declared as `owns`",
-    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`; what is watched or read is changed by `cx.objects::<{K}>()`",
+    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`; watched and read kinds are changed by `cx.objects::<{K}>()`",
     note = "code: K0039"
 )]
 pub trait Declares<K>: Controller {
@@ -44,9 +44,9 @@ pub trait Declares<K>: Controller {
 
 /// A controller with rules of its own, `rbac(…)`: it has the client itself.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no client of its own: what it may do is not declared",
+    message = "`{Self}` has no client: it declares no `rbac(…)`",
     label = "`rbac(…)` is not declared",
-    note = "help: declare the kind, `#[controller(reads = Kind)]`, or write the rule for what has no operation: `#[controller(rbac(rule()))]`; in a helper function, add the bound `HasRules`",
+    note = "help: declare the kind, `#[controller(reads = Kind)]`, or write a rule for requests that kctl has no method for: `#[controller(rbac(rule()))]`; in a helper function, add the bound `HasRules`",
     note = "code: K0046"
 )]
 pub trait HasRules: Controller {
@@ -70,7 +70,7 @@ pub trait Caches<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; what is owned is changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile`",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; owned kinds are changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile`",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {

@@ -99,7 +99,7 @@ impl Condition {
         if !self.absent.swap(true, Ordering::Relaxed) {
             let kind = &identity.kind;
             tracing::info!(
-                "the API server does not serve {}.{}, which is optional; it is watched once it is there",
+                "the API server does not serve {}.{}, which is optional; it is watched when it appears",
                 kind.plural,
                 kind.api_version()
             );
@@ -140,7 +140,7 @@ fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>
     let text = format!("{error}{}", advice(identity, error));
     let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
     same.unwrap_or_else(|| {
-        tracing::warn!("{text}; the cache is not kept up to date until this works again");
+        tracing::warn!("{text}; the cache is not updated until this works again");
         (text, Instant::now())
     })
 }

@@ -404,7 +404,7 @@ impl Source {
                 if let Ok(unread) = self.kept(json) {
                     self.unreadable.add(unread, error.source.to_string());
                 }
-                tracing::error!(%error, cause = %error.source, "object left out of the cache: its last good state stays");
+                tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
                 None
             }
         }
@@ -519,7 +519,7 @@ impl Source {
             "BOOKMARK" => Bookmark::read(json),
             "ERROR" => return Err(ApiError::refused(&self.watching(), 500, None, json)),
             other => {
-                tracing::warn!(event = other, "unknown kind of watch event left out");
+                tracing::warn!(event = other, "ignored a watch event of an unknown type");
                 None
             }
         })
@@ -569,7 +569,7 @@ impl Source {
                             kind,
                             version,
                             n_objects,
-                            "the API server's state went back: what is cached follows it"
+                            "the API server returned an older state (restored from a backup?): the cache follows it"
                         );
                     }
                     deltas.push(delta);

@@ -26,7 +26,7 @@ use crate::{
 /// assert_eq!(vec![rule.clone(), rule].rules().len(), 2);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no rule",
+    message = "`{Self}` is not a rule",
     label = "not a `PolicyRule`",
     note = "help: write `rbac(rule())` and `fn rule() -> kctl::k8s::api::rbac::v1::PolicyRule {{ … }}`; a function can return a `Vec` of them",
     note = "code: K0025"

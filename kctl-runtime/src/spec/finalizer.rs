@@ -42,7 +42,7 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     if !is_qualified_name(finalizer) {
         let allowed =
             format!("at most {NAME_LEN_MAX} letters, digits, `-`, `_` and `.`, after a domain in lower case and `/`");
-        return Some((format!("the finalizer `{finalizer}` is not a name that API servers take: {allowed}"), help));
+        return Some((format!("`{finalizer}` is not a valid finalizer name: {allowed}"), help));
     }
     let kind = &spec.primary.kind;
     let needs_domain = !finalizer.contains('/') && QUALIFIED.contains(&kind.group.as_str());

@@ -49,7 +49,7 @@ impl<K: Readable> IntoIterator for &Store<K> {
 /// The key by which a store of `K` is asked.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "a store of `{K}` is asked by its key, not by a `{Self}`",
+    message = "a store of `{K}` is read by key, not by `{Self}`",
     label = "not a `Key`",
     note = "help: write `&Key::namespaced(namespace, name)`, or `&Key::cluster(name)` for a kind without namespaces",
     note = "code: K0120"

@@ -99,7 +99,7 @@ impl<T: Projection> Reader<T> {
 fn fits<T: Projection>(object: &Arc<Stored>) -> Option<Arc<T>> {
     let read = T::project(object);
     if let Err(error) = &read {
-        tracing::error!(%error, cause = %error.source, "object left out of a watch: its last good state stays");
+        tracing::error!(%error, cause = %error.source, "object can't be deserialized; the watch keeps its last readable state");
     }
     read.ok()
 }

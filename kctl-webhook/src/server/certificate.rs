@@ -202,9 +202,11 @@ impl Identity {
         loop {
             tokio::time::sleep(RELOAD_EVERY).await;
             match files.read_into(&self.current) {
-                Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook has a new certificate"),
+                Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate"),
                 Ok(false) => {}
-                Err(error) => tracing::error!(%error, "the webhook keeps its certificate"),
+                Err(error) => {
+                    tracing::error!(%error, "failed to load the webhook's certificate; the previous one stays in use")
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ pub(super) async fn serve(
             let socket = match listener.accept().await {
                 Ok((socket, _peer)) => socket,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                     continue;
                 }
@@ -76,7 +76,7 @@ pub(super) async fn serve(
     }
     drop((listener, stop));
     if timeout(options.stop_within, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests were cut off: they took longer than {:?} to end", options.stop_within);
+        tracing::warn!("cut off requests that did not end within {:?}", options.stop_within);
     }
 }
 

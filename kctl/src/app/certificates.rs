@@ -137,7 +137,7 @@ impl Keeper {
 
     fn serve(&self, stored: &Stored) -> Result<()> {
         if self.of.served.set(stored.pair().clone())? {
-            tracing::info!(secret = self.of.secret, "webhooks have a new certificate");
+            tracing::info!(secret = self.of.secret, "webhooks use a new certificate");
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Keeper {
              them, or name another Secret by --webhook-secret"
         ))?;
         if news {
-            tracing::info!(secret = name, "webhooks have a new certificate, which somebody else has written");
+            tracing::info!(secret = name, "webhooks use a new certificate that another process wrote");
         }
         Ok(())
     }

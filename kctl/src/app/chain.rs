@@ -70,7 +70,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     let scripts = |objects: &[Value]| {
         layer = layer.followed_by(objects);
         for error in said.anew(layer.errors().iter().map(ToString::to_string)) {
-            tracing::error!(%error, "a customization can't be used: its operations are answered by this error");
+            tracing::error!(%error, "a customization can't be used: its operations fail with this error");
         }
         registry.set(Place::Configurable, Some(Arc::new(layer.clone())));
     };
@@ -79,7 +79,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     let hooks = |objects: &[Value]| {
         let (hooks, malformed) = layer.followed_by(objects);
         for error in said.anew(malformed.iter().map(|error| format!("{error}: {}", error.source))) {
-            tracing::error!(%error, "a webhook configuration can't be used: nothing is asked of its webhooks");
+            tracing::error!(%error, "a webhook configuration can't be used: its webhooks are not called");
         }
         layer = Arc::new(hooks);
         registry.set(Place::Webhook, Some(layer.clone()));
@@ -120,9 +120,7 @@ async fn run(source: &Arc<Source>) {
 async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
     if is_absent(source).await {
         let kind = &source.identity().kind.kind;
-        tracing::warn!(
-            "the control plane has no kind {kind}: until its definition is there, nobody changes the rules by it"
-        );
+        tracing::warn!("the control plane has no kind {kind}: its rules are ignored until its CRD is installed");
         apply(&[]);
     }
     let store = source.store();

@@ -174,7 +174,7 @@ impl Webhooks {
     async fn stop(self) -> Result<()> {
         drop(self.stop);
         if let Err(error) = self.served.await {
-            tracing::error!(%error, "webhooks did not end as they should");
+            tracing::error!(%error, "the webhook server did not stop cleanly");
         }
         self.functions.ended().await
     }

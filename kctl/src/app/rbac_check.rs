@@ -54,15 +54,15 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
         Ok::<_, kctl_runtime::reconcile::Error>((missing, user))
     };
     match tokio::time::timeout(WITHIN, asked).await {
-        Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!(cluster, "every declared permission is there"),
+        Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!(cluster, "all declared permissions are granted"),
         Ok(Ok((missing, user))) => {
             for line in describe(&missing, cluster) {
                 tracing::error!("{line}");
             }
             tracing::error!("{}", repair(&about, &user, &extra));
         }
-        Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster does not say what is allowed"),
-        Err(_elapsed) => tracing::debug!(cluster, "the cluster does not say within {WITHIN:?} what is allowed"),
+        Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster did not answer the permission review"),
+        Err(_elapsed) => tracing::debug!(cluster, "the cluster did not answer the permission review within {WITHIN:?}"),
     }
 }
 

@@ -199,7 +199,7 @@ pub(super) fn observer() -> Observer {
             Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, %trace_id, "{text}"),
             Outcome::Failed { text, .. } => tracing::error!(controller, %key, %trace_id, "{text}; {next}"),
             Outcome::Panicked(text) => tracing::error!(controller, %key, %trace_id, "panic: {text}; {next}"),
-            Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "took longer than its timeout; {next}"),
+            Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "timed out; {next}"),
             Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, %trace_id, "reconciled"),
         }
     })

@@ -51,7 +51,7 @@ impl Signals {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    tracing::error!(%error, "signals end the program without a drain");
+                    tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
                     return;
                 }
             };
@@ -62,7 +62,7 @@ impl Signals {
             });
         };
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
-            tracing::error!(%error, "signals end the program without a drain");
+            tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
         }
         // An error is the answer: it listens.
         let _listens = opened.recv();
@@ -104,21 +104,21 @@ impl Blocked {
 
 async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>, blocked: &Blocked) {
     let first = source.next().await;
-    tracing::info!("stopping: what runs is finished");
+    tracing::info!("shutting down: waiting for running reconciles");
     ask.send_replace(Some(first));
     let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
     while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
-    tracing::info!("still stopping; a second signal ends at once");
+    tracing::info!("still shutting down; another signal ends the process at once");
     tokio::select! {
         _second = source.next() => {}
         () = blocked.for_good() => {
             let grace = blocked.grace.unwrap_or_default();
-            say_error(&format!("all threads were still blocked {grace:?} after the stop: what ran was cut off, and no lease is handed back"));
+            say_error(&format!("all threads were still blocked {grace:?} after the stop: running reconciles were cut off, and the Lease is not released"));
             say!("{BLOCKED_HELP}");
             std::process::exit(ENDED);
         }
     }
-    tracing::error!("ended by a second signal: what ran was cut off, and no lease is handed back");
+    tracing::error!("ended by a second signal: running reconciles were cut off, and the Lease is not released");
     std::process::exit(ENDED);
 }
 
@@ -133,7 +133,7 @@ impl Source {
     fn open() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         let open = |kind: SignalKind, name: &str| {
-            signal(kind).map_err(|error| tracing::error!(%error, "{name} ends the program without a drain")).ok()
+            signal(kind).map_err(|error| tracing::error!(%error, "failed to listen for {name}: it ends the program without a graceful shutdown")).ok()
         };
         Self { terminate: open(SignalKind::terminate(), "SIGTERM"), interrupt: open(SignalKind::interrupt(), "Ctrl-C") }
     }
@@ -163,7 +163,7 @@ impl Source {
 
     async fn next(&mut self) -> Asked {
         if let Err(error) = tokio::signal::ctrl_c().await {
-            tracing::error!(%error, "Ctrl-C ends the program without a drain");
+            tracing::error!(%error, "failed to listen for Ctrl-C: it ends the program without a graceful shutdown");
             std::future::pending::<()>().await;
         }
         Asked::Interrupt

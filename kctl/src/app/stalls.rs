@@ -26,7 +26,7 @@ async fn look(every: Duration) {
         if late >= LATE_MIN && said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
             said = Some(Instant::now());
             tracing::warn!(
-                "nothing ran for {:.1} s: something blocks the threads (what may take long is `async`, or in \
+                "no task ran for {:.1} s: something blocks the threads (make long work `async`, or move it to \
                  `tokio::task::spawn_blocking`), or the process got no CPU",
                 late.as_secs_f64()
             );
@@ -58,6 +58,6 @@ mod tests {
             });
         });
         let [message] = messages.as_slice() else { panic!("{messages:?}") };
-        assert!(message["message"].as_str().unwrap().starts_with("nothing ran for 1."), "{message}");
+        assert!(message["message"].as_str().unwrap().starts_with("no task ran for 1."), "{message}");
     }
 }

@@ -171,7 +171,7 @@ impl Elector {
             }
             Effect::Leading(until) => {
                 if self.standing.send_replace(Standing::Leading(until)) == Standing::Standby {
-                    tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process leads");
+                    tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process is the leader");
                 }
                 self.permission.send_replace(Permission::Until(until));
             }

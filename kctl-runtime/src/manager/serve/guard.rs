@@ -112,7 +112,7 @@ fn unauthorized() -> Page {
 }
 
 fn unknown(error: &ApiError) -> Page {
-    tracing::warn!(%error, "a reader of metrics could not be checked");
+    tracing::warn!(%error, "failed to authorize a client of /metrics");
     text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
 }
 

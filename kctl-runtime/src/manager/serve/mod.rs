@@ -139,7 +139,7 @@ impl Server {
             let socket = match listener.accept().await {
                 Ok((socket, _peer)) => socket,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                     continue;
                 }
