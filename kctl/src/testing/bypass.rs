@@ -1,8 +1,10 @@
-//! Notices clients that do not come from the context: the declared role, the write permit and the embedded API server know nothing of what
-//! they do.
+//! Detects clients that bypass the context. The role, the write permit and the embedded API server
+//! know nothing of their requests.
 //!
-//! Such a client is kube's own, made of a `kube::Config`. It opens a span for each request, and says so when it finds no cluster. Both are
-//! seen here, on the thread of the test; everything goes on to the subscriber that was there.
+//! Such a client is kube's own, created from a `kube::Config`. It opens a `tracing` span for each
+//! request, and logs an event when it
+//! finds no cluster. A subscriber on the thread of the test sees both, and passes everything on to
+//! the subscriber that was set before.
 
 use std::{fmt, sync::Arc};
 
@@ -14,24 +16,24 @@ use tracing::{
     subscriber::{DefaultGuard, Interest},
 };
 
-/// Where kube opens its spans of requests.
+/// Target of the spans that kube opens for requests.
 const REQUESTS: &str = "kube_client::client::builder";
 const REQUEST: &str = "HTTP";
-/// Where kube says that it has found no cluster.
+/// Target of the event that kube logs when it finds no cluster.
 const CONFIGS: &str = "kube_client::config";
-/// So many are kept.
+/// Maximum number of requests that a report names.
 const SEEN_MAX: usize = 20;
-/// The id of a span that the subscriber which was there does not want.
+/// Span id that stands for a span which the previous subscriber does not want.
 const UNWANTED: u64 = u64::MAX;
 
-/// What clients of others did, as long as this is held.
+/// Requests of other clients on this thread, recorded as long as the value lives.
 pub(super) struct Bypasses {
     seen: Arc<Mutex<Vec<String>>>,
     _watched: DefaultGuard,
 }
 
 impl Bypasses {
-    /// Looks from now on, on this thread.
+    /// Starts recording on this thread.
     pub(super) fn watch() -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let inner = tracing::dispatcher::get_default(Clone::clone);
@@ -39,7 +41,7 @@ impl Bypasses {
         Self { seen, _watched: tracing::dispatcher::set_default(&watching) }
     }
 
-    /// Says what was seen, for the author of the controller.
+    /// Returns the report for the author of the controller, or `None` if nothing was seen.
     pub(super) fn told(&self) -> Option<String> {
         let seen = self.seen.lock();
         if seen.is_empty() {
@@ -54,6 +56,7 @@ impl Bypasses {
     }
 }
 
+/// Forwards everything to the previous subscriber, and records what [`Bypasses`] looks for.
 struct Watching {
     inner: Dispatch,
     seen: Arc<Mutex<Vec<String>>>,
@@ -68,10 +71,12 @@ impl Watching {
     }
 }
 
+/// Returns `true` for the span of a request.
 fn is_request(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.name() == REQUEST && metadata.target() == REQUESTS
 }
 
+/// Returns `true` for events about a kubeconfig.
 fn is_of_configs(metadata: &Metadata<'_>) -> bool {
     metadata.is_event() && metadata.target() == CONFIGS
 }
@@ -144,7 +149,7 @@ impl Subscriber for Watching {
     }
 }
 
-/// The fields of a span or an event that are read.
+/// The fields of a span or an event that a report needs.
 #[derive(Default)]
 struct Fields {
     method: String,

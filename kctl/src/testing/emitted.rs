@@ -1,4 +1,14 @@
-//! Compares the printed role with what the types of a controller grant: two products of one declaration.
+//! Compares the generated role with the verbs that the types of a controller grant: two products of
+//! one declaration.
+//!
+//! `#[controller(…)]` generates a [`ControllerSpec`](kctl_runtime::spec::ControllerSpec), from
+//! which the role is printed, and types,
+//! from which the compiler decides which operations compile. [`grants_test!`](crate::grants_test)
+//! fails when the two disagree.
+//!
+//! The macro asks the compiler about each verb with *autoref specialization*: method lookup on
+//! `&&Probe` prefers [`Granted`], which has
+//! a bound, and falls back to [`Refused`], which has none.
 
 use std::{collections::BTreeSet, marker::PhantomData};
 
@@ -8,9 +18,25 @@ use kctl_runtime::{
     reconcile::{Allows, Cluster, Controller, Error, ReadsLive, ReadsLiveOn, Result},
 };
 
-/// A test that the printed role of a controller is what its types grant. After the controller stand the kinds beside its
-/// primary: `owns` or `uses` (what it watches and reads), and `live`; what is declared on another cluster is `uses(on = M)`.
-/// Several tests in one module get names of their own.
+/// Generates a test that the printed role of a controller equals the verbs that its types grant.
+///
+/// List the kinds after the controller and a semicolon. The primary is always included; its kind is
+/// not written.
+///
+/// * `owns K` for a kind of `owns = K(…)`.
+/// * `uses K` for a kind of `watches` or `reads`.
+/// * `live K` for a kind of `reads = K(live)`.
+/// * `uses(on = M) K` and `live(on = M) K` for a kind on another
+///   [cluster](crate::reconcile::Cluster).
+///
+/// Several tests in one module need names: `fn name: controller; …`. Rules of `rbac(…)` and
+/// permissions that kctl itself needs, such
+/// as those on events, are not compared.
+///
+/// Most projects don't need this macro: the declaration is the single source of both. It is a guard
+/// for code that names verbs in
+/// two places, such as macros of your own. [`role_tests!`](crate::role_tests) tests the role
+/// against what a program does.
 ///
 /// ```
 /// # use kctl::prelude::*;
@@ -82,42 +108,45 @@ macro_rules! grants_test {
     };
 }
 
-/// A verb on a kind that the types of a controller grant.
+/// One verb on one kind that the types of a controller grant.
 #[derive(Debug, Clone)]
 pub struct Emitted {
+    /// Name of the cluster; empty for the one that the app is started against.
     cluster: &'static str,
     kind: Kind,
     verb: &'static str,
 }
 
 impl Emitted {
-    /// The permissions that `live` grants.
+    /// Returns the verb of `reads = K(live)`: `get`. It compiles only if `C` may read `K` live.
     pub fn live<C: ReadsLive<K>, K: Object>() -> Self {
         Self { cluster: "", kind: Kind::of::<K>(), verb: "get" }
     }
 
-    /// The permissions that `live` grants on another cluster.
+    /// Returns the verb of `reads = K(live, on = M)`: `get` on cluster `M`.
     pub fn live_on<C: ReadsLiveOn<M, K>, M: Cluster, K: Object>() -> Self {
         Self { cluster: M::NAME, kind: Kind::of::<K>(), verb: "get" }
     }
 
-    /// The same on another cluster.
+    /// Moves verbs to cluster `M`, since the macro collects them without one.
     pub fn on<M: Cluster>(granted: Vec<Self>) -> Vec<Self> {
         granted.into_iter().map(|granted| Self { cluster: M::NAME, ..granted }).collect()
     }
 }
 
-/// Finds whether a grant has a verb: method lookup on `&&Probe` tries [`Granted`], then [`Refused`].
+/// Asks the compiler whether grant `G` has verb `V` for controller `C` and kind `K`.
+///
+/// Method lookup on `&&Probe` tries [`Granted`] first, then [`Refused`].
 pub struct Probe<G, V, C, K>(PhantomData<(G, V, C, K)>);
 
 impl<G, V, C, K> Probe<G, V, C, K> {
-    /// The probe.
+    /// The only value; all information is in the type parameters.
     pub const NEW: Self = Self(PhantomData);
 }
 
-/// The grant has the verb.
+/// Implemented for a [`Probe`] whose grant has the verb.
 pub trait Granted {
-    /// What it grants.
+    /// Returns the verb.
     fn emitted(&self, verb: &'static str) -> Option<Emitted>;
 }
 
@@ -127,9 +156,9 @@ impl<G: Allows<V, C, K>, V, C, K: Object> Granted for &Probe<G, V, C, K> {
     }
 }
 
-/// The grant does not have the verb.
+/// Implemented for every [`Probe`], with the lower priority: the grant does not have the verb.
 pub trait Refused {
-    /// Nothing.
+    /// Returns `None`.
     fn emitted(&self, _verb: &'static str) -> Option<Emitted> {
         None
     }
@@ -137,10 +166,14 @@ pub trait Refused {
 
 impl<G, V, C, K> Refused for Probe<G, V, C, K> {}
 
-/// Compares the role of a controller with what its types grant; extra rules and what kctl itself needs are left aside.
+/// Compares the role of a controller with what its types grant;
+/// [`grants_test!`](crate::grants_test) calls it.
+///
+/// Extra rules (`rbac(…)`) and permissions of the framework are left out on both sides.
 ///
 /// # Errors
-/// When they differ: it names what is only in one of them.
+/// The two differ. The error lists the rules that only the role has, and those that only the types
+/// grant.
 pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
     let mut spec = C::spec();
     spec.rbac.clear();
@@ -178,6 +211,8 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
     )))
 }
 
+/// Formats a rule so that both sides compare as strings: `get pods. on edge`, `patch
+/// sites/status.example.com`.
 fn text(cluster: &str, kind: &Kind, subresource: &str, verb: &str) -> String {
     format!("{verb} {}{subresource}.{}{}", kind.plural, kind.group, at(cluster))
 }

@@ -1,4 +1,4 @@
-//! Notes what was made on a real server, so that a trial can take it away again.
+//! Records what was created on a real API server, so that a trial can delete it at its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,24 +10,30 @@ use serde_json::{Value, json};
 use tokio::sync::RwLock;
 use tower::{BoxError, service_fn};
 
-/// So many objects are noted on a server; a scenario that makes more of them ends with an error, since the later ones stay.
+/// Maximum number of objects that are recorded on a server. A scenario that creates more ends with
+/// an error, because the later ones
+/// stay in the cluster.
 const MADE_MAX: usize = 10_000;
-/// How often it is looked whether what was deleted is gone.
+/// Wait between two checks whether a deleted object is gone.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What was made by some clients, in order. Clones are the same.
+/// The paths of objects that some clients created, oldest first. Clones share one record.
 #[derive(Clone, Default)]
 pub(super) struct Made(Arc<Noted>);
 
 #[derive(Default)]
 struct Noted {
     paths: Mutex<Vec<String>>,
-    /// Held by each write that is on its way.
+    /// Read-locked by each write that is in flight. [`Made::remove`] takes the write lock, so it
+    /// misses none of them.
     under_way: RwLock<()>,
 }
 
 impl Made {
-    /// A client whose creations are noted, also those whose answer nobody waits for any more.
+    /// Returns a client that records what it creates.
+    ///
+    /// A write runs in a task of its own. If the caller drops the request, the object may still be
+    /// created, and is recorded.
     pub(super) fn by(&self, client: Client) -> Client {
         let (made, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = service_fn(move |request: Request<Body>| {
@@ -42,6 +48,7 @@ impl Made {
         Client::new(service, namespace)
     }
 
+    /// Sends a write and records the object if the response is `201 Created`.
     async fn noted(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let _under_way = self.0.under_way.read().await;
         let (posts, path) = (request.method() == Method::POST, request.uri().path().to_owned());
@@ -61,11 +68,11 @@ impl Made {
         Ok(Response::from_parts(head, Body::from(bytes)))
     }
 
-    /// Deletes what was made, the last first, also what waits for a finalizer, and returns once it is gone: after so long for
-    /// each at most.
+    /// Deletes what was recorded, the newest first, and waits up to `within` for each object to be
+    /// gone. Finalizers are removed.
     ///
     /// # Errors
-    /// When something stays, or may not be deleted.
+    /// An object stays, may not be deleted, or more than [`MADE_MAX`] were created.
     pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
         let _nothing_under_way = self.0.under_way.write().await;
         let made = std::mem::take(&mut *self.0.paths.lock());
@@ -93,6 +100,7 @@ impl Made {
     }
 }
 
+/// Returns the name of a created object. Reviews and tokens have no uid, and yield `None`.
 fn name_of(answer: &[u8]) -> Option<String> {
     let object: PartialObjectMeta = serde_json::from_slice(answer).ok()?;
     object.metadata.uid.and(object.metadata.name)
@@ -102,7 +110,8 @@ async fn read(client: &Client, path: &str) -> Result<Option<Value>> {
     answered(client, Request::get(path).body(Vec::new())?).await
 }
 
-/// Deletes an object with its dependents, which API servers would leave of a Job. Nothing where it is gone already.
+/// Deletes an object and, in the background, its dependents. API servers orphan the Pods of a Job
+/// by default. A 404 counts as success.
 async fn delete(client: &Client, path: &str) -> Result<()> {
     let at_once = json!({
         "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background",
@@ -118,6 +127,7 @@ async fn delete(client: &Client, path: &str) -> Result<()> {
     answered(client, request.body(serde_json::to_vec(&free)?)?).await.map(drop)
 }
 
+/// Sends a request and turns 404 into `None`.
 async fn answered(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
     match client.request(request).await {
         Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),

@@ -1,4 +1,60 @@
-//! Tests of an app against an embedded API server: [`TestServer`], role tests, and simulation with [`Scenario`].
+//! Tests of an app without a cluster: on an embedded API server, under its generated role, and
+//! under simulated faults.
+//!
+//! All three run the [`App`] that `main` runs. Nothing in a controller knows that it is
+//! tested.
+//!
+//! | | tests | use it for |
+//! |---|---|---|
+//! | [`TestServer`] | one sequence of events that you write | what a reconcile does: objects, status, events, webhooks |
+//! | [`role_tests!`](crate::role_tests) | the generated RBAC role against a scenario | a role that is sufficient, and minimal |
+//! | [`grants_test!`](crate::grants_test) | the generated RBAC role against the types | a declaration with a verb that no type grants, or the reverse |
+//! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs with crashes, lost answers, late watch events | retries, restarts, leader election, leaks, hot loops |
+//!
+//! A good order is the order of this table: a `TestServer` test fails within milliseconds and says
+//! what is wrong, a simulation finds
+//! what nobody thought of.
+//!
+//! The embedded API server stores, validates, defaults and watches like `kube-apiserver`, runs the
+//! garbage collector, and can simulate a
+//! kubelet. It does not run images: a Pod becomes ready because the simulation says so. Controllers
+//! of Kubernetes such as the one of
+//! Deployments exist only after [`TestServer::simulate_workloads`].
+//!
+//! # Time
+//!
+//! Time in these tests is Tokio's. Under `#[tokio::test(start_paused = true)]` it stands still
+//! while a task can run and jumps to the next
+//! timer when none can. A backoff of ten minutes takes no real time, and the order of events is the
+//! same in each run. Code that
+//! reads the clock of the machine is not affected; use
+//! [`Context::now`](crate::reconcile::Context::now).
+//!
+//! # Example
+//!
+//! ```
+//! use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
+//!
+//! /// Adds the label `seen` to each `ConfigMap`.
+//! #[controller(primary(patch))]
+//! async fn labels(config: Arc<ConfigMap>, cx: Context<labels>) -> Result<Action> {
+//!     if !config.labels().contains_key("seen") {
+//!         cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
+//!     }
+//!     Ok(Action::await_change())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> kctl::Result<()> {
+//! let server = TestServer::start(App::new("labels").controller::<labels>()).await?;
+//! let configs = Api::<ConfigMap>::default_namespaced(server.client());
+//! let web = ConfigMap { metadata: ObjectMeta { name: Some("web".into()), ..Default::default() }, ..Default::default() };
+//! configs.create(&PostParams::default(), &web).await?;
+//! server.idle().await?;
+//! assert_eq!(configs.get("web").await?.labels()["seen"], "yes");
+//! # Ok(())
+//! # }
+//! ```
 
 mod bypass;
 mod emitted;
@@ -33,8 +89,18 @@ use crate::{
 
 /// An app that runs on an embedded API server, for tests.
 ///
-/// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts take no real time. Dropping the value
+/// A test acts as a user: it creates objects with [`client`](Self::client), waits with
+/// [`idle`](Self::idle) until the controllers have
+/// nothing left to do, and reads what they made. No sleeps and no polling are needed. The app runs
+/// under its generated role, so a
+/// missing permission fails here as it would in a cluster.
+///
+/// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts
+/// take no real time. Dropping the value
 /// stops the app and the server.
+///
+/// Use a [`Scenario`] instead when the question is what happens if a request fails or the program
+/// crashes halfway.
 ///
 /// ```
 /// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
@@ -64,18 +130,57 @@ use crate::{
 pub struct TestServer(World);
 
 impl TestServer {
-    /// Starts the server, installs the CRDs of the app's kinds and runs its controllers. Kinds that are only owned, watched or read are
-    /// installed as well, if their types have a CRD.
+    /// Starts the server, installs the CRDs of the app's kinds and runs its controllers.
+    ///
+    /// Kinds that are only owned, watched or read are installed as well, if their types have a CRD.
+    /// Admission functions and conversions
+    /// are registered, and are called within the process. For each cluster of [`App::cluster`]
+    /// another server starts.
     ///
     /// # Errors
-    /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared kind; the error names the kind.
+    /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared
+    /// kind; the error names the kind.
     /// [`App::kind`] adds a CRD from a type, and [`start_with`](Self::start_with) one from YAML.
     pub async fn start(app: App) -> Result<Self> {
         Ok(Self(World::start(&app).await?))
     }
 
-    /// Starts the server like [`start`](Self::start), and applies a stream of YAML documents before the controllers run: CRDs of kinds
+    /// Starts the server like [`start`](Self::start), and applies a stream of YAML documents before
+    /// the controllers run: CRDs of kinds
     /// without a Rust type, and initial objects.
+    ///
+    /// Documents are separated by `---`, as in a file for `kubectl apply`. Objects without a
+    /// namespace go to `default`.
+    ///
+    /// ```
+    /// use kctl::{kube::Api, prelude::*, testing::TestServer};
+    ///
+    /// /// Deletes each `ConfigMap`.
+    /// #[controller(primary(delete))]
+    /// async fn cleaner(_config: Arc<ConfigMap>, cx: Context<cleaner>) -> Result<Action> {
+    ///     cx.delete().await?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> kctl::Result<()> {
+    /// let objects = "
+    /// apiVersion: v1
+    /// kind: ConfigMap
+    /// metadata: { name: a }
+    /// ---
+    /// apiVersion: v1
+    /// kind: ConfigMap
+    /// metadata: { name: b }
+    /// ";
+    /// let server = TestServer::start_with(App::new("cleaner").controller::<cleaner>(), objects).await?;
+    /// server.idle().await?;
+    /// let configs = Api::<ConfigMap>::default_namespaced(server.client());
+    /// assert!(configs.get_opt("a").await?.is_none());
+    /// assert!(configs.get_opt("b").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`start`](Self::start), or an object can't be parsed or applied.
@@ -85,34 +190,60 @@ impl TestServer {
         Ok(Self(World::start_with(&app, &objects).await?))
     }
 
-    /// Returns a client of the server with all permissions.
+    /// Returns a client of the server with all permissions, in the namespace `default`.
+    ///
+    /// It is the user of the test, not the app: its requests are not checked against the app's
+    /// role.
     pub fn client(&self) -> Client {
         self.0.client.clone()
     }
 
-    /// Returns a client of another cluster of the app (`App::cluster`), or `None` if there is no cluster of that name.
+    /// Returns a client of another cluster of the app ([`App::cluster`]), or `None` if there is no
+    /// cluster of that name.
+    ///
+    /// Like [`client`](Self::client), it has all permissions.
     pub fn cluster(&self, name: &str) -> Option<Client> {
         self.0.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// Returns the API server itself, with its request log and its stored objects.
+    ///
+    /// Use it to assert on requests instead of objects, for example that a second reconcile writes
+    /// nothing.
     pub fn server(&self) -> &kctl_apiserver::ApiServer {
         &self.0.server
     }
 
-    /// From here on Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes. Those of
-    /// other clusters have that always.
+    /// Starts controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
+    /// status, as in a cluster.
+    ///
+    /// Call it in a test of an app that waits for a Deployment to be available or for a Job to
+    /// complete. Without it such an object is
+    /// stored and nothing else happens, as on a control plane without `kube-controller-manager`.
+    /// Further calls have no effect. Other
+    /// clusters of the app run these controllers from the start.
     pub fn simulate_workloads(&self) {
         self.0.add_workloads();
     }
 
-    /// Waits until nothing is left to do: no key is queued or reconciled, and all caches are up to date.
+    /// Waits until nothing is left to do: no key is queued or reconciled, and all caches are up to
+    /// date.
+    ///
+    /// A key that waits for a requeue in the future does not count, so the call returns although
+    /// `Action::requeue` was used. To see that
+    /// reconcile, advance time with `tokio::time::sleep` and call `idle` again.
     ///
     /// # Errors
-    /// The app is still busy after a minute; the error names what fails or waits. Under paused time also if a key is reconciled 1,000
-    /// times, or one reconcile sends 10,000 requests, without time passing: such a hot loop would never let time advance. The error
-    /// names the controller, the key and its requests, and the app is stopped. Writes by other clients restart the count of reconciles,
+    /// The app is still busy after a minute; the error names what fails or waits. Under paused time
+    /// also if a key is reconciled 1,000
+    /// times, or one reconcile sends 10,000 requests, without time passing: such a hot loop would
+    /// never let time advance. The error
+    /// names the controller, the key and its requests, and the app is stopped. Writes by other
+    /// clients restart the count of reconciles,
     /// up to 10,000.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops only the waiting. The app keeps running.
     pub async fn idle(&self) -> Result<()> {
         self.0.idle(Duration::from_secs(60)).await
     }

@@ -1,4 +1,8 @@
-//! Real API servers for the time of one trial: definitions, the role, what no control plane without nodes does, and the end.
+//! A real API server for one trial: installs CRDs, the namespace and the role, simulates what nodes
+//! would do, and cleans up.
+//!
+//! `kube-apiserver` with etcd is enough: Pods are run by a simulated kubelet, since such a control
+//! plane has no nodes.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -24,32 +28,33 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 use super::{Refusals, made::Made};
 use crate::{App, app};
 
-/// Longest wait until a real server knows new definitions and roles, and until what was made is gone.
+/// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// How often a real server is asked again.
+/// Wait between two polls of a server.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
-/// One real server of a trial.
+/// One API server of a trial.
 pub(super) struct RealServer {
-    /// The cluster; empty is the one that the app is started against.
+    /// The name of the cluster; empty for the one that the app is started against.
     pub(super) cluster: String,
-    /// An administrator's client, in the namespace of the trial; what it makes is noted.
+    /// An administrator's client in the namespace of the trial. What it creates is recorded.
     pub(super) client: Client,
-    /// The app's client: it has its role, and nothing else.
+    /// The app's client: it impersonates a service account that has the role and nothing else.
     pub(super) own: Client,
     pub(super) refusals: Refusals,
     pub(super) kubelet: Kubelet,
-    /// The pods of Deployments and Jobs, where the trial makes them.
+    /// The simulated controllers of Deployments and Jobs, once they are started.
     workloads: OnceLock<(Workloads, JoinSet<()>)>,
-    /// As the administrator came.
+    /// The administrator's client as given: nothing that it does is recorded.
     bare: Client,
     made: Made,
-    /// Of the namespace and of the role.
+    /// Name of the namespace, the role and the service account.
     name: String,
 }
 
 impl RealServer {
-    /// Installs the definitions and the role on a server, in a new namespace.
+    /// Installs the CRDs and the role on a server, in a new namespace, and waits until the server
+    /// enforces them.
     pub(super) async fn prepare(
         bare: Client,
         (app, name, cluster): (&App, &str, &str),
@@ -79,7 +84,8 @@ impl RealServer {
         Ok(server)
     }
 
-    /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
+    /// Creates the Pods of Deployments, `ReplicaSets` and Jobs from here on. Further calls do
+    /// nothing.
     pub(super) fn add_workloads(&self) {
         self.workloads.get_or_init(|| {
             let (workloads, mut tasks) = (Workloads::new(self.bare.clone()), JoinSet::new());
@@ -88,8 +94,11 @@ impl RealServer {
         });
     }
 
-    /// Whether those who make pods and run them have seen all that there is and have nothing left to do, however late a server
-    /// tells them of changes.
+    /// Returns `true` if the simulated kubelet and controllers have seen the newest Pods and have
+    /// nothing left to do.
+    ///
+    /// # Errors
+    /// The server does not answer.
     pub(super) async fn is_settled(&self) -> kube::Result<bool> {
         let pods = Api::<Pod>::default_namespaced(self.client.clone()).list_metadata(&ListParams::default()).await?;
         let versions = pods.items.iter().filter_map(|pod| pod.metadata.resource_version.as_ref()?.parse().ok());
@@ -98,7 +107,7 @@ impl RealServer {
         Ok(is_seen && workloads.is_settled().await?)
     }
 
-    /// Removes what the trial has made.
+    /// Deletes what the trial created, its namespace and its role.
     pub(super) async fn end(self) -> Result<()> {
         self.made.remove(&self.bare, READY_WITHIN).await.context("the end of a trial")?;
         let whole = DeleteParams::default();
@@ -113,6 +122,7 @@ impl RealServer {
     }
 }
 
+/// Returns the same client with another default namespace.
 fn in_namespace_of(client: Client, namespace: &str) -> Client {
     let send = move |request| {
         let client = client.clone();
@@ -121,7 +131,8 @@ fn in_namespace_of(client: Client, namespace: &str) -> Client {
     Client::new(service_fn(send), namespace)
 }
 
-/// A client that is the service account of a trial, by impersonation.
+/// Returns a client that impersonates the service account of a trial, with the groups that a real
+/// token would have.
 fn as_account(client: Client, name: &str, refusals: &Refusals) -> Result<Client> {
     let user = HeaderValue::from_str(&format!("system:serviceaccount:{name}:{name}"))?;
     let mut groups = Vec::new();
@@ -146,7 +157,8 @@ fn as_account(client: Client, name: &str, refusals: &Refusals) -> Result<Client>
     Ok(Client::new(service, name))
 }
 
-/// Waits until a real server serves new definitions.
+/// Waits until a server serves new CRDs: the API server publishes them some time after it accepted
+/// them.
 async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
     for spec in app.specs().into_iter().filter(|spec| spec.crd.is_some()) {
         let path = format!("{}?limit=1", spec.primary.kind.path(None));
@@ -162,7 +174,8 @@ async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the authorizer of a real server knows the role: it watches roles like everybody else.
+/// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
+/// effect with a delay.
 async fn wait_for(client: &Client, grants: &[Grant]) -> Result<()> {
     let known = async {
         while !app::missing(client, grants).await?.is_empty() {

@@ -1,4 +1,5 @@
-//! Watches a client: which of its requests are refused because its role does not allow them.
+//! A client layer that records the requests which an API server rejects because the role does not
+//! allow them.
 
 use std::{
     pin::Pin,
@@ -10,25 +11,27 @@ use http::{Method, Request, Response, StatusCode};
 use kctl_runtime::manifest::{Grant, On, Place};
 use tokio::sync::watch;
 
-/// Requests that were refused for want of a permission, as permissions.
+/// The permissions that rejected requests would have needed. Clones share one record.
 #[derive(Clone)]
 pub(crate) struct Refusals {
+    /// The role of the client. A 403 on something that it allows has another reason, such as a
+    /// quota.
     given: Arc<Vec<Grant>>,
     seen: Arc<watch::Sender<Option<Grant>>>,
 }
 
 impl Refusals {
-    /// For a client that has these permissions.
+    /// Creates a record for a client with these permissions.
     pub(crate) fn beyond(given: Vec<Grant>) -> Self {
         Self { given: Arc::new(given), seen: Arc::new(watch::Sender::new(None)) }
     }
 
-    /// The last one.
+    /// Returns the permission that the last rejected request lacked.
     pub(crate) fn last(&self) -> Option<Grant> {
         self.seen.borrow().clone()
     }
 
-    /// Returns at the first one.
+    /// Waits for the first rejected request.
     pub(crate) async fn first(&self) {
         let mut seen = self.seen.subscribe();
         // The sender lives as long as this.
@@ -44,7 +47,7 @@ impl<S> tower::Layer<S> for Refusals {
     }
 }
 
-/// A client whose refusals are watched.
+/// The service of a client whose rejected requests are recorded.
 #[derive(Clone)]
 pub(crate) struct Watched<S> {
     inner: S,
@@ -82,7 +85,12 @@ where
     }
 }
 
-/// The permissions that a request needs.
+/// Returns the permissions that a request needs, derived from its method and URL as
+/// `requestinfo.go` of Kubernetes does.
+///
+/// An apply needs two: `patch`, and `create` for the case that the object does not exist. Requests
+/// outside `/api` and `/apis` need
+/// none here; they are about no object.
 fn asked<A>(request: &Request<A>) -> Vec<Grant> {
     let query = request.uri().query().unwrap_or_default();
     let mut parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();

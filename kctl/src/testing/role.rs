@@ -1,4 +1,15 @@
-//! The proof that a role is exactly what an app needs: enough, and nothing in it can be left out.
+//! Proof that a role is exactly what an app needs: sufficient, and without a permission that could
+//! be dropped.
+//!
+//! Reviewers of a ClusterRole ask two questions: does the program work with it, and why does it
+//! need each line? [`check_role`] answers
+//! both by experiment. It runs a scenario under the generated role, then again once for each
+//! permission with that permission removed.
+//! A run that is not rejected with 403 shows that the permission is superfluous.
+//!
+//! The experiment is as good as its scenario. A permission that only a rare branch uses is reported
+//! as superfluous until the scenario
+//! reaches that branch, which makes these tests a measure of what the scenario covers.
 
 use std::{fmt, panic::AssertUnwindSafe};
 
@@ -17,17 +28,43 @@ use crate::{
     app::{Grants, names_a_file},
 };
 
-/// Tests of an app's role on the embedded API server and, when `KUBECONFIG` names one, on a real one. The scenario makes the
-/// app do everything that it can do.
+/// Generates two tests of an app's role: on the embedded API server and, if `KUBECONFIG` names a
+/// file, on a real one.
+///
+/// The first argument is the path of a function that returns the [`App`]; the second is an async
+/// function that takes a
+/// [`Trial`](crate::testing::Trial) and makes the app do everything that it can do. The tests are
+/// `role_is_exactly_what_the_app_needs` and `role_is_exactly_what_the_app_needs_on_a_real_server`.
+/// The second prints that it was
+/// skipped when `KUBECONFIG` is unset or names no file.
+///
+/// The embedded test needs `tokio` with the feature `test-util` among the dev-dependencies.
 ///
 /// ```
-/// # use kctl::{App, testing::Trial};
-/// fn app() -> App {
-///     App::new("nothing")
+/// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::Trial};
+///
+/// /// Keeps a `ServiceAccount` for each `ConfigMap`.
+/// #[controller(owns = ServiceAccount(create))]
+/// async fn accounts(config: Arc<ConfigMap>, cx: Context<accounts>) -> Result<Action> {
+///     let owned = cx.owned::<ServiceAccount>();
+///     if owned.is_empty() {
+///         let name = Some(config.name_any());
+///         owned.create(ServiceAccount { metadata: ObjectMeta { name, ..Default::default() }, ..Default::default() }).await?;
+///     }
+///     Ok(Action::await_change())
 /// }
+///
+/// fn app() -> App {
+///     App::new("accounts").controller::<accounts>()
+/// }
+///
+/// /// Creates a `ConfigMap`; the app needs `create` on ServiceAccounts for it, and nothing else.
 /// async fn scenario(trial: &Trial) -> kctl::Result<()> {
+///     let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+///     Api::<ConfigMap>::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
 ///     trial.idle().await
 /// }
+///
 /// kctl::role_tests!(app, scenario);
 /// ```
 #[macro_export]
@@ -53,23 +90,60 @@ macro_rules! role_tests {
     };
 }
 
-/// Returns `true` if `KUBECONFIG` names an existing file: with `KUBECONFIG=/dev/null`, tests find no cluster.
+/// Returns `true` if `KUBECONFIG` names an existing file.
+///
+/// With `KUBECONFIG=/dev/null` a test run finds no cluster, whatever `~/.kube/config` holds.
 #[doc(hidden)]
 pub fn names_a_real_server() -> bool {
     std::env::var_os("KUBECONFIG").is_some_and(|list| names_a_file(&list))
 }
 
-/// Proves that the generated role is minimal: runs a scenario under exactly that role, then once without each permission.
+/// Proves that the generated role is minimal: runs a scenario under exactly that role, then once
+/// without each permission.
 ///
-/// Each run without a permission has to fail with 403. List and watch of caches, and events, are always needed and not tried. Instead, a
-/// cache of `reads` or `watches` is superfluous if no reconcile of the scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched
-/// at run time (`Env::watches`) and `watches = K(metadata)` are not reported.
+/// Each run without a permission has to fail with 403. List and watch of caches, and events, are
+/// always needed and not tried.
+/// Instead, a cache of `reads` or `watches` is superfluous if no reconcile of the scenario calls
+/// `cx.store` or `cx.objects` for it.
+/// Kinds that are watched at run time ([`Env::watches`](crate::app::Env::watches)) and `watches =
+/// K(metadata)` are not reported.
 ///
-/// A request that bypasses the context, for example with `kube::Client::try_default()`, is reported with its URL, whether it reached a
-/// cluster or not. Only requests on the thread of the test are seen, not those on other threads of a runtime.
+/// A request that bypasses the context, for example with `kube::Client::try_default()`, is reported
+/// with its URL, even if it
+/// reaches no cluster. Only requests on the thread of the test are seen, not those on other threads
+/// of a runtime.
+///
+/// The scenario runs once per permission, so keep it short: under paused time a run takes
+/// milliseconds. It may panic; a panic counts as
+/// a failure of that run. [`role_tests!`](crate::role_tests) wraps this function in a test.
+///
+/// ```
+/// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::check_role};
+///
+/// /// Only reads. The declaration also allows it to delete Pods.
+/// #[controller(reads = Pod(delete))]
+/// async fn lazy(_config: Arc<ConfigMap>, cx: Context<lazy>) -> Result<Action> {
+///     println!("{} pods", cx.store::<Pod>().len());
+///     Ok(Action::await_change())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> kctl::Result<()> {
+/// let app = || App::new("lazy").controller::<lazy>();
+/// let error = check_role(app, async |trial: &kctl::testing::Trial| {
+///     let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+///     Api::<ConfigMap>::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
+///     trial.idle().await
+/// });
+/// let text = error.await.unwrap_err().to_string();
+/// assert!(text.contains("`delete pods`"), "{text}");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission or cache is superfluous; the error
+/// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission
+/// or cache is superfluous; the error
 /// names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().grants();
@@ -96,8 +170,15 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 
 /// Does the same as [`check_role`] on the cluster of the kubeconfig, with impersonation.
 ///
-/// Each run has a new namespace, and the app runs for that namespace only. For other clusters of the app, its closures connect; each
-/// gets a namespace of the same name and its generated role.
+/// Each run has a new namespace, and the app runs for that namespace only. For other clusters of
+/// the app, its closures connect; each
+/// gets a namespace of the same name and its generated role. Two such checks in one process run one
+/// after the other.
+///
+/// The kubeconfig is found as `kubectl` finds it. The API server has to be one that may be written
+/// to: each run installs the app's
+/// CRDs, a ClusterRole and a ClusterRoleBinding, and removes the objects, the role and the
+/// namespace at its end. CRDs stay.
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
@@ -105,9 +186,11 @@ pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn
     check_on_clusters(app, scenario, Reach::OwnNamespace).await
 }
 
-/// Does the same as [`check_role_on_cluster`] with the app running for the namespaces that it declares, usually all.
+/// Does the same as [`check_role_on_cluster`] with the app running for the namespaces that it
+/// declares, usually all.
 ///
-/// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster without other users: the app
+/// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster
+/// without other users: the app
 /// reconciles everything there. Each run deletes what the scenario and the app created.
 ///
 /// # Errors
@@ -119,6 +202,7 @@ pub async fn check_whole_role_on_cluster(
     check_on_clusters(app, scenario, Reach::AsDeclared).await
 }
 
+/// Runs the whole role first, then one trial per permission, each with a fresh namespace.
 async fn check_on_clusters(
     app: impl Fn() -> App,
     scenario: impl AsyncFn(&Trial) -> Result<()>,
@@ -147,14 +231,19 @@ async fn check_on_clusters(
     report(&superfluous, unused)
 }
 
-/// What is left of a role: all that others have declared, of which the one that is taken away may have covered some.
+/// Returns the role without one permission.
+///
+/// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
+/// `parts` has all that the declarations
+/// ask for, so removing the larger one brings the smaller ones back.
 pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
     let is_it = |other: &&Grant| other.place == grant.place && other.on == grant.on && other.verb == grant.verb;
     parts.iter().filter(|other| !is_it(other)).cloned().collect()
 }
 
-/// A permission of the role on a cluster; empty is the one that the app is started against.
+/// A permission of the role on a cluster, which one run leaves out.
 struct Part {
+    /// Empty for the cluster that the app is started against.
     cluster: String,
     grant: Grant,
 }
@@ -166,7 +255,10 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is tried, with its place in the role of its cluster.
+/// Returns each permission that a run leaves out, with its index in the role of its cluster.
+///
+/// Permissions that kctl itself needs (caches, events, finalizers) are not among them: without
+/// those an app never starts its work.
 fn droppable(role: &Grants) -> impl Iterator<Item = (usize, Part)> {
     let all = role.iter().flat_map(|(cluster, grants)| {
         grants.iter().enumerate().map(|(index, grant)| (index, Part { cluster: cluster.clone(), grant: grant.clone() }))
@@ -174,7 +266,7 @@ fn droppable(role: &Grants) -> impl Iterator<Item = (usize, Part)> {
     all.filter(|(_, part)| !part.grant.framework)
 }
 
-/// Runs a scenario to its end; a panic is a failure.
+/// Runs a scenario to its end; a panic counts as an error.
 async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let whole = async {
         scenario(trial).await?;
@@ -187,7 +279,8 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
     })
 }
 
-/// The same under the whole role: the first thing that it lacks is its end, since what waits for it waits in vain.
+/// Runs a scenario under the whole role. It ends at the first 403, since a scenario that waits for
+/// the rejected write would wait in vain.
 async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     tokio::select! {
         biased;
@@ -196,6 +289,7 @@ async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>)
     }
 }
 
+/// Reports a missing permission first: it explains why the scenario failed.
 fn check_whole(outcome: Result<()>, lacks: Option<Grant>) -> Result<()> {
     if let Some(grant) = lacks {
         return Err(Error::from(format!("the generated role lacks `{grant}`: nothing that is declared needs it")));
@@ -203,6 +297,7 @@ fn check_whole(outcome: Result<()>, lacks: Option<Grant>) -> Result<()> {
     outcome.map_err(|error| Error::from(format!("the scenario fails under the generated role: {error}")))
 }
 
+/// Runs a scenario without one permission. If it still succeeds, the permission is superfluous.
 async fn check_part(
     trial: &Trial,
     scenario: &impl AsyncFn(&Trial) -> Result<()>,
@@ -228,6 +323,7 @@ fn is_secrets(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.plural == "secrets"
 }
 
+/// Formats the line of the report for a cache that no reconcile used.
 fn of_cache(cache: &UnusedCache) -> String {
     let UnusedCache { controller, relation } = cache;
     let Kind { group, plural, kind, .. } = &relation.kind;
@@ -240,6 +336,7 @@ fn of_cache(cache: &UnusedCache) -> String {
     )
 }
 
+/// Returns the error that lists superfluous permissions and unused caches, Secrets first.
 fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
     if superfluous.is_empty() && unused.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! An app under a role, on an embedded or a real API server, for the time of one scenario.
+//! An app that runs under a role, on an embedded or a real API server, for one scenario.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -23,14 +23,46 @@ use crate::{
     app::{Grants, World},
 };
 
-/// Longest wait until nothing is left to do.
+/// Longest wait of [`Trial::idle`].
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
-/// So many quiet looks in a row are idle on a real server: what is simulated beside the app hears of changes a moment later.
+/// Number of quiet polls in a row that count as idle on a real server.
+///
+/// One is not enough: the simulated kubelet learns of a change from its watch, a moment after the
+/// app wrote it.
 const IDLE_POLLS: u32 = 20;
 
 /// An app that runs under a role: the argument of a scenario of [`check_role`](super::check_role).
+///
+/// The scenario acts as a user of the cluster. It creates and changes objects with
+/// [`client`](Self::client) and waits with
+/// [`idle`](Self::idle) until the app has reacted. One scenario runs on the embedded API server and
+/// on a real one, so it names no
+/// namespace and leaves it to the client.
+///
+/// ```
+/// use kctl::{kube::{Api, api::{DeleteParams, PostParams}}, prelude::*, testing::Trial};
+///
+/// /// Creates a `ConfigMap`, lets the app react, and deletes it again.
+/// async fn scenario(trial: &Trial) -> kctl::Result<()> {
+///     let configs = Api::<ConfigMap>::default_namespaced(trial.client());
+///     let web = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+///     configs.create(&PostParams::default(), &web).await?;
+///     trial.idle().await?;
+///     configs.delete("web", &DeleteParams::default()).await?;
+///     trial.idle().await
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> kctl::Result<()> {
+/// # #[controller]
+/// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+/// kctl::testing::check_role(|| App::new("idler").controller::<idle>(), scenario).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Trial {
     client: Client,
+    /// One per cluster, the app's own first.
     refusals: Vec<Refusals>,
     server: Server,
 }
@@ -40,24 +72,25 @@ enum Server {
     Real(Box<RealServers>),
 }
 
+/// A manager in this process that talks to API servers elsewhere, and the simulations beside it.
 struct RealServers {
     view: View,
-    /// The first is the one that the app is started against.
+    /// The first one is the cluster that the app is started against.
     servers: Vec<RealServer>,
     tasks: JoinSet<()>,
 }
 
-/// Where an app looks in a trial on real servers.
+/// Which namespaces an app watches in a trial on real servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// As with `run --namespace`: so that a trial meets nothing but its own.
+    /// Only the trial's namespace, as with `run --namespace`: objects of other users are not seen.
     OwnNamespace,
-    /// Wherever its declaration says.
+    /// The namespaces of the declaration, usually all.
     AsDeclared,
 }
 
 impl Trial {
-    /// On a server of its own.
+    /// Starts an app under `role` on a new embedded API server.
     pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
         let world = World::with_role(app, role).await?;
         Ok(Self {
@@ -67,8 +100,11 @@ impl Trial {
         })
     }
 
-    /// On a cluster, and on the others that the app names, as an administrator says: by impersonation. `without` is the
-    /// permission of the role on a cluster, by its place in the order, that the app does not get.
+    /// Starts an app on the cluster of a kubeconfig, and on the other clusters of the app.
+    ///
+    /// The connection is an administrator's; the app's own requests impersonate a service account
+    /// that has only the role. `without` names
+    /// a permission to leave out: the cluster, and the index in the role of that cluster.
     pub(super) async fn on_clusters(
         config: &Config,
         app: &mut App,
@@ -109,12 +145,14 @@ impl Trial {
         })
     }
 
-    /// An administrator's client; what has no namespace goes where the app looks.
+    /// Returns a client with all permissions. Its default namespace is the one that the app
+    /// watches.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// An administrator's client of another cluster (`App::cluster`).
+    /// Returns a client with all permissions on another cluster of the app ([`App::cluster`]), or
+    /// `None` for an unknown name.
     pub fn cluster(&self, name: &str) -> Option<Client> {
         match &self.server {
             Server::Embedded(world) => {
@@ -127,7 +165,10 @@ impl Trial {
         }
     }
 
-    /// From here on Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes.
+    /// Starts controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
+    /// status, as in a cluster.
+    ///
+    /// On a real API server they run in the process of the test.
     pub fn simulate_workloads(&self) {
         match &self.server {
             Server::Embedded(world) => world.add_workloads(),
@@ -135,11 +176,12 @@ impl Trial {
         }
     }
 
-    /// Returns once nothing is left to do.
+    /// Waits until nothing is left to do: no key is queued or reconciled, and all caches are up to
+    /// date.
     ///
     /// # Errors
-    /// When something is left after a minute, or as [`TestServer::idle`](super::TestServer::idle) when a hot loop keeps simulated
-    /// time from advancing.
+    /// Something is left after a minute, or a hot loop keeps simulated time from advancing (see
+    /// [`TestServer::idle`](super::TestServer::idle)).
     pub async fn idle(&self) -> Result<()> {
         match &self.server {
             Server::Embedded(world) => world.idle(IDLE_WITHIN).await,
@@ -147,18 +189,18 @@ impl Trial {
         }
     }
 
-    /// Returns once the app was refused something that its role lacks.
+    /// Returns once an API server rejected a request of the app that its role does not allow.
     pub(super) async fn refused(&self) {
         let first = self.refusals.iter().map(|refusals| Box::pin(refusals.first()));
         futures::future::select_all(first).await;
     }
 
-    /// What the role lacks, as far as the app has asked for it.
+    /// Returns the permission of the last request that the role did not allow, if any.
     pub(super) fn lacks(&self) -> Option<Grant> {
         self.refusals.iter().find_map(Refusals::last)
     }
 
-    /// Returns the caches that no reconcile has used so far.
+    /// Returns the caches that no reconcile has read so far.
     pub(super) fn unused_caches(&self) -> Vec<UnusedCache> {
         match &self.server {
             Server::Embedded(world) => world.view.unused_caches(),
@@ -166,7 +208,7 @@ impl Trial {
         }
     }
 
-    /// Stops the app and removes what the trial has made in clusters.
+    /// Stops the app and deletes what the trial created in clusters.
     pub(super) async fn end(self) -> Result<()> {
         let Server::Real(real) = self.server else { return Ok(()) };
         let RealServers { mut tasks, servers, .. } = *real;
@@ -179,6 +221,8 @@ impl Trial {
 }
 
 impl RealServers {
+    /// Waits for [`IDLE_POLLS`] quiet polls in a row, then verifies with requests that caches and
+    /// simulations are current.
     async fn idle(&self) -> Result<()> {
         let quiet = async {
             let mut quiet = 0;
@@ -197,11 +241,15 @@ impl RealServers {
         })
     }
 
+    /// Returns `true` if neither the app nor the simulated kubelet has anything to do, as far as
+    /// they know.
     fn is_quiet(&self) -> bool {
         self.view.is_idle() && self.servers.iter().all(|server| server.kubelet.pending() == 0)
     }
 
-    /// Whether nothing is on its way any more: to the caches, and from the controllers to those who make and run pods.
+    /// Returns `true` if nothing is on its way to the caches or to the simulations. Quietness is
+    /// checked again after each of
+    /// the two requests, because work may arrive meanwhile.
     async fn is_still(&self) -> bool {
         self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
     }
@@ -215,7 +263,7 @@ impl RealServers {
         true
     }
 
-    /// Whether nothing is on its way to the caches, however slow a server is.
+    /// Returns `true` if each cache has the newest state of its server.
     async fn is_current(&self) -> bool {
         for source in self.view.sources() {
             if !source.is_current().await.unwrap_or(false) {

@@ -1,33 +1,36 @@
-//! Who does what: the process, the controller and the key behind each request, by the trace that it names.
+//! Finds the process, the controller and the key behind a request, by the trace that the request
+//! carries.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use kctl_runtime::key::ObjectKey;
 
-/// A reconcile that runs: its process, and the trace that it is.
+/// A running reconcile: its process and its trace.
 struct Running {
     process: String,
     trace: String,
 }
 
-/// The reconciles that run, and what was asked for by which controller.
+/// The running reconciles, and the number of requests per controller.
 #[derive(Default)]
 pub(super) struct Authors {
     /// By controller and key.
     running: BTreeMap<(String, String), Running>,
-    /// The traces of those that ended last, with the controller and the key: what they have sent may arrive later.
+    /// Traces of the last reconciles that ended, with controller and key: their requests may still
+    /// arrive.
     ended: VecDeque<(String, (String, String))>,
     /// By controller, verb and resource.
     n_asked: BTreeMap<(String, &'static str, String), u64>,
 }
 
-/// Reconciles that have ended and are remembered.
+/// Maximum number of ended reconciles that are remembered; the oldest is forgotten.
 const ENDED_MAX: usize = 256;
-/// Who sends what none of the reconciles that run has sent.
+/// Name for requests that no running reconcile sent.
 const OUTSIDE: &str = "outside of a reconcile";
 
 impl Authors {
-    /// A reconcile begins; the process that still reconciles the same key, if one does.
+    /// Records the start of a reconcile. Returns the process that is still reconciling the same
+    /// key, if any.
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str) -> Option<String> {
         let running = Running { process: process.into(), trace: trace.into() };
         self.running.insert((controller.to_owned(), key.to_string()), running).map(|other| other.process)
@@ -40,7 +43,7 @@ impl Authors {
         }
     }
 
-    /// A process runs no reconcile any more.
+    /// Ends all reconciles of a process.
     pub(super) fn process_ended(&mut self, process: &str) {
         let (ended, running) =
             std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);
@@ -58,7 +61,9 @@ impl Authors {
         self.ended.push_back((trace, place));
     }
 
-    /// The process, with the controller and the key. What names no trace, as requests past the context do, is from one of the
+    /// Returns the process with the controller and the key.
+    ///
+    /// A request without a trace, for example one that bypasses the context, is attributed to the
     /// reconciles that run in its process.
     pub(super) fn author(&self, process: &str, trace: &str) -> String {
         if let Some((controller, key)) = self.named(process, trace) {
@@ -82,7 +87,7 @@ impl Authors {
         *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
     }
 
-    /// What was asked for most often, in words.
+    /// Describes the most frequent kind of request.
     pub(super) fn most_asked(&self) -> String {
         let most = self.n_asked.iter().max_by_key(|(_, n)| **n);
         let text = |((controller, verb, resource), n): (&(String, &str, String), &u64)| {

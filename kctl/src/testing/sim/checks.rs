@@ -1,4 +1,5 @@
-//! What is checked while a run goes on: at each request, each change of the state, and each begin and end of a reconcile.
+//! The checkers that run during a run: at each request, each change of the state, and each begin
+//! and end of a reconcile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,19 +19,20 @@ use super::{
     timed::TimeDependent,
 };
 
-/// Reconciles of one key within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of reconciles of one key within [`HOT_WITHIN`] while nothing changes.
 const HOT_RECONCILES_MAX: u32 = 60;
-/// Requests of the app within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of requests of the app within [`HOT_WITHIN`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
 const HOT_WITHIN: Duration = Duration::from_secs(10);
-/// Requests of the app in one run, whatever happens.
+/// Maximum number of requests of the app in one run.
 const REQUESTS_MAX: u64 = 20_000;
-/// Needless writes that a report names.
+/// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
-/// Changes by the app at one moment of simulated time, which does not go on while a loop is hot.
+/// Maximum number of changes by the app at one moment of simulated time, which stands still during
+/// a hot loop.
 const CHANGES_AT_ONCE_MAX: u32 = 2_000;
 
-/// What a checker has found.
+/// The finding of a checker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) checker: String,
@@ -47,60 +49,66 @@ impl Found {
 #[derive(Default)]
 pub(super) struct Needless {
     pub(super) n_writes: u64,
-    /// The first ones, in words.
+    /// Descriptions of the first ones.
     pub(super) first: Vec<String>,
 }
 
-/// Reconciles of one key.
+/// The reconciles of one key since the last change.
 #[derive(Default)]
 struct Repeated {
     n: u32,
-    /// How the last one ended, in words.
+    /// How the last one ended.
     end: String,
 }
 
+/// The state of all checkers of one run.
+///
+/// The first finding wins: [`find`](Self::find) ignores later ones, since they usually follow from
+/// it.
 pub(super) struct Checks {
     pub(super) snapshot: Snapshot,
     invariants: Vec<Invariant>,
     ownership: Ownership,
     pub(super) found: Option<Found>,
     pub(super) authors: Authors,
-    /// Processes whose last request has changed something, as far as is known.
+    /// Processes whose last request changed something, as far as is known.
     changed: BTreeSet<String>,
-    /// Who made what the app has created, and what depends on that, by uid.
+    /// The creator of each object of the app and of its dependents, by uid.
     made_by: BTreeMap<String, String>,
-    /// The last change of the state, in words.
+    /// A description of the last change.
     pub(super) last_change: String,
-    /// Writes since nothing is left to do.
+    /// Writes since nothing is left to do; `None` before.
     pub(super) needless: Option<Needless>,
-    /// Where several processes contend for a lease, the number of the one that the server says holds it.
+    /// With several replicas, the number of the process that holds the Lease according to the
+    /// server.
     leader: Option<String>,
-    /// Since the last change.
+    /// Reconciles since the last change, by controller and key.
     reconciles: BTreeMap<(String, String), Repeated>,
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
-    /// That of the last change, by cluster.
+    /// The revision of the last change, by cluster.
     pub(super) revisions: BTreeMap<String, u64>,
-    /// Changes by the app in the whole run.
+    /// Maximum number of changes by the app in the whole run.
     pub(super) changes_max: u64,
     pub(super) n_requests: u64,
     pub(super) n_changes: u64,
     pub(super) timed: TimeDependent,
-    /// Without those that depend on time.
+    /// Number of changes that don't depend on time.
     pub(super) n_lasting_changes: u64,
     pub(super) changes_by_app: u64,
-    /// How many objects of the app the garbage collector has deleted: to make them again, as long as it is not known that
-    /// their owner is gone, is no loop of the app's own making.
+    /// Number of objects of the app that the garbage collector has deleted. Creating them again, as
+    /// long as the app can't know that their
+    /// owner is gone, is not a hot loop.
     collected: u64,
 }
 
-/// What is written beside the work: about leadership, and events for people.
+/// Returns `true` for Leases and Events: they are written beside the work, and are not compared.
 pub(super) fn is_aside(resource: &str) -> bool {
     ["leases", "events"].contains(&resource)
 }
 
-/// Whether a client is a process of the app.
+/// Returns `true` if a client is a process of the app.
 pub(super) fn is_app(client: &str) -> bool {
     client.starts_with("app-")
 }
@@ -133,11 +141,12 @@ impl Checks {
         }
     }
 
+    /// Records a finding, unless there is one.
     pub(super) fn find(&mut self, found: Found) {
         self.found.get_or_insert(found);
     }
 
-    /// A change on one of the clusters; the name of the app's own is empty.
+    /// Checks a change on one of the clusters. `cluster` is empty for the app's own.
     pub(super) fn change(&mut self, cluster: &str, change: &Change, now: Duration) {
         let by_app = is_app(&change.by);
         let id = Id::of(cluster, change);
@@ -187,7 +196,8 @@ impl Checks {
         }
     }
 
-    /// Remembers where an object comes from that the app created, or that others created for such an object.
+    /// Remembers who created an object, if it was the app or if it was created for an object of the
+    /// app.
     fn learn_maker(&mut self, object: &Value, by_app: bool, author: String) {
         let uid = super::snapshot::uid(object).to_owned();
         if by_app {
@@ -198,7 +208,7 @@ impl Checks {
         }
     }
 
-    /// Who holds the lease, by the server.
+    /// Reads the holder of the Lease from a change.
     fn learn_leader(&mut self, change: &Change) {
         if change.resource == "leases" {
             let spec = change.after.as_ref().map(|lease| &lease["spec"]);
@@ -206,7 +216,7 @@ impl Checks {
         }
     }
 
-    /// The replica that holds the lease, by the server.
+    /// Returns the replica that holds the Lease according to the server.
     pub(super) fn leader(&self) -> Option<String> {
         let (replica, _start) = self.leader.as_deref()?.split_once('.')?;
         Some(format!("app-{replica}"))
@@ -222,7 +232,7 @@ impl Checks {
         }
     }
 
-    /// Who changes something.
+    /// Returns the author of a change.
     fn author(&self, change: &Change) -> String {
         match change.by.as_str() {
             "" => "the server".into(),
@@ -231,7 +241,8 @@ impl Checks {
         }
     }
 
-    /// A request that one of the clusters has answered. What it does that changes nothing, in words.
+    /// Checks a request that a cluster has answered. Returns a description of a write that changed
+    /// nothing.
     pub(super) fn request(&mut self, cluster: &str, request: &RequestRecord, now: Duration) -> Option<String> {
         let RequestRecord { verb, resource, namespace, name, .. } = request;
         let by = request.client.as_deref().unwrap_or_default();
@@ -306,7 +317,7 @@ impl Checks {
         }
     }
 
-    /// A reconcile has ended, in words.
+    /// Records how a reconcile ended.
     pub(super) fn end(&mut self, controller: &str, key: &ObjectKey, end: String) {
         self.authors.end(controller, key);
         if let Some(repeated) = self.reconciles.get_mut(&(controller.to_owned(), key.to_string())) {
@@ -314,7 +325,7 @@ impl Checks {
         }
     }
 
-    /// What the app has left behind although everything that it belongs to is gone.
+    /// Returns what the app has left behind although all its primaries are gone.
     pub(super) fn leaked(&self, kept: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let uid = super::snapshot::uid(object);
@@ -338,7 +349,8 @@ impl Checks {
     }
 }
 
-/// Identities in the lease and names of clients end alike: `web-0.1` is `app-0.1`.
+/// Returns the number of a process. Lease identities and client names end alike: `web-0.1` is
+/// `app-0.1`.
 fn number(name: &str) -> String {
     name.rsplit('-').next().unwrap_or_default().to_owned()
 }

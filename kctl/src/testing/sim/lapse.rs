@@ -1,5 +1,7 @@
-//! A leader that works on while its lease runs out: whatever it asks about the lease fails, all else that it sends arrives, and
-//! its writes are on their way for as long as the write permit allows. Without the permit some of them arrive under the next leader.
+//! A leader that continues to work while its Lease runs out. Requests about the Lease fail, all
+//! others arrive, and its writes are in
+//! flight for as long as the write permit allows. Without the permit some of them would arrive
+//! under the next leader.
 
 use std::{fmt, time::Duration};
 
@@ -9,34 +11,36 @@ use tokio::time::Instant;
 
 use super::checks::is_aside;
 
-/// How requests about the lease fail.
+/// How requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewals {
     Refused,
     Unanswered,
 }
 
-/// What happens to whoever leads.
+/// A Lease that its holder fails to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lapse {
     pub(super) renewals: Renewals,
-    /// How long they fail: about as long as a lease lasts.
+    /// How long requests fail: about as long as a Lease lasts.
     pub(super) length: Duration,
 }
 
-/// What a write of a leader may take, and go on unseen: by then it has to be done, before the lease ends.
+/// Returns the longest time that a leader's write may take, including the margin for one that
+/// continues after its timeout.
 pub(super) fn longest_write() -> Duration {
     let election = ElectionConfig::new("", "", "");
     election.write_timeout() + election.write_margin()
 }
 
 impl Lapse {
-    /// So long before a write the lease is not renewed any more: the first is too late for the permit, the last just before a
+    /// Times before a write at which the Lease stops being renewed. The first is too late for the
+    /// permit to matter, the last is just before a
     /// leader gives up.
     pub(super) const BEFORE_WRITE: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 
-    /// Has it happen from now on to the processes of one instance.
+    /// Starts the fault for the processes of one instance.
     pub(super) fn begin(self, faults: &Faults, instance: &str) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
         let of_instance = move |asked: &Asked| asked.client.starts_with(&prefix) && Instant::now() < until;

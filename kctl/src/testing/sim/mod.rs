@@ -1,4 +1,26 @@
-//! The simulator: runs an app, unchanged, under simulated time and with faults on purpose, and checks it all the while.
+//! The simulator: runs an app, unchanged, under simulated time and with injected faults, and checks
+//! it continuously.
+//!
+//! The way of a simulation:
+//!
+//! 1. [`Scenario`] describes the app, its objects, the steps of users and the invariants.
+//! 2. [`Sim`] chooses the runs. `#[kctl::test]` builds both.
+//! 3. The run without faults comes first. It records each request and watch event: the places where
+//!    a fault can be.
+//! 4. `plan` turns these places into faults; `search` executes one run per plan, on several
+//!    threads.
+//! 5. `world` builds the run: a copy of the prepared API servers, the processes of the app, and the
+//!    fault rules. `run` goes through its
+//! phases: apply the objects, take the steps, wait until the state settles, compare it, delete
+//! everything.
+//! 6. `checks` sees each request, each change and each reconcile. The first finding ends the run.
+//! 7. `search` drops faults from a failing plan as long as it still fails. [`Report`] has the
+//!    shortest plan and its timeline.
+//!
+//! A run is a function of its plan: the API server, the clock, generated names and the order of
+//! tasks are deterministic. A controller that
+//! uses random numbers, the order of a `HashMap` or the machine's clock breaks that, and the
+//! checker `one seed, one trace` reports it.
 
 mod authors;
 mod checks;
@@ -28,16 +50,22 @@ use plan::SINGLES_MAX;
 use run::prepare;
 use search::{Case, Search};
 
-/// The number of seeds, instead of the one in the test.
+/// Environment variable with the number of seeds, which overrides the one in the test.
 const SEEDS_VARIABLE: &str = "KCTL_SEEDS";
-/// The one run that is to be replayed.
+/// Environment variable with the name of the one run to replay.
 const SEED_VARIABLE: &str = "KCTL_SEED";
-/// How many single faults, and how many seeds, are run twice, or `all`.
+/// Environment variable with the number of single faults, and of seeds, to run twice: a number or
+/// `all`.
 const TWICE_VARIABLE: &str = "KCTL_TWICE";
-/// So many of each, unless it is said.
+/// Default of [`TWICE_VARIABLE`].
 const TWICE: usize = 4;
 
-/// Which runs are tried.
+/// Chooses the runs of a simulation, and executes them.
+///
+/// `#[kctl::test]` uses [`from_env`](Self::from_env), which most tests want. Use `Sim` directly for
+/// a simulation outside of a test, for
+/// all single faults ([`single_faults`](Self::single_faults)), or to assert that a broken app is
+/// found.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Sim}};
@@ -57,20 +85,54 @@ const TWICE: usize = 4;
 /// assert!(report.failure().is_none());
 /// # Ok::<(), kctl::Error>(())
 /// ```
+///
+/// A bug is found by the run that makes it visible. This controller forgets that its program may be
+/// killed between its two writes:
+///
+/// ```
+/// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};
+///
+/// /// Creates a `Secret`, and only together with it a `ServiceAccount`.
+/// #[controller(owns = Secret(create), owns = ServiceAccount(create))]
+/// async fn pairs(config: Arc<ConfigMap>, cx: Context<pairs>) -> Result<Action> {
+///     let metadata = || ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+///     if cx.owned::<Secret>().is_empty() {
+///         cx.owned::<Secret>().create(Secret { metadata: metadata(), ..Secret::default() }).await?;
+///         cx.owned::<ServiceAccount>().create(ServiceAccount { metadata: metadata(), ..Default::default() }).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// let scenario = Scenario::new(|| App::new("pairs").controller::<pairs>())
+///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+///     .settled("both are there", |snapshot: &Snapshot| {
+///         let n_accounts = snapshot.all::<ServiceAccount>().len();
+///         if n_accounts == 1 { Ok(()) } else { Err(format!("{n_accounts} ServiceAccounts")) }
+///     });
+/// let report = Sim::single_faults().run(&scenario)?;
+/// let failure = report.failure().expect("a crash between the two writes leaves the pair incomplete");
+/// assert_eq!(failure.checker(), "both are there");
+/// assert_eq!(failure.faults().len(), 1);
+/// # Ok::<(), kctl::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sim {
     cases: Vec<Cases>,
-    /// How a run is replayed; `{seed}` stands for its name.
+    /// The command that replays a run, for reports; `{seed}` stands for the name of the run.
     replay: String,
     twice: usize,
 }
 
+/// A part of the runs, in the order in which they are executed.
 #[derive(Clone, Debug)]
 enum Cases {
+    /// No run with faults; the one without always comes first.
     FaultFree,
-    /// So many at most, from all over the list.
+    /// At most this many single faults, spread evenly over all of them.
     Singles(usize),
+    /// The single fault with this index.
     Single(usize),
+    /// One run per seed.
     Seeds(Range<u64>),
 }
 
@@ -79,29 +141,42 @@ impl Sim {
         Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE }
     }
 
-    /// One run with a combination of faults that the seed chooses.
+    /// Chooses one run, with a combination of up to five faults that the seed determines.
+    ///
+    /// The plan of a seed depends on the run without faults as well: a change of the app or the
+    /// scenario gives the same seed other faults.
     pub fn seeded(seed: u64) -> Self {
         Self::new(vec![Cases::Seeds(seed..seed + 1)])
     }
 
-    /// Each single fault once, at each place that the run without faults shows.
+    /// Chooses one run for each single fault at each place that the run without faults shows, at
+    /// most 4,000.
+    ///
+    /// This is the most thorough choice for bugs that one crash or one lost response triggers. It
+    /// takes longer than a seeded test, so it
+    /// fits a nightly job.
     pub fn single_faults() -> Self {
         Self::new(vec![Cases::Singles(SINGLES_MAX)])
     }
 
-    /// Runs as many single faults as there are seeds, spread over all possible ones, then one run per seed.
+    /// Chooses as many single faults as there are seeds, spread over all possible ones, then one
+    /// run per seed.
     pub fn seeds(seeds: Range<u64>) -> Self {
         let n_singles = usize::try_from(seeds.end.saturating_sub(seeds.start)).unwrap_or(SINGLES_MAX);
         Self::new(vec![Cases::Singles(n_singles.min(SINGLES_MAX)), Cases::Seeds(seeds)])
     }
 
-    /// As [`seeds`](Self::seeds) from 0 to `n`, unless `KCTL_SEEDS` names another number, or `KCTL_SEED` the one run that is
-    /// to be replayed: a seed, `single-` and a number, or `none`.
+    /// Chooses the same runs as [`seeds`](Self::seeds) from 0 to `n`, unless the environment says
+    /// otherwise.
     ///
-    /// `KCTL_TWICE` says how many of them are run [twice](Self::twice): a number, or `all`.
+    /// | variable | effect |
+    /// |---|---|
+    /// | `KCTL_SEEDS=2000` | this number instead of `n` |
+    /// | `KCTL_SEED=17` | only this run: a seed, `single-` and a number, or `none` |
+    /// | `KCTL_TWICE=all` | the number of runs that are executed [twice](Self::twice), or `all` |
     ///
     /// # Errors
-    /// When one of the variables is no such thing.
+    /// A variable has another form; the error names it and its value.
     pub fn from_env(n: u64) -> Result<Self> {
         let sim = Self::named_by_env(n)?;
         Ok(match std::env::var(TWICE_VARIABLE) {
@@ -138,15 +213,19 @@ impl Sim {
         Ok(Self::seeded(seed.parse().map_err(wrong)?))
     }
 
-    /// How a failure is replayed, for its report: `{seed}` stands for the name of the run.
+    /// Sets the command that a report prints for replaying a failure. `{seed}` in it stands for the
+    /// name of the run.
     #[must_use]
     pub fn replayed_by(mut self, command: &str) -> Self {
         self.replay = command.into();
         self
     }
 
-    /// Runs the first single faults and the first seeds twice, so many of each: both runs have to do the same, line by line. 4
-    /// unless changed.
+    /// Executes the first `n` single faults and the first `n` seeds twice, 4 by default. Both runs
+    /// have to produce the same trace.
+    ///
+    /// A difference means that the app depends on something outside of the simulation, such as the
+    /// order of a `HashMap`.
     #[must_use]
     pub fn twice(mut self, n: usize) -> Self {
         self.twice = n;
@@ -155,11 +234,15 @@ impl Sim {
 
     /// Runs a scenario until a checker fails or all runs are done.
     ///
-    /// The run without faults comes first, and twice: it shows where faults are possible, what the final state is, and that the app is
-    /// deterministic.
+    /// The run without faults comes first, and twice: it shows where faults are possible, what the
+    /// final state is, and that the app is
+    /// deterministic. The others run on up to eight threads, and a failing plan is reduced with up
+    /// to 40 more runs. The call blocks; each
+    /// run has a thread and a Tokio runtime of its own, so it also works inside of another runtime.
     ///
     /// # Errors
-    /// The scenario can't be set up, or the number of a single fault is too high. Findings of the simulation are in the report.
+    /// The scenario can't be set up, or the number of a single fault is too high. Findings of the
+    /// simulation are in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
         let servers = prepare(scenario)?;
         let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
@@ -185,7 +268,10 @@ impl Sim {
     }
 }
 
-/// Runs a scenario for `#[kctl::test]`, and panics with the failure.
+/// Runs a scenario for `#[kctl::test]`.
+///
+/// # Panics
+/// A run failed, or the scenario can't be set up.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
     // The name of the test is without the name of its crate.

@@ -1,4 +1,5 @@
-//! The state of a cluster without what two runs may differ in: uids, times, versions, generated names, addresses.
+//! The normal form of a state, without what two correct runs may differ in: uids, times, versions,
+//! generated names, addresses.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +12,20 @@ use super::{
     timed::TimeDependent,
 };
 
-/// What the server writes into objects beside what they are about.
+/// Metadata fields that the server writes.
 const OF_THE_SERVER: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
-/// Given out in the order in which objects come.
+/// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
-/// An object in its normal form, with how it is called in both runs.
+/// An object in its normal form, with a name that both runs share.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Normal {
     pub(super) name: String,
     pub(super) object: Value,
 }
 
-/// The objects, in an order that does not depend on generated names.
+/// Returns the objects in an order that does not depend on generated names.
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<Normal> {
     let names = Names::of(snapshot);
     let mut state: Vec<Normal> = snapshot
@@ -42,7 +43,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
     state
 }
 
-/// Names and uids, and what stands for them.
+/// Replacements for names and uids.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
@@ -76,7 +77,7 @@ impl Names {
     }
 }
 
-/// The name of an object, or what it was generated from.
+/// Returns the name of an object, or `base-*` if it was generated.
 fn general(object: &Value, name: &str) -> String {
     match object["metadata"]["generateName"].as_str() {
         Some(base) if name.starts_with(base) => format!("{base}*"),
@@ -84,6 +85,7 @@ fn general(object: &Value, name: &str) -> String {
     }
 }
 
+/// Returns the normal form of an object.
 fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[&str]) -> Normal {
     let mut object = object.clone();
     for pointer in ignored {
@@ -130,7 +132,7 @@ fn remove(object: &mut Value, pointer: &str) {
     }
 }
 
-/// How two states differ, in words; `None` when they do not.
+/// Describes how two states differ; `None` if they are equal.
 pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String> {
     let missing: Vec<_> = without(expected, found);
     let surplus: Vec<_> = without(found, expected);
@@ -150,7 +152,7 @@ pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// What one list has more of than the other.
+/// Returns what `list` has more often than `other`.
 fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
     let mut rest: Vec<&Normal> = other.iter().collect();
     let mut more = Vec::new();
@@ -163,7 +165,7 @@ fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
     more
 }
 
-/// The first field in which two objects differ.
+/// Describes the first field in which two objects differ.
 fn field(expected: &Value, found: &Value, path: &str) -> String {
     if let (Value::Object(one), Value::Object(other)) = (expected, found) {
         let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));

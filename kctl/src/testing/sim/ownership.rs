@@ -1,4 +1,5 @@
-//! Whether a write of the app is one that its declarations allow: on what it owns by uid, its primaries, and declared kinds.
+//! Decides if a write of the app is one that its declarations allow: on what it owns by uid, its
+//! primaries, and declared kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +15,13 @@ use super::snapshot::{Id, uid};
 /// Cluster, group and plural.
 pub(super) type Plural = (String, String, String);
 
-/// Which kinds are owned, and which uids own.
+/// The kinds that an app may write, and the uids of its primaries.
 pub(super) struct Ownership {
     pub(super) primaries: BTreeSet<Plural>,
     pub(super) owned: BTreeSet<Plural>,
-    /// Written although they are not owned, by declaration.
+    /// Kinds that a declaration allows to write although they are not owned.
     declared: BTreeSet<Plural>,
-    /// All primaries that ever were, by cluster and uid.
+    /// All primaries that ever existed, by cluster and uid.
     owners: BTreeMap<(String, String), Id>,
 }
 
@@ -41,7 +42,7 @@ impl Ownership {
         }
     }
 
-    /// Remembers primaries.
+    /// Remembers a primary.
     pub(super) fn learn(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
             && self.primaries.contains(&plural(id))
@@ -50,7 +51,9 @@ impl Ownership {
         }
     }
 
-    /// Checks a change by the app.
+    /// Checks a change by the app, and returns a text that says what is wrong with it.
+    ///
+    /// Only objects of owned kinds are checked: on others the role allows exactly what is declared.
     pub(super) fn check(&self, id: &Id, change: &Change) -> Result<(), String> {
         let plural = plural(id);
         if !self.owned.contains(&plural) || self.declared.contains(&plural) || self.primaries.contains(&plural) {
@@ -78,6 +81,7 @@ impl Ownership {
         Err(format!("{verb} {id}, but {shown}"))
     }
 
+    /// Returns `true` if an owner reference names a primary by uid and name.
     fn owns(&self, cluster: &str, reference: &Value) -> bool {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
         let owner = self.owners.get(&(cluster.to_owned(), text("uid").to_owned()));

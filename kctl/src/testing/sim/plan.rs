@@ -1,4 +1,8 @@
-//! What goes wrong in a run: a list of faults, each at a place that the run without faults has shown.
+//! The faults of a run: a list, each at a place that the run without faults has shown.
+//!
+//! A fault is addressed by a count, such as "the third write of the app", not by an object. A plan
+//! stays meaningful when the faults
+//! before it change what the app does, and a shorter plan is tried by leaving entries out.
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
@@ -6,79 +10,82 @@ use kctl_apiserver::faults::{EventFault, Moment, Past, RequestFault, Told};
 
 use super::lapse::{Lapse, Renewals, longest_write};
 
-/// A state that a watch does not show comes after so long at the latest.
+/// A state that a watch skips is delivered after this time at the latest.
 pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
-/// A server that is behind stays so for so long.
+/// An API server that is behind catches up after this time.
 pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
-/// A program that has crashed is started again after this.
+/// Wait before a crashed process starts again.
 pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
-/// Of a machine that fails: whatever has a deadline has passed it by then.
+/// Downtime of a machine that fails: all deadlines have passed when the process starts again.
 pub(super) const OUTAGE: Duration = Duration::from_secs(300);
-/// Seconds by which a clock is wrong from the start, either way.
+/// Seconds by which a clock is wrong from the start, fast or slow.
 const SKEW: i64 = 3_600;
-/// Single faults of one scenario: of more, so many are tried that lie evenly among them.
+/// Maximum number of single faults of one scenario. Of more, this many are tried, spread evenly.
 pub(super) const SINGLES_MAX: usize = 4_000;
-/// Restarts on servers that are behind among them.
+/// Maximum number of restarts on servers that are behind, among the single faults.
 const BEHIND_MAX: usize = 1_000;
-/// A lease that is not renewed for so long has a new holder, but for one that is about to ask: 15 s, and some.
+/// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
+/// it over.
 const LAPSE_FOR: Duration = Duration::from_secs(17);
-/// Of the faults of a seed with several instances, one in so many is such a lease.
+/// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;
-/// Faults of one seed.
+/// Maximum number of faults of a seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
-/// One fault.
+/// One fault. Counts start at one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// At the nth write of the app, counted from one over all its processes.
+    /// At the nth write of the app, counted over all its processes.
     Write { nth: u64, what: OnWrite },
-    /// At the nth read by the app: of a single object, or a list or a watch, which feed its caches.
+    /// At the nth read of the app: of an object, or a list or watch that feeds a cache.
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
-    /// At a time.
+    /// At a time since the start of the run.
     At { time: Duration, what: Timed },
 }
 
-/// What happens to a write.
+/// The effect of a fault on a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OnWrite {
-    /// It fails, or is slow.
+    /// The write fails, or is slow.
     Fails(RequestFault),
-    /// The program ends, and is started again: perhaps on a server that is still at this revision, as far as it may be.
+    /// The process ends before or after the write took effect, and starts again, perhaps on a
+    /// server that is behind.
     Crash { moment: Moment, behind: Option<Behind> },
-    /// The program ends, and is started again; the write, which is on its way, arrives so much later.
+    /// The process ends and starts again. The write is on its way, and arrives this much later.
     CrashLate(Duration),
-    /// The program ends, and is started again only after [`OUTAGE`].
+    /// The process ends, and starts again only after [`OUTAGE`].
     Outage(Moment),
 }
 
-/// How far behind a server is.
+/// An API server that is behind when a process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Behind {
-    /// The cluster whose server it is; the name of the app's own is empty.
+    /// The cluster of the server; empty for the app's own.
     pub(super) cluster: Arc<str>,
-    /// The revision that it is still at.
+    /// The revision that the server still has.
     pub(super) revision: u64,
-    /// It does not know that it is behind: caches begin with its old state.
+    /// The server also serves its old state to requests for the newest one, so that caches start
+    /// with it.
     pub(super) misleads: bool,
 }
 
-/// What happens at a time.
+/// A fault that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timed {
-    /// A process ends, and is started again.
+    /// A process ends, and starts again.
     Crash { instance: usize },
-    /// Nothing passes between a process and the server for a while; then all of it does.
+    /// A process and the server can't reach each other; afterwards all messages arrive.
     Partition { instance: usize, length: Duration },
-    /// The clock of a process shows another time from here on, those of the others do not.
+    /// The clock of one process jumps; those of the others do not.
     ClockJump { instance: usize, seconds: i64 },
-    /// The lease of whoever leads then is not renewed.
+    /// The current leader fails to renew its Lease.
     Lapse(Lapse),
 }
 
 impl Fault {
-    /// Returns `true` for a clock that is wrong from some time on.
+    /// Returns `true` for a clock that is wrong.
     pub(super) fn is_of_a_clock(&self) -> bool {
         matches!(self, Self::At { what: Timed::ClockJump { .. }, .. })
     }
@@ -130,6 +137,7 @@ impl fmt::Display for Behind {
     }
 }
 
+/// Returns the word for a moment relative to the effect of a write.
 fn moment_text(moment: Moment) -> &'static str {
     match moment {
         Moment::Before => "before",
@@ -144,6 +152,7 @@ fn past_text(past: Past) -> String {
     }
 }
 
+/// Describes a fault of a request, for a timeline.
 pub(super) fn request(fault: RequestFault) -> String {
     match fault {
         RequestFault::Refuse { code, retry_after, moment } => {
@@ -164,6 +173,7 @@ pub(super) fn request(fault: RequestFault) -> String {
     }
 }
 
+/// Describes a fault of a watch event, for a timeline.
 pub(super) fn event(fault: EventFault) -> String {
     match fault {
         EventFault::Close => "the watch ends after it".into(),
@@ -174,52 +184,55 @@ pub(super) fn event(fault: EventFault) -> String {
     }
 }
 
-/// Where faults can be: what happened in the run without any.
+/// The places for faults, recorded in the run without any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Points {
-    /// How many writes there were by the app.
+    /// Number of writes by the app.
     pub(super) n_writes: usize,
-    /// When each of them was sent.
+    /// Send time of each write.
     pub(super) write_times: Vec<Duration>,
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(super) reads: Vec<&'static str>,
     /// The events of the app's watches.
     pub(super) events: Vec<Told>,
-    /// What was when on each cluster, the app's own first.
+    /// The revisions of each cluster, the app's own first.
     pub(super) histories: Vec<History>,
-    /// When the final state was reached.
+    /// Time at which the final state was reached.
     pub(super) settled: Duration,
-    /// How long it took.
+    /// Length of the run.
     pub(super) length: Duration,
     pub(super) instances: usize,
-    /// Whether a server may take an old state for the newest one.
+    /// Allows servers that serve an old state as the newest one.
     pub(super) outdated_lists: bool,
-    /// The clocks of processes are right.
+    /// Forbids faults of clocks.
     pub(super) without_clock_faults: bool,
 }
 
-/// The states of one cluster that a program can begin with.
+/// The revisions of one cluster that a process can start with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// The name of the cluster; that of the app's own is empty.
+    /// The name of the cluster; empty for the app's own.
     pub(super) cluster: Arc<str>,
     /// The revision at which the app was started.
     pub(super) first: u64,
-    /// The one before each write of the app, to whichever cluster.
+    /// The revision before each write of the app, to any of the clusters.
     pub(super) before: Vec<u64>,
-    /// Whether anything asks for states that may be old. The caches do not: they begin with the newest state, and are behind
-    /// only in that their events are late.
+    /// Set when the app accepts old states (`resourceVersion=0`). The caches do not: they start
+    /// with the newest state, and are behind only
+    /// in that their events arrive late.
     pub(super) reads_at_hand: bool,
 }
 
 impl History {
-    /// The newest state that the nth write leaves to those who begin after it; writes beyond the last one leave that one's.
+    /// Returns the newest revision that a process can see after the nth write. Writes beyond the
+    /// last one count as the last one.
     fn newest(&self, nth: u64) -> u64 {
         let index = usize::try_from(nth.saturating_sub(1)).unwrap_or(usize::MAX);
         self.before.get(index).or(self.before.last()).copied().unwrap_or(self.first)
     }
 
-    /// The oldest state that makes a difference to a program that begins where the newest one is this.
+    /// Returns the oldest revision that makes a difference to a process that starts when `newest`
+    /// is current.
     fn oldest(&self, newest: u64) -> u64 {
         if self.reads_at_hand { self.first.min(newest) } else { newest }
     }
@@ -233,7 +246,7 @@ impl History {
     }
 }
 
-/// Ways in which a single write fails.
+/// Failures of a single write.
 const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::After),
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
@@ -245,7 +258,8 @@ const FAILURES: [RequestFault; 8] = [
     RequestFault::Half,
 ];
 
-/// Ways in which a read fails. A watch has no end that could be missing: half of it is what its events meet.
+/// Failures of a read. A watch response has no end that could be missing, so it is not truncated;
+/// its events have faults of their own.
 const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Reset(Moment::Before),
@@ -255,7 +269,8 @@ const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Half,
 ];
 
-/// Whether a server may answer a read so: an object has no version that is too old.
+/// Returns `true` if a server may answer a read like this: 410 is for list and watch, since a `get`
+/// has no version that could be too old.
 fn fits(verb: &str, fault: RequestFault) -> bool {
     match fault {
         RequestFault::Refuse { code: 410, .. } => verb != "get",
@@ -265,8 +280,12 @@ fn fits(verb: &str, fault: RequestFault) -> bool {
 }
 
 impl Points {
-    /// Each fault alone: a crash before and after each write, each state that a watch delivered not seen, each restart on
-    /// each older server, and whatever else a single request or event can meet.
+    /// Returns each fault alone: a crash before and after each write, each delivered state skipped,
+    /// each restart on each older
+    /// server, and whatever else a single request or event can meet.
+    ///
+    /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
+    /// returned.
     pub(super) fn singles(&self) -> Vec<Fault> {
         let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
@@ -300,7 +319,7 @@ impl Points {
         evenly(singles, SINGLES_MAX)
     }
 
-    /// Each restart on each older server, after each write.
+    /// Returns each restart on each older server, after each write.
     fn restarts_behind(&self) -> Vec<Fault> {
         let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
         let restarts = self.histories.iter().flat_map(|history| {
@@ -313,22 +332,27 @@ impl Points {
         evenly(restarts.collect(), BEHIND_MAX)
     }
 
-    /// The states by which a program can be misled; the newest one there is no way to be misled by.
+    /// Returns the revisions that can mislead a process; the newest one can't.
     fn misleading(&self, history: &History, newest: u64) -> Range<u64> {
         if self.outdated_lists { history.first..newest } else { 0..0 }
     }
 
-    /// A write that comes when nobody waits for it any more harms who is alone: the next process may have looked already. Where
-    /// there is a lease it is safe for as long as a write may take, and the margin: then it has to be done before the lease ends.
+    /// Returns how late a write may arrive without being a bug: only several instances have a Lease
+    /// that bounds it.
+    ///
+    /// A single instance has no protection against a write that arrives after the next process has
+    /// read the state.
     fn latest(&self) -> Option<Duration> {
         (self.instances > 1).then(longest_write)
     }
 
+    /// Returns the fault that delays a write by [`latest`](Self::latest).
     fn late(&self) -> Option<RequestFault> {
         self.latest().map(RequestFault::Late)
     }
 
-    /// Leases that are not renewed any more so long before a write that only the permit keeps it from being sent.
+    /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
+    /// being sent.
     fn lapses(&self) -> Vec<Fault> {
         if self.instances < 2 {
             return Vec::new();
@@ -342,13 +366,15 @@ impl Points {
         self.write_times.iter().flat_map(before).map(at).collect()
     }
 
-    /// A combination that the seed chooses.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`].
     pub(super) fn seeded(&self, seed: u64) -> Vec<Fault> {
         let mut dice = Dice::new(seed);
         let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
         (0..n_faults).map(|_| self.any(&mut dice)).collect()
     }
 
+    /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
+    /// the most.
     fn any(&self, dice: &mut Dice) -> Fault {
         // Of one instance nothing is chosen: its plans are those that they were.
         if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
@@ -391,7 +417,8 @@ impl Points {
         }
     }
 
-    /// Which server is how old where a program is started again after a write; most are not.
+    /// Chooses the server on which a process starts again after a write; two of three are up to
+    /// date.
     fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
         let kind = dice.below(6);
         // Of one cluster nothing is chosen: its plans are those that they were.
@@ -405,7 +432,8 @@ impl Points {
         }
     }
 
-    /// A lease that is not renewed from a few seconds before a write on, mostly; or from any time on.
+    /// Returns a Lease that is not renewed from a few seconds before a write on or, if that is not
+    /// possible, from a random time on.
     fn any_lapse(&self, dice: &mut Dice) -> Fault {
         let before = Duration::from_millis(dice.within(4_000, 10_000));
         let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
@@ -435,13 +463,14 @@ impl Points {
     }
 }
 
-/// Clocks that go wrong while a program runs are for the seeds.
+/// Returns the clocks that are wrong from the start. Clocks that jump during a run are left to the
+/// seeds.
 fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
     let jump = move |seconds| Fault::At { time: Duration::ZERO, what: Timed::ClockJump { instance, seconds } };
     [SKEW, -SKEW].into_iter().map(jump)
 }
 
-/// So many at most, from all over the list.
+/// Returns at most `max` items, spread evenly over the list.
 pub(super) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
     let n = all.len();
     if n <= max {
@@ -451,7 +480,8 @@ pub(super) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
     all.into_iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, one)| one).collect()
 }
 
-/// A seeded generator (splitmix64).
+/// A seeded random number generator (splitmix64). It is part of the meaning of a seed: changing it
+/// changes all plans.
 struct Dice(u64);
 
 impl Dice {
@@ -459,6 +489,7 @@ impl Dice {
         Self(seed ^ 0x5de6_c1f2_37a9_80b4)
     }
 
+    /// Returns a number from 0 up to and excluding `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -467,12 +498,12 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % end.max(1)
     }
 
-    /// Both ends among them.
+    /// Returns a number between `first` and `last`, both included.
     fn within(&mut self, first: u64, last: u64) -> u64 {
         first + self.below(last.saturating_sub(first) + 1)
     }
 
-    /// One of a list that is not empty.
+    /// Returns one item of a list that is not empty.
     fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
         list[usize::try_from(self.below(list.len() as u64)).unwrap_or_default()]
     }

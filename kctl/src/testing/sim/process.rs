@@ -1,4 +1,4 @@
-//! One process of the app: started, ended by a crash, started again.
+//! One process of the app: it starts, crashes, and starts again.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -25,10 +25,11 @@ use super::{
 };
 use crate::app::user_of;
 
-/// A program that ends by itself too often is waited for so long, as a kubelet does.
+/// Longest wait before a process that ends by itself starts again. The wait doubles each time, like
+/// a kubelet's backoff.
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Runs one replica for ever: what ends is started again.
+/// Runs one replica for ever: a process that ends is started again.
 pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     let mut wait = DOWN_FOR;
     for incarnation in 1_u32.. {
@@ -56,6 +57,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     }
 }
 
+/// Runs one process until it ends or its connection is cut.
 async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
     let name = connection.client().to_owned();
     let behind = shared.next_behind.lock().take();
@@ -84,7 +86,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     Ok(manager.run(std::future::pending()).await?)
 }
 
-/// What a process meets on a cluster whose server is behind when it is started.
+/// Returns the fault of a server that is behind for a process that starts now.
 fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |asked: &Asked| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
@@ -94,6 +96,7 @@ fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Ru
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
 }
 
+/// Reports the begin and end of each reconcile to the checkers.
 fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
     let (begin, end, process) = (shared.clone(), shared.clone(), name.to_owned());
     let by = process.clone();
@@ -102,7 +105,7 @@ fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
         .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
 }
 
-/// The same waits for the same process, in each run.
+/// Returns the settings of leader election. The same process gets the same jitter in each run.
 fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionConfig {
     let identity = format!("{}-{index}.{incarnation}", user.name.rsplit(':').next().unwrap_or(app));
     let mut config = ElectionConfig::new(app, "default", &identity);
@@ -110,7 +113,7 @@ fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionC
     config
 }
 
-/// What a process is seen to be at.
+/// Returns `true` if a process has nothing to do. A standby is idle once its caches are synced.
 pub(super) fn is_idle(view: &View) -> bool {
     let synced = view.sources().iter().all(|source| source.store().is_synced() && source.store().backlog() == 0);
     match view.leadership() {

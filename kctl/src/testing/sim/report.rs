@@ -1,4 +1,5 @@
-//! What a simulation has come to: how much was tried, and the shortest schedule that fails, to read and to replay.
+//! The result of a simulation: the number of runs and faults, and the shortest failing schedule, to
+//! read and to replay.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,14 +8,25 @@ use std::{
 
 use super::trace::Line;
 
-/// Lines of a timeline that are shown at most: the first and the last ones, and what happened around faults.
+/// Maximum number of timeline lines in a report: the first and the last ones, and those around
+/// faults.
 const SHOWN_MAX: usize = 120;
 const FIRST: usize = 20;
 const LAST: usize = 40;
-/// Lines that are shown before and after a fault.
+/// Number of lines shown before and after a fault.
 const AROUND: (usize, usize) = (2, 5);
 
 /// The result of a simulation: the number of runs and faults, and the failure, if any.
+///
+/// ```
+/// use kctl::{App, testing::{Scenario, Sim}};
+///
+/// let report = Sim::seeds(0..2).run(&Scenario::new(|| App::new("nothing")))?;
+/// assert!(report.failure().is_none());
+/// assert!(report.runs() >= 2, "the run without faults is executed twice");
+/// println!("{} runs, {} faults: {:?}", report.runs(), report.injected(), report.injected_by_kind());
+/// # Ok::<(), kctl::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub(super) n_runs: usize,
@@ -28,39 +40,65 @@ impl Report {
         self.failure.as_ref()
     }
 
-    /// How many runs there were, the one without faults among them.
+    /// Returns the number of runs, including those without faults and those that reduced a failing
+    /// plan.
     pub fn runs(&self) -> usize {
         self.n_runs
     }
 
-    /// How many faults met a request or an event, over all runs.
+    /// Returns the number of faults that met a request or a watch event, over all runs.
+    ///
+    /// Zero means that the faults never met the app, and that the simulation proved nothing.
     pub fn injected(&self) -> u64 {
         self.injected.values().sum()
     }
 
-    /// The same for each kind of fault, by its name: `crash`, `connection reset`, `state skipped`, …
+    /// Returns [`injected`](Self::injected) for each kind of fault, by name: `crash`, `connection
+    /// reset`, `state skipped`, …
     pub fn injected_by_kind(&self) -> &BTreeMap<&'static str, u64> {
         &self.injected
     }
 }
 
-/// A run in which a checker or an invariant found something, with as few faults as still do it.
+/// A failing run, with the smallest set of faults that was found to reproduce it.
+///
+/// `Display` prints what `#[kctl::test]` panics with: the finding, the faults, a timeline of the
+/// run, and the command that replays it.
+///
+/// ```
+/// use kctl::{prelude::*, testing::{Scenario, Sim}};
+///
+/// let scenario = Scenario::new(|| App::new("nothing"))
+///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+///     .invariant("no ConfigMap", |snapshot| match snapshot.all::<ConfigMap>().is_empty() {
+///         true => Ok(()),
+///         false => Err("there is one".into()),
+///     });
+/// let report = Sim::seeds(0..2).run(&scenario)?;
+/// let failure = report.failure().expect("the invariant is violated at once");
+/// assert_eq!((failure.checker(), failure.message()), ("no ConfigMap", "there is one"));
+/// assert_eq!(failure.seed(), "none");
+/// assert!(failure.faults().is_empty());
+/// assert!(failure.to_string().contains("timeline:"));
+/// # Ok::<(), kctl::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(super) checker: String,
     pub(super) message: String,
-    /// How the run is called: `17`, `single-4`, `none`.
+    /// Name of the run: `17`, `single-4`, `none`.
     pub(super) seed: String,
     pub(super) replay: String,
     pub(super) faults: Vec<String>,
+    /// Number of faults in the plan before it was reduced.
     pub(super) n_faults_before: usize,
-    /// What to write where the scenario does not mean the faults.
+    /// Advice for the case that the scenario should exclude a fault.
     pub(super) help: Option<&'static str>,
     pub(super) lines: Vec<Line>,
 }
 
 impl Failure {
-    /// The checker or the invariant.
+    /// Returns the name of the checker, or of the invariant, that found the failure.
     pub fn checker(&self) -> &str {
         &self.checker
     }
@@ -70,12 +108,14 @@ impl Failure {
         &self.message
     }
 
-    /// The run as `KCTL_SEED` names it: a number, `single-` and a number, or `none` for the run without faults.
+    /// Returns the name of the run for `KCTL_SEED`: a number, `single-` and a number, or `none` for
+    /// the run without faults.
     pub fn seed(&self) -> &str {
         &self.seed
     }
 
-    /// The faults that are enough for it.
+    /// Returns the faults that suffice to reproduce the failure, as text; empty if it happens
+    /// without any.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
@@ -110,7 +150,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The lines that are shown of a timeline.
+/// Returns the indexes of the lines that a report shows.
 fn shown(lines: &[Line]) -> BTreeSet<usize> {
     let n = lines.len();
     if n <= SHOWN_MAX {

@@ -1,4 +1,5 @@
-//! The phases of a run: the objects, the steps, the final state, and the end of everything that was applied.
+//! The phases of a run: apply the objects, take the steps, compare the final state, and delete
+//! everything that was applied.
 
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
@@ -22,50 +23,56 @@ use super::{
 };
 use crate::app;
 
-/// Nothing is left to do when nothing has been for so long: longer than any state is held back.
+/// The state has settled when nothing has happened for this time. It is longer than any state is
+/// held back by a fault.
 const QUIET_FOR: Duration = Duration::from_secs(15);
-/// A key that never succeeds does not keep a system from being settled when nothing changes for so long.
+/// A key that always fails keeps a system busy; if nothing changes for this time, the state has
+/// settled anyway.
 const STUCK_FOR: Duration = Duration::from_secs(600);
-/// A system has settled within this.
+/// A system that still changes after this time fails the checker `the state settles`.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
-/// A step ends within this time.
+/// Longest simulated duration of a step.
 const STEP_WITHIN: Duration = Duration::from_secs(24 * 3_600);
-/// And then nothing is written for so long.
+/// After the state has settled, nothing may be written for this time.
 const STABLE_FOR: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// Simulated time between two checks whether the state has settled.
 const LOOK: Duration = Duration::from_millis(250);
-/// Changes that faults may make an app do beyond those without any, and how many times as many.
+/// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times those of the run
+/// without.
 const CHANGES_BASE: u64 = 200;
 const CHANGES_FACTOR: u64 = 10;
-/// Requests of the app without which no run is.
+/// Requests that a run may send in addition to those per change.
 const REQUESTS_BASE: u64 = 200;
 
-/// What the run without faults came to.
+/// The result of the run without faults, with which the others are compared.
 #[derive(Default)]
 pub(super) struct Reference {
     pub(super) state: Vec<Normal>,
     pub(super) changes_by_app: u64,
 }
 
-/// What came of one run.
+/// The result of one run.
 pub(super) struct Outcome {
     pub(super) lines: Vec<Line>,
     pub(super) found: Option<Found>,
     /// The state once everything had settled.
     pub(super) reference: Reference,
     pub(super) points: Points,
-    /// How often each fault was injected, by its name.
+    /// Number of injected faults, by name.
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
 }
 
-/// Sets up the servers that all runs have copies of.
+/// Sets up the API servers that each run gets a copy of.
+///
+/// Installing CRDs takes longer than most runs, so it happens once.
 pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
     let broken = |found: Found| Error::from(format!("{}: {}", found.checker, found.message));
     on_own_thread(Servers::installed(scenario)).map_err(broken)?
 }
 
-/// Runs a scenario once. `expected` is what the run without faults came to.
+/// Runs a scenario once. `expected` is the result of the run without faults, or `None` for that run
+/// itself.
 pub(super) fn run(
     scenario: &Scenario,
     servers: &Servers,
@@ -76,7 +83,7 @@ pub(super) fn run(
     on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(broken)
 }
 
-/// Runs a future under simulated time on a thread of its own, so that whatever is local to a thread is new.
+/// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
 fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Found> {
     let body = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -99,6 +106,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
 }
 
+/// Returns the outcome of a run that could not start or panicked.
 pub(super) fn broken(found: Found) -> Outcome {
     Outcome {
         lines: Vec::new(),
@@ -110,6 +118,7 @@ pub(super) fn broken(found: Found) -> Outcome {
     }
 }
 
+/// Runs the phases until they end or a checker finds something, whichever comes first.
 async fn run_here(
     scenario: &Scenario,
     servers: &Servers,
@@ -138,6 +147,7 @@ async fn run_here(
     Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1 }
 }
 
+/// Goes through the phases of a run. The order is that of the module's first line.
 async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {
     let scenario = &world.shared.scenario;
     let failed = |step: &str| {
@@ -176,7 +186,8 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     check_requests(world)
 }
 
-/// Waits until nothing is left to do.
+/// Waits until the state has settled. Requeues within `waiting_for_requeues` are waited for in one
+/// jump.
 async fn settle(world: &World) -> Result<(), Found> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
@@ -211,6 +222,7 @@ async fn settle(world: &World) -> Result<(), Found> {
     }
 }
 
+/// Checks the rules of [`Scenario::settled`].
 fn check_settled(world: &World) -> Result<(), Found> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.elapsed();
@@ -221,13 +233,15 @@ fn check_settled(world: &World) -> Result<(), Found> {
     Ok(())
 }
 
-/// Says that something was going to happen later, and how to wait for it.
+/// Returns a hint for a report if a requeue is pending, which may be why the state is not the
+/// expected one.
 fn pending(world: &World) -> String {
     let Some((wait, key)) = world.next_requeue() else { return String::new() };
     format!("; {key} asked to be reconciled again in {wait:.1?}: `waiting_for_requeues` waits for what that does")
 }
 
-/// What has settled is not written any more, not even in vain: each write is a request that a server has to answer.
+/// Checks that nothing is written after the state has settled, not even without effect: each write
+/// costs the server a request.
 async fn stays(world: &World) -> Result<(), Found> {
     world.shared.checks.lock().needless = Some(Needless::default());
     sleep(STABLE_FOR).await;
@@ -240,7 +254,7 @@ async fn stays(world: &World) -> Result<(), Found> {
     Err(Found::new("no more writes", what))
 }
 
-/// Deletes what was applied, and every primary: in the background, as `kubectl delete` does.
+/// Deletes what was applied, and every primary, with background propagation like `kubectl delete`.
 async fn delete_all(world: &World) -> Result<()> {
     world.shared.log("user", "deletes what was applied");
     let mut paths: Vec<(String, String)> = Vec::new();
@@ -276,6 +290,7 @@ async fn delete_all(world: &World) -> Result<()> {
     Ok(())
 }
 
+/// Checks that nothing is left that the app created.
 fn check_leaks(world: &World) -> Result<(), Found> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
@@ -290,6 +305,7 @@ fn check_leaks(world: &World) -> Result<(), Found> {
     Err(Found::new("no leaked objects", format!("still there after the end of all primaries: {}", leaked.join(", "))))
 }
 
+/// Checks the number of requests per change.
 fn check_requests(world: &World) -> Result<(), Found> {
     let checks = world.shared.checks.lock();
     let per_change = world.shared.scenario.requests_per_change;

@@ -1,4 +1,4 @@
-//! What is simulated: an app, the objects that it starts with, what people do, and what must always hold.
+//! The description of a simulation: an app, its objects, the steps of users, and what must hold.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -13,20 +13,36 @@ type Doing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 type Do = Arc<dyn Fn(Client) -> Doing + Send + Sync>;
 type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
 
-/// Requests that an app may send for each change of the state, on average over a run, unless the scenario says otherwise.
+/// Default of [`Scenario::requests_per_change`].
 const REQUESTS_PER_CHANGE: u64 = 30;
 
-/// What the app's own cluster does by itself.
+/// The simulated parts of the app's own cluster. Other clusters always have
+/// [`Workloads`](Self::Workloads).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Simulated {
+    /// Objects are only stored.
     Nothing,
-    /// Pods run.
+    /// A simulated kubelet runs Pods.
     Pods,
-    /// And Deployments, `ReplicaSets` and Jobs have some.
+    /// Also, Deployments, `ReplicaSets` and Jobs get Pods.
     Workloads,
 }
 
-/// The description of a simulation: app, objects, steps and invariants. It runs many times, each time from the start.
+/// The description of a simulation: app, objects, steps and invariants. It runs many times, each
+/// time from the start.
+///
+/// The methods return the scenario, so that a test chains them. Only an app and objects are needed;
+/// the checkers that need no
+/// description, such as "no hot loop" and "no leaked objects", always run. The
+/// [guide](https://github.com/kctl-rs/kctl/blob/main/guide/simulation.md#checkers) lists them.
+///
+/// Think of three kinds of statements:
+///
+/// * [`invariant`](Self::invariant) holds after *each* change: "never more than one leader Pod".
+/// * [`settled`](Self::settled) holds once nothing happens any more: "all replicas are ready".
+/// * The final state has to equal that of the run without faults. This needs no code;
+///   [`ignoring`](Self::ignoring) and
+/// [`depending_on_time`](Self::depending_on_time) exclude what may differ.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
@@ -54,23 +70,26 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
+    /// What runs in the app's own cluster beside the app.
     pub(super) simulated: Simulated,
+    /// JSON pointers of fields that are not compared.
     pub(super) ignored: Vec<String>,
+    /// Plurals of objects that may outlive their primaries.
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
     pub(super) outdated_lists: bool,
     pub(super) clock_faults: bool,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
-    /// Keys that come due within this time are waited for.
+    /// Requeues that come due within this time are waited for.
     pub(super) requeues_within: Duration,
 }
 
-/// Something that a user does.
+/// An action of a user.
 #[derive(Clone)]
 pub(super) struct Step {
     pub(super) name: String,
-    /// So long after the step before, or once the system has settled.
+    /// Time since the previous step; `None` waits until the state has settled.
     pub(super) after: Option<Duration>,
     pub(super) action: Do,
 }
@@ -82,15 +101,51 @@ pub(super) struct Invariant {
 }
 
 impl Default for Scenario {
-    /// Of an app without controllers: [`app`](Self::app) gives it one.
+    /// Creates a scenario with an app that has no controllers; [`app`](Self::app) replaces it.
     fn default() -> Self {
         Self::new(|| App::new("nothing"))
     }
 }
 
 impl Scenario {
-    /// A scenario of this app. The function is called at each start and restart of the program. Each run has a thread of its
-    /// own, so that thread-local values last for one run and outlive a crash, as a system outside of the cluster does.
+    /// Creates a scenario for an app.
+    ///
+    /// The function is called at each start and restart of the program, so a new [`App`] must not
+    /// carry state over. Each run has a thread of
+    /// its own: a `thread_local!` lasts for one run and outlives a crash, as a system outside of
+    /// the cluster does. Use one for a fake
+    /// cloud or registry.
+    ///
+    /// ```
+    /// use std::cell::RefCell;
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// thread_local! {
+    ///     /// A registry outside of the cluster.
+    ///     static REGISTRY: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// }
+    ///
+    /// /// Registers each `ConfigMap` once.
+    /// #[controller]
+    /// async fn registers(config: Arc<ConfigMap>, _cx: Context<registers>) -> Result<Action> {
+    ///     REGISTRY.with_borrow_mut(|names| {
+    ///         let name = config.name_any();
+    ///         if !names.contains(&name) {
+    ///             names.push(name);
+    ///         }
+    ///     });
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("registers").controller::<registers>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+    ///     .settled("registered once", |_snapshot| match REGISTRY.with_borrow(Vec::len) {
+    ///         1 => Ok(()),
+    ///         n => Err(format!("registered {n} times")),
+    ///     });
+    /// assert!(Sim::seeds(0..2).run(&scenario)?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     pub fn new(app: impl Fn() -> App + Send + Sync + 'static) -> Self {
         Self {
             app: Arc::new(app),
@@ -111,15 +166,19 @@ impl Scenario {
         }
     }
 
-    /// The app.
+    /// Sets the app; see [`new`](Self::new). A test with `#[kctl::test]` gets a scenario without
+    /// one.
     #[must_use]
     pub fn app(mut self, app: impl Fn() -> App + Send + Sync + 'static) -> Self {
         self.app = Arc::new(app);
         self
     }
 
-    /// Objects that are applied first, as a stream of YAML documents. They are deleted at the end, when everything that
-    /// belongs to them has to go.
+    /// Adds objects that a user applies first, as a stream of YAML documents.
+    ///
+    /// They are deleted at the end of a run. Everything that the app created has to disappear then,
+    /// by its owner references or by a
+    /// finalizer; the checker `no leaked objects` reports what is left. Calls add up.
     #[must_use]
     pub fn objects(mut self, yaml: &str) -> Self {
         if !self.objects.is_empty() {
@@ -129,7 +188,27 @@ impl Scenario {
         self
     }
 
-    /// Something that a user does, once the system has settled.
+    /// Adds an action of a user, which happens once the state has settled after the previous one.
+    ///
+    /// The client has all permissions. Steps happen in the order in which they are added.
+    ///
+    /// ```
+    /// use kctl::{kube::{Api, api::{Patch, PatchParams}}, prelude::*, testing::Scenario};
+    ///
+    /// # #[controller]
+    /// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+    /// let scenario = Scenario::new(|| App::new("idler").controller::<idle>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {replicas: '2'}}")
+    ///     .step("scale to 5", |client| async move {
+    ///         let configs = Api::<ConfigMap>::default_namespaced(client);
+    ///         let patch = kctl::json!({ "data": { "replicas": "5" } });
+    ///         configs.patch("web", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    ///         Ok(())
+    ///     });
+    /// # let _ = scenario;
+    /// ```
+    ///
+    /// An error, or a step that takes more than 24 simulated hours, fails the run.
     #[must_use]
     pub fn step<F, Fut>(self, name: &str, action: F) -> Self
     where
@@ -139,8 +218,12 @@ impl Scenario {
         self.add_step(name, None, action)
     }
 
-    /// Something that a user does so long after the step before it (or after the objects were applied), while the system is
-    /// busy.
+    /// Adds an action of a user that happens a fixed time after the previous step, while the system
+    /// is busy.
+    ///
+    /// For the first step, the time counts from when the objects were applied. Use it for changes
+    /// that overtake a reconcile: a spec that
+    /// changes during a rollout, a primary that is deleted while its finalizer runs.
     #[must_use]
     pub fn step_at<F, Fut>(self, after: Duration, name: &str, action: F) -> Self
     where
@@ -150,6 +233,7 @@ impl Scenario {
         self.add_step(name, Some(after), action)
     }
 
+    /// Adds a step; `after` is `None` for one that waits until the state has settled.
     fn add_step<F, Fut>(mut self, name: &str, after: Option<Duration>, action: F) -> Self
     where
         F: Fn(Client) -> Fut + Send + Sync + 'static,
@@ -160,7 +244,25 @@ impl Scenario {
         self
     }
 
-    /// Something that holds at all times: it is checked after each change of the state.
+    /// Adds a rule that is checked after each change of the state. It returns an error text when it
+    /// is violated.
+    ///
+    /// Use it for what must never be seen, even for a moment. A rule about a goal, such as "three
+    /// Pods are ready", is violated at the
+    /// start of each run and belongs in [`settled`](Self::settled).
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
+    ///
+    /// let scenario = Scenario::default().invariant("at most one primary database", |snapshot: &Snapshot| {
+    ///     let pods = snapshot.all::<Pod>();
+    ///     match pods.iter().filter(|pod| pod.labels().get("role").is_some_and(|role| role == "primary")).count() {
+    ///         0 | 1 => Ok(()),
+    ///         n => Err(format!("{n} Pods have the role `primary`")),
+    ///     }
+    /// });
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn invariant(
         mut self,
@@ -171,8 +273,12 @@ impl Scenario {
         self
     }
 
-    /// Something that holds whenever the system has settled: before each step, and before everything is deleted at the end. What
-    /// only a later requeue does is waited for with [`waiting_for_requeues`](Self::waiting_for_requeues).
+    /// Adds a rule that is checked whenever the state has settled: before each step, and before
+    /// everything is deleted at the end.
+    ///
+    /// The result of a later requeue is seen only with
+    /// [`waiting_for_requeues`](Self::waiting_for_requeues). When a rule fails while
+    /// a requeue is pending, the message names the key and its wait.
     #[must_use]
     pub fn settled(
         mut self,
@@ -183,7 +289,18 @@ impl Scenario {
         self
     }
 
-    /// So many replicas of the program, one of which works: with leader election.
+    /// Runs `n` replicas of the program with leader election, one by default.
+    ///
+    /// With several, plans also contain Leases that a leader fails to renew and writes that arrive
+    /// late, and the checker `only the leader
+    /// writes` is active.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().instances(2);
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn instances(mut self, n: usize) -> Self {
         self.instances = n.max(1);
@@ -198,31 +315,45 @@ impl Scenario {
         self
     }
 
-    /// Pods are not run.
+    /// Leaves Pods as they were created: no kubelet runs them.
+    ///
+    /// By default a Pod becomes ready a second after its creation, and takes its whole grace period
+    /// to terminate.
     #[must_use]
     pub fn without_kubelet(mut self) -> Self {
         self.simulated = Simulated::Nothing;
         self
     }
 
-    /// Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes: for an app that
-    /// makes them, and waits for what becomes of them. Other clusters of an app have that always.
+    /// Runs controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
+    /// status.
+    ///
+    /// For an app that creates such objects and waits for them. Other clusters of an app have these
+    /// controllers always.
     #[must_use]
     pub fn with_workloads(mut self) -> Self {
         self.simulated = Simulated::Workloads;
         self
     }
 
-    /// No restart on a server that takes an old state for the newest one: for an app that relies on it that a list without a
-    /// version is of the newest state, as API servers promise it.
+    /// Leaves out restarts on an API server that serves an old state as the newest one.
+    ///
+    /// A list without a `resourceVersion` returns the newest state; API servers promise that. The
+    /// fault breaks the promise, as a
+    /// restore of etcd from a backup does. Use this method for an app that has to rely on it;
+    /// prefer a live read before an action that can't
+    /// be undone.
     #[must_use]
     pub fn without_outdated_lists(mut self) -> Self {
         self.outdated_lists = false;
         self
     }
 
-    /// Leaves out the faults that set the clock of a process wrong: for an app that compares [`Context::now`] with times that
-    /// others wrote, such as `metadata.creationTimestamp`, and so relies on clocks that agree.
+    /// Leaves out the faults that set the clock of a process wrong.
+    ///
+    /// For an app that compares [`Context::now`] with times that others wrote, such as
+    /// `metadata.creationTimestamp`, and so relies on clocks
+    /// that agree.
     ///
     /// [`Context::now`]: kctl_runtime::reconcile::Context::now
     #[must_use]
@@ -231,13 +362,18 @@ impl Scenario {
         self
     }
 
-    /// Waits for requeues that come due within this time before the state counts as settled, and so before each step, before
-    /// [`settled`](Self::settled) rules, and before the final state is compared: a little longer than the longest
-    /// `Action::requeue` after which a correct app still has something to do. Unless it is said, the state has settled once
-    /// nothing has changed for 15 simulated seconds and no key is due within five.
+    /// Waits for requeues that come due within this time before the state counts as settled.
     ///
-    /// For an app that always has a requeue pending, as one with a schedule does, the state has settled when nothing but what
-    /// [depends on time](Self::depending_on_time) has changed for so long: the app then has run for at least this time.
+    /// That delays each step, each [`settled`](Self::settled) rule and the comparison of final
+    /// states. Use a little more than the longest
+    /// `Action::requeue` after which a correct app still has something to do. By default the state
+    /// has settled once nothing has changed for
+    /// 15 simulated seconds.
+    ///
+    /// An app with a schedule always has a requeue pending. For it the state has settled when
+    /// nothing but what
+    /// [depends on time](Self::depending_on_time) has changed for this time: the app then has run
+    /// for at least that long.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};
@@ -272,32 +408,61 @@ impl Scenario {
         self
     }
 
-    /// Objects of this resource (its plural, such as `jobs`), and all that they own, depend on when something happens: two correct
-    /// runs may differ in them. They are left out when final states are compared, their changes do not keep the state from being
-    /// settled, and writes to them are no needless writes. `schedules/status` says the same of nothing but the status of a
-    /// resource. Rules still see everything.
+    /// Excludes objects that depend on when something happens, and all that they own, from
+    /// comparisons.
+    ///
+    /// `resource` is a plural, such as `jobs`; `schedules/status` excludes only the status of a
+    /// resource. Two correct runs may differ in such
+    /// objects. They are not compared, their changes do not keep the state from settling, and
+    /// writes to them are not needless. Rules
+    /// of [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::Scenario};
+    ///
+    /// // An app that starts a Job each minute: it is watched for five minutes.
+    /// let scenario = Scenario::default()
+    ///     .waiting_for_requeues(Duration::from_secs(300))
+    ///     .depending_on_time("jobs")
+    ///     .depending_on_time("schedules/status");
+    /// # let _ = scenario;
+    /// ```
+    ///
+    /// Another subresource than `status` makes [`Sim::run`](super::Sim::run) return an error.
     #[must_use]
     pub fn depending_on_time(mut self, resource: &str) -> Self {
         self.time_dependent.push(resource.into());
         self
     }
 
-    /// Leaves a field (a JSON pointer, such as `/status/attempts`) out when final states are compared.
+    /// Excludes a field from the comparison of final states. `pointer` is a JSON pointer, such as
+    /// `/status/attempts`.
+    ///
+    /// For counters and histories, which rightly differ after a fault. Server-side fields, times,
+    /// uids and generated names are excluded
+    /// already.
     #[must_use]
     pub fn ignoring(mut self, pointer: &str) -> Self {
         self.ignored.push(pointer.into());
         self
     }
 
-    /// Objects of this resource (its plural) that the app creates, or that others create for such objects, may stay when the primaries are
-    /// gone: `keeping("pods")` for the Pods of a Job that the app deletes with `.orphan()`.
+    /// Allows objects of this resource (its plural) to outlive their primaries.
+    ///
+    /// It covers objects that the app creates, and those that others create for them:
+    /// `keeping("pods")` for the Pods of a Job that the app
+    /// deletes with `.orphan()`, or `keeping("persistentvolumeclaims")` for data that must survive.
     #[must_use]
     pub fn keeping(mut self, plural: &str) -> Self {
         self.kept.push(plural.into());
         self
     }
 
-    /// How many requests the app may send for each change of the state, on average over a run: 30 unless changed.
+    /// Sets how many requests the app may send for each change of the state, on average over a run:
+    /// 30 by default.
+    ///
+    /// Raise it for an app that polls an external system through the API server; a run may always
+    /// send 200 requests.
     #[must_use]
     pub fn requests_per_change(mut self, n: u64) -> Self {
         self.requests_per_change = n;

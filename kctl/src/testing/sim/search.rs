@@ -1,4 +1,4 @@
-//! Runs cases on all processors, and looks for the shortest schedule that fails.
+//! Executes runs on all processors, and reduces a failing plan to the faults that it needs.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ use super::{
     world::Servers,
 };
 
-/// Runs that are spent on a shorter schedule.
+/// Maximum number of runs spent on reducing a plan.
 const SHRINK_RUNS_MAX: usize = 40;
-/// Said of a failure that a wrong clock is needed for.
+/// Advice for a failure that needs a wrong clock.
 const CLOCKS_HELP: &str = "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's";
-/// What finds that a run is another one when it is made again.
+/// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
-/// What compares a final state with that of the run without faults.
+/// Name of the checker that compares a final state with that of the run without faults.
 pub(super) const SAME_STATE: &str = "the same final state";
-/// Threads that run cases.
+/// Maximum number of threads.
 const THREADS_MAX: usize = 8;
 
 /// One run: its name and its faults.
@@ -37,10 +37,11 @@ pub(super) struct Case {
     plan: Vec<Fault>,
 }
 
+/// The state of a simulation: the places for faults, the expected state, and the report so far.
 pub(super) struct Search<'a> {
     scenario: &'a Scenario,
     replay: &'a str,
-    /// So many of each list of cases are run twice.
+    /// Number of cases of each list that are executed twice.
     twice: usize,
     servers: &'a Servers,
     points: Points,
@@ -65,7 +66,8 @@ impl<'a> Search<'a> {
         self.report
     }
 
-    /// The run without faults, twice. False when it fails already.
+    /// Executes the run without faults twice. Returns `false` if it fails, which ends the
+    /// simulation.
     pub(super) fn begin(&mut self) -> bool {
         let case = Case { name: "none".into(), seed: 0, plan: Vec::new() };
         let first = self.run(&case, false);
@@ -85,18 +87,20 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Single faults, with their numbers among all of them.
+    /// Returns at most `max` single faults, named by their index among all of them.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let singles = evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), seed: 0, plan: vec![fault] }).collect()
     }
 
-    /// The combination of a seed. All runs have one seed for names, so that faults are where they were seen.
+    /// Returns the combination of a seed. All runs share one seed for generated names, so that
+    /// places are where they were seen.
     pub(super) fn seeded(&self, seed: u64) -> Case {
         Case { name: seed.to_string(), seed: 0, plan: self.points.seeded(seed) }
     }
 
-    /// Runs cases until one fails; of several that fail at once, the first one counts.
+    /// Executes cases until one fails. Of several that fail on different threads, the first one in
+    /// the list counts.
     pub(super) fn all(&mut self, cases: &[Case]) {
         if self.report.failure.is_some() {
             return;
@@ -133,7 +137,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Runs a case, and once more where that is asked for and nothing was found: both runs have to do the same.
+    /// Executes a case, and a second time if `twice` is set and nothing was found: both have to
+    /// produce the same trace.
     fn examine(&self, case: &Case, twice: bool) -> Outcome {
         let first = self.run(case, true);
         if !twice || first.found.is_some() {
@@ -157,7 +162,8 @@ impl<'a> Search<'a> {
         add(&mut self.report.injected, &outcome.injected);
     }
 
-    /// Drops faults as long as the same checker still finds something: halves first, then one by one.
+    /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
+    /// debugging).
     fn shrink(&mut self, case: &Case, found: Found, outcome: Outcome) {
         let mut shortest = (case.plan.clone(), found, outcome);
         let mut left = SHRINK_RUNS_MAX;
@@ -189,8 +195,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Says that the run without faults is the wrong one, where a restart alone, once everything had settled, leads to the state
-    /// that the faults led to: a controller that is level-triggered finds nothing to do after it.
+    /// Returns a note if the run without faults is the wrong one.
+    ///
+    /// A level-triggered controller finds nothing to do after a restart. If a restart alone changes
+    /// the settled state to what the faults led
+    /// to, the run without faults had not reached the desired state.
     fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
         let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
         let plan = (0..self.points.instances).map(crash).collect();

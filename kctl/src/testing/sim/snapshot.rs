@@ -14,7 +14,8 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Names an object: cluster, group, resource, namespace, name. Without a name it is all of them.
+/// Identifies an object: cluster, group, resource, namespace, name. An empty name stands for the
+/// whole collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     /// The name of another cluster of the app; empty for its own.
@@ -50,60 +51,101 @@ impl fmt::Display for Id {
     }
 }
 
-/// The objects of the cluster at one moment, as far as they were created since the app started. [`on`](Self::on) returns those of
-/// another cluster of the app.
+/// The objects of a cluster at one moment: the argument of invariants.
+///
+/// It holds objects that were created since the app started, as they are stored; what the server
+/// had before, such as the namespace
+/// `default`, is not in it. It starts with the app's own cluster; [`on`](Self::on) selects another
+/// one.
+///
+/// Reading it costs no request and has no side effects: a rule sees the truth of the server, not a
+/// cache that may be late.
+///
+/// ```
+/// use kctl::{prelude::*, testing::Snapshot};
+///
+/// /// Each Pod belongs to a `ConfigMap` of the same name.
+/// fn pods_have_a_config(snapshot: &Snapshot) -> Result<(), String> {
+///     for pod in snapshot.all::<Pod>() {
+///         let namespace = pod.namespace().unwrap_or_default();
+///         if snapshot.get::<ConfigMap>(&namespace, &pod.name_any()).is_none() {
+///             return Err(format!("pod {} has no ConfigMap", pod.name_any()));
+///         }
+///     }
+///     Ok(())
+/// }
+///
+/// let scenario = kctl::testing::Scenario::default().invariant("pods have a config", pods_have_a_config);
+/// # let _ = scenario;
+/// ```
 #[derive(Clone, Default)]
 pub struct Snapshot {
-    /// Of all clusters.
+    /// Objects of all clusters.
     pub(super) objects: BTreeMap<Id, Arc<Value>>,
-    /// The one that is asked about.
+    /// The cluster that the methods read; empty for the app's own.
     cluster: String,
-    /// The uids of what the app created.
+    /// The uids of objects that the app created.
     pub(super) created: BTreeSet<String>,
-    /// The uids of what others created for that: the Pods of a Job, and whatever depends on those in turn.
+    /// The uids of objects that others created for those, such as the Pods of a Job, and of their
+    /// dependents in turn.
     pub(super) dependents: BTreeSet<String>,
     pub(super) time: Duration,
-    /// The server's clock at the start.
+    /// The server's clock at the start of the run.
     pub(super) started: Timestamp,
 }
 
 impl Snapshot {
-    /// The objects of another cluster of the app; none where the app knows no cluster of that name.
+    /// Returns the objects of another cluster of the app; it is empty for an unknown name.
     #[must_use]
     pub fn on(&self, cluster: &str) -> Self {
         Self { cluster: cluster.into(), ..self.clone() }
     }
 
-    /// Returns all objects of a kind, sorted by namespace and name. Objects that don't fit the type are left out.
+    /// Returns all objects of a kind, sorted by namespace and name. Objects that don't fit the type
+    /// are left out.
     pub fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
         self.of_kind::<K>().filter_map(|(_, object)| decode(object)).collect()
     }
 
-    /// All objects of a kind in a namespace, by name.
+    /// Returns all objects of a kind in a namespace, sorted by name. Objects that don't fit the
+    /// type are left out.
     pub fn in_namespace<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, namespace: &str) -> Vec<K> {
         let inside = self.of_kind::<K>().filter(|(id, _)| id.namespace == namespace);
         inside.filter_map(|(_, object)| decode(object)).collect()
     }
 
-    /// An object; the namespace of what lives in none is empty.
+    /// Returns an object, or `None`. The namespace of a cluster-scoped kind is empty.
     pub fn get<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, namespace: &str, name: &str) -> Option<K> {
         let mut found = self.of_kind::<K>().filter(|(id, _)| id.namespace == namespace && id.name == name);
         decode(found.next()?.1)
     }
 
-    /// All objects of a resource, as they are stored.
+    /// Returns all objects of a resource as JSON, for kinds without a Rust type. `group` is empty
+    /// for core kinds.
+    ///
+    /// ```
+    /// use kctl::testing::Snapshot;
+    ///
+    /// fn replicas(snapshot: &Snapshot) -> Result<(), String> {
+    ///     let too_large = snapshot.json("apps", "deployments").find(|object| object["spec"]["replicas"].as_i64() > Some(10));
+    ///     too_large.map_or(Ok(()), |object| Err(format!("{} has too many replicas", object["metadata"]["name"])))
+    /// }
+    /// # let _ = kctl::testing::Scenario::default().invariant("replicas", replicas);
+    /// ```
     pub fn json<'a>(&'a self, group: &'a str, plural: &'a str) -> impl Iterator<Item = &'a Value> {
         let fits = move |id: &Id| id.cluster == self.cluster && id.group == group && id.resource == plural;
         self.objects.iter().filter(move |(id, _)| fits(id)).map(|(_, object)| &**object)
     }
 
-    /// The simulated time since the start.
+    /// Returns the simulated time since the start of the run.
     pub fn time(&self) -> Duration {
         self.time
     }
 
-    /// The owner of an object, if that is the app's or depends on what is. It stays one when the reference to it is gone: orphans are
-    /// left behind as well.
+    /// Returns the owner reference of an object that names an object of the app, or a dependent of
+    /// one.
+    ///
+    /// Later changes of the reference do not matter: orphans count as left behind as well.
     pub(super) fn owner_of_the_app<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         let mut owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
         owners.find(|owner| {
@@ -112,7 +154,10 @@ impl Snapshot {
         })
     }
 
-    /// Returns the time of the server's clock: to compare with `metadata.creationTimestamp` and other times in objects.
+    /// Returns the time of the server's clock, to compare with `metadata.creationTimestamp` and
+    /// other times in objects.
+    ///
+    /// The clocks of the app's processes may differ from it, by a fault.
     pub fn now(&self) -> Timestamp {
         SignedDuration::try_from(self.time)
             .ok()
@@ -126,7 +171,7 @@ impl Snapshot {
         self.objects.iter().filter(move |(id, _)| fits(id))
     }
 
-    /// Takes in a change.
+    /// Applies a change, and remembers where a new object came from.
     pub(super) fn take(&mut self, id: Id, change: &Change, by_app: bool, time: Duration) {
         self.time = time;
         match &change.after {

@@ -1,4 +1,5 @@
-//! Decides which part of the state depends on when something happens: two correct runs may differ in it.
+//! Decides which part of the state depends on when something happens: two correct runs may differ
+//! in it.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +9,23 @@ use serde_json::Value;
 
 use super::snapshot::uid;
 
-/// The resources of [`Scenario::depending_on_time`](super::Scenario::depending_on_time), and the objects that belong to them.
+/// The resources of [`Scenario::depending_on_time`](super::Scenario::depending_on_time), and the
+/// objects that belong to them.
 #[derive(Clone, Default)]
 pub(super) struct TimeDependent {
-    /// Plurals.
+    /// Plurals of resources that depend on time as a whole.
     resources: BTreeSet<String>,
-    /// Plurals of which only the status depends on time.
+    /// Plurals of resources whose status depends on time.
     status_of: BTreeSet<String>,
-    /// Of the objects of these resources, and of all that they own.
+    /// The uids of objects of these resources, and of all that they own.
     uids: BTreeSet<String>,
 }
 
 impl TimeDependent {
-    /// Reads `jobs` and `schedules/status`.
+    /// Parses `jobs` and `schedules/status`.
     ///
     /// # Errors
-    /// When another subresource is named.
+    /// Another subresource is named.
     pub(super) fn of(names: &[String]) -> Result<Self> {
         let mut timed = Self::default();
         for name in names {
@@ -41,7 +43,7 @@ impl TimeDependent {
         Ok(timed)
     }
 
-    /// Takes in a change. Returns whether it depends on time.
+    /// Records a change, and returns `true` if it depends on time.
     pub(super) fn learn(&mut self, change: &Change) -> bool {
         let states = [&change.before, &change.after].map(Option::as_deref);
         let belongs = self.resources.contains(&change.resource)
@@ -68,19 +70,19 @@ impl TimeDependent {
         self.uids.contains(uid(object))
     }
 
-    /// Returns `true` where the status of these objects depends on time.
+    /// Returns `true` if the status of these objects depends on time.
     pub(super) fn has_status_of(&self, plural: &str) -> bool {
         self.status_of.contains(plural)
     }
 
-    /// Returns `true` for a request to such a resource; `resource` has the subresource.
+    /// Returns `true` for a request to such a resource. `resource` includes the subresource.
     pub(super) fn has_request(&self, resource: &str) -> bool {
         let (plural, part) = resource.split_once('/').unwrap_or((resource, ""));
         self.resources.contains(plural) || (part == "status" && self.status_of.contains(plural))
     }
 }
 
-/// Returns `true` when two states differ in nothing but the status and what the server writes beside it.
+/// Returns `true` if two states differ only in the status and in what the server writes with it.
 fn is_same_but_status(before: &Value, after: &Value) -> bool {
     let rest = |object: &Value| {
         let mut object = object.clone();

@@ -1,13 +1,13 @@
-//! What happened in a run, in order: the same seed gives the same lines.
+//! The timeline of a run. The same plan produces the same lines.
 
 use std::{fmt, time::Duration};
 
 use tokio::time::Instant;
 
-/// Lines that are kept of one run.
+/// Maximum number of lines of one run; later ones are dropped.
 const LINES_MAX: usize = 50_000;
 
-/// One thing that happened.
+/// One line: a time, a process or actor, and what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) at: Duration,
@@ -22,7 +22,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The lines of a run.
+/// The lines of a run, with its start.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
     start: Instant,
@@ -45,7 +45,7 @@ impl Trace {
     }
 }
 
-/// The first lines in which two runs differ, in words.
+/// Returns the first pair of lines in which two runs differ, as text, or `None` if they are equal.
 pub(super) fn difference(first: &[Line], second: &[Line]) -> Option<String> {
     let place = (0..first.len().max(second.len())).find(|place| first.get(*place) != second.get(*place))?;
     let show = |lines: &[Line]| lines.get(place).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);

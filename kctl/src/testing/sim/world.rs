@@ -1,4 +1,4 @@
-//! One run: an API server, the processes of the app, the faults, and what a user does, under simulated time.
+//! One run: API servers, the processes of the app, the faults, and the user, under simulated time.
 
 use std::{
     sync::{Arc, atomic::AtomicI64, atomic::Ordering},
@@ -34,20 +34,21 @@ use super::{
 };
 use crate::app::{self, FromFile, Simulation};
 
-/// The garbage collector takes so long. Were it at once, a controller that has not heard yet that its primary is gone would
-/// create the same object for ever, without any time going by.
+/// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
+/// is gone would create the same
+/// object again and again while simulated time stands still.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 
-/// As whom a user of the scenario writes.
+/// Name of the user who takes the steps of a scenario.
 const ADMIN: &str = "kubernetes-admin";
 
-/// A request or an event, as a timeline shows it.
+/// Describes a request or an event for a timeline.
 fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
     let [cluster, resource, namespace, name] = [cluster, resource, namespace, name].map(str::to_owned);
     format!("{verb} {}", Id { cluster, group: String::new(), resource, namespace, name })
 }
 
-/// Who has changed something.
+/// Returns the author of a change, for a timeline.
 fn by(change: &Change) -> &str {
     match change.by.as_str() {
         "" => "server",
@@ -69,7 +70,7 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// What becomes of the lease, where it is not only renewed.
+/// Describes a change of the Lease's holder; `None` for a renewal.
 fn of_lease(change: &Change) -> Option<&'static str> {
     if change.resource != "leases" {
         return None;
@@ -85,20 +86,21 @@ fn of_lease(change: &Change) -> Option<&'static str> {
     }
 }
 
-/// What is shared by everything in a run.
+/// State that everything in a run shares.
 pub(super) struct Shared {
     pub(super) scenario: Scenario,
     pub(super) server: ApiServer,
-    /// Of the other clusters.
+    /// The API servers of the other clusters, by name.
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
-    /// How far behind the server is that a program meets at its next start.
+    /// The server that is behind at the next start of a process.
     pub(super) next_behind: Arc<Mutex<Option<Behind>>>,
-    /// After which time the process that crashes next is started again, where that is not soon.
+    /// The downtime of the process that crashes next, if it is not [`plan::DOWN_FOR`].
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
-    /// Until when a partition holds back what the app would see.
+    /// End of a partition that holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
-    /// Seconds by which the clock of each instance is wrong: its machine's, so a restart does not mend it.
+    /// Seconds by which the clock of each instance is wrong. It belongs to the machine, so a
+    /// restart does not correct it.
     pub(super) clock_offsets: Vec<AtomicI64>,
     pub(super) checks: SharedChecks,
     found: Notify,
@@ -107,7 +109,7 @@ pub(super) struct Shared {
     processes: Mutex<Vec<Running>>,
 }
 
-/// A process, as far as it is there.
+/// A process, as far as it has started.
 #[derive(Clone, Default)]
 struct Running {
     connection: Option<Connection>,
@@ -119,15 +121,15 @@ pub(super) struct World {
     pub(super) shared: Arc<Shared>,
     pub(super) client: Client,
     pub(super) objects: Vec<FromFile>,
-    /// The other clusters run pods and Deployments.
+    /// Simulated kubelets and controllers.
     simulated: Vec<Simulation>,
-    /// When the last of the faults that come at a time is over.
+    /// End of the last fault that happens at a time.
     pub(super) quiet_from: Instant,
     _tasks: JoinSet<()>,
 }
 
 impl World {
-    /// Starts everything under a plan of faults.
+    /// Starts the servers, the processes of the app, and the faults of a plan.
     pub(super) async fn start(scenario: &Scenario, servers: &Servers, seed: u64, plan: &[Fault]) -> Result<Self> {
         let app = (scenario.app)();
         let mut objects = Vec::new();
@@ -196,7 +198,7 @@ impl World {
         Ok(Self { shared, client, objects, simulated, quiet_from, _tasks: tasks })
     }
 
-    /// Whether nothing is left to do for anybody.
+    /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
     pub(super) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
@@ -211,13 +213,13 @@ impl World {
             && views.iter().flatten().any(leads)
     }
 
-    /// A client of one of the clusters who may do everything.
+    /// Returns a client of one of the clusters with all permissions.
     pub(super) fn client_of(&self, cluster: &str) -> Client {
         let other = self.shared.others.iter().find(|(name, _)| name == cluster);
         other.map_or_else(|| self.client.clone(), |(_, other)| Client::new(other.service(), "default"))
     }
 
-    /// The key that comes due next: in how long, and of which controller.
+    /// Returns the key that comes due next: its wait and its controller.
     pub(super) fn next_requeue(&self) -> Option<(Duration, String)> {
         let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
         let due = views.iter().flat_map(View::controllers).filter_map(|(spec, queue)| {
@@ -227,7 +229,7 @@ impl World {
         due.min()
     }
 
-    /// Keys that fail, in words.
+    /// Describes the keys that fail.
     pub(super) fn failing(&self) -> String {
         let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
         let mut text = String::new();
@@ -250,10 +252,10 @@ impl World {
     }
 }
 
-/// API servers on which everything is installed: each run has copies of them.
+/// API servers on which everything is installed. Each run gets copies.
 pub(super) struct Servers {
     own: ApiServer,
-    /// Of the other clusters, by name.
+    /// The servers of the other clusters, by name.
     others: Vec<(String, ApiServer)>,
 }
 
@@ -274,7 +276,7 @@ impl Servers {
     }
 }
 
-/// The definitions of the app's kinds and its role.
+/// Installs the CRDs of the app's kinds and its role.
 async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bool) -> Result<()> {
     let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
@@ -297,7 +299,7 @@ impl Shared {
         self.trace.lock().add(who, what);
     }
 
-    /// The state has settled for the last time before the end of all objects.
+    /// Records the time at which the final state was reached.
     pub(super) fn settled_at(&self) {
         let now = self.elapsed();
         self.points.lock().settled = now;
@@ -307,7 +309,7 @@ impl Shared {
         self.trace.lock().elapsed()
     }
 
-    /// Returns when a checker has found something.
+    /// Waits until a checker has found something.
     pub(super) async fn found(&self) -> Found {
         loop {
             let notified = self.found.notified();
@@ -318,7 +320,8 @@ impl Shared {
         }
     }
 
-    /// Has a checker look at something; once one has found something, the app is stopped.
+    /// Runs a checker. After its first finding all connections of the app are cut, so that the
+    /// timeline ends there.
     pub(super) fn check(&self, look: impl FnOnce(&mut Checks, Duration)) {
         let now = self.elapsed();
         let mut checks = self.checks.lock();
@@ -346,7 +349,8 @@ impl Shared {
         self.check(|checks, _| checks.authors.process_ended(name));
     }
 
-    /// Tasks of a process that has ended may be polled once more before they go: nobody would see that in another process.
+    /// Returns `true` for a process that still runs. Tasks of an ended process may be polled once
+    /// more before they are dropped.
     fn is_running(&self, process: &str) -> bool {
         let processes = self.processes.lock();
         processes.iter().filter_map(|known| known.connection.as_ref()).any(|known| known.client() == process)
@@ -454,7 +458,7 @@ impl Shared {
         }
     }
 
-    /// Sets up the faults. Returns when the last one that comes at a time is over.
+    /// Sets up the faults of a plan. Returns the end of the last one that happens at a time.
     fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Instant {
         let start = Instant::now();
         let mut end = start;
@@ -511,7 +515,7 @@ impl Shared {
         }
     }
 
-    /// All that passes between a process and the server in this time comes so much later.
+    /// Delays everything that passes between a process and the server in this time by its length.
     fn partition(&self, instance: usize, from: Instant, length: Duration) {
         let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
         let now = move || (from..from + length).contains(&Instant::now());
