@@ -1,9 +1,11 @@
-//! The certificates of webhooks in a cluster: one Secret that all replicas read, and the configurations that trust it.
+//! The certificates of webhooks in a cluster: one Secret that all replicas read, and the webhook
+//! configurations and CRDs that trust it.
 //!
-//! Which certificate is due is said by [`kctl_webhook::rotation`]; here is what reads and writes. Whoever comes first repairs what
-//! is of no use to anybody (no certificate, or a configuration that does not trust the one that is served): caches may need
-//! conversions, and there is no leader before its caches are full. What works is changed by the leader alone. Each write names
-//! the version that it was made of, so that of two processes one wins.
+//! [`kctl_webhook::rotation`] decides which certificate is due; this module reads and writes. Any
+//! replica repairs what does not work at all: no certificate, or a configuration that does not
+//! trust the one that is served. Caches may need conversions, and there is no leader before its
+//! caches are full. Only the leader changes what works. Each write names the `resourceVersion` that
+//! it is based on, so one of two concurrent writes wins.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,37 +22,37 @@ use kctl_webhook::{
 use kube::Client;
 use serde_json::{Value, json};
 
-/// How often the Secret and the configurations are read.
+/// Interval at which the Secret and the configurations are read.
 pub(super) const READ_EVERY: Duration = Duration::from_secs(10);
-/// After somebody else was faster it is looked again soon: what they wrote is to be served.
+/// Wait after a conflict: another replica has written a certificate that should be served soon.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// A request that is not answered after this time is given up: the next pass asks again. A leader's write has the
-/// time that its lease allows.
+/// Timeout of a request; the next pass sends it again. A leader's write has the time that its Lease
+/// allows.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// The Secret, what it is for, and who trusts it.
+/// The Secret with the certificate, and the objects that have to trust it.
 #[derive(Clone)]
 pub(super) struct Certificates {
-    /// What the server serves.
+    /// The certificate that the server uses; replaced without a restart.
     pub(super) served: Arc<Served>,
-    /// The name of the Secret.
+    /// Name of the Secret.
     pub(super) secret: String,
-    /// The Service by which API servers call.
+    /// Name of the Service by which API servers call.
     pub(super) service: String,
-    /// Other names and addresses by which they may.
+    /// Other host names and addresses that the certificate is valid for.
     pub(super) names: Vec<String>,
-    /// Configurations and definitions, as paths of the API server.
+    /// API paths of the webhook configurations and CRDs.
     pub(super) trusting: Vec<String>,
-    /// The field manager.
+    /// Field manager of the writes.
     pub(super) manager: String,
-    /// The time by which certificates are made.
+    /// The clock that decides what is due.
     pub(super) clock: Clock,
-    /// How often it is looked at what is due.
+    /// Interval between two passes.
     pub(super) read_every: Duration,
 }
 
-/// The paths of configurations and definitions that trust the Secret.
+/// Returns the API paths of configurations and CRDs that trust the Secret.
 pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<Item = String>) -> Vec<String> {
     let path = |configuration: &Value| {
         let resource = match configuration["kind"].as_str() {
@@ -65,7 +67,8 @@ pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<
 }
 
 impl Certificates {
-    /// Keeps them as long as it is polled.
+    /// Reads, renews and serves certificates as long as it is polled. An error is logged once,
+    /// until it changes.
     pub(super) async fn keep(mut self, client: Client, namespace: String, leadership: Option<Leadership>) {
         let service = format!("{}.{namespace}.svc", self.service);
         self.names.extend([format!("{service}.cluster.local"), service]);
@@ -97,6 +100,7 @@ impl Certificates {
     }
 }
 
+/// One process that keeps the certificates.
 struct Keeper {
     of: Certificates,
     path: String,
@@ -105,11 +109,13 @@ struct Keeper {
 }
 
 impl Keeper {
+    /// Returns `true` for the leader, and without leader election.
     fn leads(&self) -> bool {
         self.leadership.as_ref().is_none_or(Leadership::is_leading)
     }
 
-    /// Reads, serves, has it trusted, and makes anew what is due.
+    /// Reads the Secret, serves its certificate, makes configurations trust it, and renews what is
+    /// due.
     async fn pass(&self, now: Timestamp) -> Result<()> {
         let secret: Secret = match self.get(&self.path).await? {
             Some(secret) => secret,
@@ -135,6 +141,7 @@ impl Keeper {
         Ok(())
     }
 
+    /// Serves a certificate. An open connection keeps the one that it started with.
     fn serve(&self, stored: &Stored) -> Result<()> {
         if self.of.served.set(stored.pair().clone())? {
             tracing::info!(secret = self.of.secret, "webhooks use a new certificate");
@@ -142,7 +149,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Whoever writes it has it trusted, as cert-manager's injector does.
+    /// Serves a certificate that another program writes, such as cert-manager. That program also
+    /// makes configurations trust it.
     fn serve_of_others(&self, fields: &Fields) -> Result<()> {
         let text = |name: &str| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());
@@ -166,6 +174,8 @@ impl Keeper {
         }
     }
 
+    /// Sends a patch. A leader asks its write permit first, and may take only as long as the permit
+    /// allows.
     async fn patch<T: serde::de::DeserializeOwned>(&self, path: &str, media: &str, body: &Value) -> Result<T> {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
@@ -178,13 +188,14 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// Applies a Secret without content, under a name of its own: whoever does so takes nothing from those who were faster.
+    /// Applies a Secret without data under a separate field manager, so it takes nothing from a
+    /// replica that was faster.
     async fn empty(&self) -> Result<Secret> {
         let manager = format!("{}-create", self.of.manager);
         self.apply(&manager, &json!({ "name": self.of.secret }), &BTreeMap::new()).await
     }
 
-    /// Writes the Secret, if it is still the one that was read.
+    /// Writes the Secret if it is still the one that was read.
     async fn write(&self, read: &Secret, next: &Stored) -> Result<()> {
         let meta = json!({ "name": self.of.secret, "resourceVersion": read.metadata.resource_version });
         let data = next.fields()?.into_iter().map(|(name, value)| (name, ByteString(value.into_bytes()))).collect();
@@ -198,7 +209,8 @@ impl Keeper {
         self.patch(&path, "application/apply-patch+yaml", &secret).await
     }
 
-    /// Puts the authorities into every configuration that may not trust them. Returns whether all of them trust all.
+    /// Adds the authorities to each configuration that lacks them. Returns `true` if all of them
+    /// trust all authorities.
     async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
         for path in &self.of.trusting {
@@ -229,14 +241,16 @@ impl Keeper {
 /// The data of a Secret.
 type Fields = BTreeMap<String, Vec<u8>>;
 
-/// Whether somebody else fills a Secret, such as cert-manager: kctl's own are `Opaque`, and have the key of an authority.
+/// Returns `true` if another program writes the Secret, such as cert-manager. kctl's own is
+/// `Opaque` and has the key of an authority.
 fn is_of_others(secret: &Secret, fields: &Fields) -> bool {
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
     let is_own = has("ca.key") || has("state.json");
     secret.type_.as_deref() == Some("kubernetes.io/tls") || (has("tls.crt") && !is_own)
 }
 
-/// An object by its path, for people: `secrets default/web-webhook`, `customresourcedefinitions webs.example.com`.
+/// Returns the object of a path for messages: `secrets default/web-webhook`,
+/// `customresourcedefinitions webs.example.com`.
 fn named(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let parts: Vec<_> = path.split('/').collect();
@@ -247,13 +261,13 @@ fn named(path: &str) -> String {
     }
 }
 
-/// What came within a time.
+/// Waits for a response, for a limited time.
 async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
     let late = |_elapsed| Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)));
     tokio::time::timeout(within, answer).await.map_err(late)
 }
 
-/// The places of an object that do not hold the authorities, with what they hold.
+/// Returns the JSON pointers of an object that do not hold the authorities, with what they hold.
 fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
     let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
     let places = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));

@@ -1,4 +1,5 @@
-//! The chain of interpreters of a control plane: its customizations and webhook configurations, watched and put in force.
+//! The chain of interpreters of a control plane: watches its customizations and webhook
+//! configurations, and replaces layers when they change.
 
 mod definitions;
 
@@ -23,21 +24,23 @@ use kube::Client;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// The group of customizations and configurations.
+/// API group of both kinds.
 const GROUP: &str = "config.karmada.io";
-/// Their kinds with their plurals.
+/// Kind and plural of Karmada's script customizations.
 const CUSTOMIZATION: (&str, &str) = ("ResourceInterpreterCustomization", "resourceinterpretercustomizations");
+/// Kind and plural of Karmada's webhook configurations.
 const CONFIGURATION: (&str, &str) =
     ("ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations");
 /// The places whose layers come from the control plane.
 pub(super) const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
 
-/// A control plane without one of the kinds for so long is none that starts: it has no rules of that kind.
+/// After this time of 404s the kind counts as not installed, rather than as a control plane that is
+/// still starting.
 const ABSENT_FOR: Duration = Duration::from_secs(12);
-/// How often it is looked at whether the control plane has them.
+/// Interval between two checks for a missing kind.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 
-/// What the app's role must allow for it.
+/// Returns the rules that the chain adds to the app's role.
 pub(super) fn rules() -> Vec<ExtraRule> {
     let read = |group: &str, resources: &[&str]| ExtraRule {
         rule: PolicyRule {
@@ -54,8 +57,10 @@ pub(super) fn rules() -> Vec<ExtraRule> {
     vec![read(GROUP, &[CUSTOMIZATION.1, CONFIGURATION.1]), read("", &["services"])]
 }
 
-/// Has a registry follow the control plane of a client, as long as it is polled. The registry answers once the customizations
-/// and the configurations were listed, or the control plane was seen to have no such kinds: those may come later.
+/// Keeps a registry current with the control plane of a client, as long as it is polled.
+///
+/// The registry answers once the customizations and configurations were listed, or once the control
+/// plane proved to have no such kinds. They may be installed later.
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(PLACES);
     let source = |kind| Arc::new(Source::new(client.clone(), Identity::all(kind), Arc::default()));
@@ -93,7 +98,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     );
 }
 
-/// Looks Services up among those of the control plane, at each new connection.
+/// Looks up Services in the cache, at each new connection to a webhook.
 fn lookup(services: Arc<SharedStore>) -> impl Fn(&str, &str) -> Option<Value> + Send + Sync {
     move |namespace, name| {
         let service = services.get(&ObjectKey::new(Some(namespace), name))?;
@@ -101,22 +106,26 @@ fn lookup(services: Arc<SharedStore>) -> impl Fn(&str, &str) -> Option<Value> + 
     }
 }
 
-/// What was wrong when it was looked at last: it is said once, not with each change of anything else.
+/// The errors of the last look, so that each is logged once and not with each change of anything
+/// else.
 #[derive(Default)]
 struct Said(BTreeSet<String>);
 
 impl Said {
+    /// Returns the errors that the last look did not have.
     fn anew(&mut self, errors: impl IntoIterator<Item = String>) -> Vec<String> {
         let before = std::mem::replace(&mut self.0, errors.into_iter().collect());
         self.0.difference(&before).cloned().collect()
     }
 }
 
+/// Runs the list and watch of a source, and its store.
 async fn run(source: &Arc<Source>) {
     tokio::join!(source.store().clone().write(), source.run());
 }
 
-/// Hands on all objects of a source once they are listed, and again after each change: several changes at once are one.
+/// Calls `apply` with all objects of a source once they are listed, and after changes; several
+/// changes at once are one call.
 async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
     if is_absent(source).await {
         let kind = &source.identity().kind.kind;
@@ -138,7 +147,7 @@ async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: 
     }
 }
 
-/// Waits for the first list; returns whether there is nothing that could be listed.
+/// Waits for the first list. Returns `true` if the kind is not installed.
 async fn is_absent(source: &Source) -> bool {
     let mut absent_for = Duration::ZERO;
     while absent_for < ABSENT_FOR {

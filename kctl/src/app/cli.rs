@@ -20,10 +20,10 @@ use super::{
     signals::BLOCKED_HELP,
 };
 
-/// So long the end of a run that failed may take.
+/// Grace of a failed run before the process exits by force.
 const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// A label of DNS is no longer, and neither is the name of a namespace.
+/// Maximum length of a DNS label, and so of a namespace.
 const NAMESPACE_LEN_MAX: usize = 63;
 
 #[derive(Parser)]
@@ -221,7 +221,7 @@ pub(super) struct RunOptions {
 }
 
 impl RunOptions {
-    /// What is wrong with the options, before anything is started.
+    /// Finds contradictions between options before anything starts.
     fn check(&self, app: &str) -> Result<()> {
         if let Some(url) = &self.proxy_url {
             super::connection::check_proxy(url)?;
@@ -235,7 +235,7 @@ impl RunOptions {
     }
 }
 
-/// The name of a namespace: a label of DNS.
+/// Parses the name of a namespace: a DNS label.
 fn namespace(text: &str) -> Result<String, String> {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ends = [text.bytes().next(), text.bytes().last()];
@@ -300,7 +300,7 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
     time.map_err(|_| format!("`{text}` is not a time: write for example `60s` or `2m`"))
 }
 
-/// What `--version` says behind the name.
+/// Returns the text that `--version` prints after the name.
 fn version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
@@ -310,6 +310,7 @@ fn version(app: &App) -> String {
     format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 
+/// Parses the arguments, and checks what clap can't express.
 fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::Error> {
     let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(given)?)?;
     let out = match &cli.command {
@@ -331,7 +332,7 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
     Ok(cli)
 }
 
-/// Ends with what is wrong, and where it stands.
+/// Prints an error of usage with the origin of the wrong value, and exits.
 fn refuse(error: &clap::Error, typed: &[OsString]) -> ! {
     // Where nobody can be told there is the status.
     let _told = error.print();
@@ -341,6 +342,7 @@ fn refuse(error: &clap::Error, typed: &[OsString]) -> ! {
     std::process::exit(error.exit_code())
 }
 
+/// Runs the command of the command line.
 pub(super) async fn main(app: App) -> Result<()> {
     let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
     let typed: Vec<OsString> = std::env::args_os().collect();
@@ -410,8 +412,10 @@ pub(super) async fn main(app: App) -> Result<()> {
     }
 }
 
-/// Ends the process by force if it is still there after a while. What blocks its thread, a reconcile or an interpreter, cannot be
-/// cut off: the runtime would wait for it, and a program that no longer leads has to end.
+/// Ends the process by force if it still exists after [`ENDS_WITHIN`].
+///
+/// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
+/// wait for it, and a program that no longer leads must exit.
 fn end_soon(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
@@ -438,6 +442,7 @@ impl NameOptions {
     }
 }
 
+/// Prints or writes all manifests of the app.
 fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     let ManifestOptions { image, names, mut deploy, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
@@ -469,6 +474,7 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     hand_out(&all, &out, &names.name, &OWN_ENDINGS)
 }
 
+/// Prints or writes the role of the app, or compares it with that in a cluster.
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have grants of their own"))]
 async fn generate_rbac(
     mut app: App,
@@ -509,7 +515,7 @@ async fn generate_rbac(
     hand_out(&manifests, out, &options.name, &endings)
 }
 
-/// Writes to standard output; a reader that went away is not an error of the program.
+/// Writes to standard output. A closed pipe is not an error.
 pub(super) fn print(text: &str) -> Result<()> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {

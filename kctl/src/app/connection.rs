@@ -1,5 +1,5 @@
-//! To which API server a command goes, as whom and through what: a kubeconfig as kubectl finds it, or the cluster around the
-//! process.
+//! Finds the API server of a command: a kubeconfig as kubectl finds it, or the cluster around the
+//! Pod. Adds identity and proxy.
 
 mod proxy;
 mod token;
@@ -15,20 +15,21 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use self::proxy::Proxy;
 pub(super) use self::token::TokenFile;
 
-/// A cluster, and how it is called.
+/// A cluster and how it is reached.
 pub(super) struct Connection {
     context: String,
     pub(super) config: Config,
-    /// Where the token stands, if it is in a file; the configuration no longer says so.
+    /// The file of the bearer token, if any; it is removed from the configuration, because kctl
+    /// reads it itself.
     pub(super) token: Option<TokenFile>,
     proxy: Option<Proxy>,
 }
 
 impl Connection {
-    /// The cluster of these options; `proxy_url` is that of `--proxy-url`.
+    /// Finds the cluster that the options name. `proxy_url` is the value of `--proxy-url`.
     ///
     /// # Errors
-    /// When there is none, and when what names it can't be read.
+    /// No cluster is found, or a file that names one can't be read.
     pub(super) async fn find(
         file: Option<PathBuf>,
         context: Option<String>,
@@ -52,20 +53,22 @@ impl Connection {
         Ok(Self { context, config, token, proxy })
     }
 
-    /// Which cluster it is, and by which way, for a person.
+    /// Describes the cluster and the proxy for a person.
     pub(super) fn told(&self) -> String {
         let through = self.proxy.as_ref().map_or(String::new(), |proxy| format!(", through the proxy {proxy}"));
         format!("context {}, server {}{through}", self.context, self.config.cluster_url)
     }
 }
 
-/// Whether `--proxy-url` can be this.
+/// Returns an error if `--proxy-url` is not the URL of a proxy.
 pub(super) fn check_proxy(url: &str) -> Result<()> {
     Proxy::parse(url, "--proxy-url").map(drop)
 }
 
-/// The kubeconfig that is named, or that of the user; `None` where there is none. As for kubectl, files of `KUBECONFIG` that
-/// are not there count as empty, and what is there has to be readable: it says which cluster is meant.
+/// Reads the named kubeconfig, or that of the user; `None` if there is no file.
+///
+/// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
+/// readable.
 fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
     let read = |file: &Path| {
         Kubeconfig::read_from(file).map_err(|error| no_cluster(format!("{}: {}", file.display(), causes(&error))))
@@ -88,7 +91,8 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
     Ok(merged)
 }
 
-/// Names the context, with its configuration and the proxy that the kubeconfig has for its cluster.
+/// Returns the name of the context, its configuration, and the proxy that the kubeconfig has for
+/// its cluster.
 async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     kubeconfig::unset_empty(&mut kubeconfig);
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
@@ -118,7 +122,7 @@ async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Resu
     Ok((context, config, proxy))
 }
 
-/// An error with what led to it, which kube's errors say apart.
+/// Joins an error with its sources, which kube's `Display` leaves out.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -132,7 +136,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Why neither a kubeconfig nor a cluster was found.
+/// Says why neither a kubeconfig nor a cluster was found.
 fn not_found(error: &dyn std::error::Error) -> String {
     let pod = match std::env::var_os("KUBERNETES_SERVICE_HOST") {
         Some(_) => causes(error),
@@ -151,6 +155,7 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     ))
 }
 
+/// Returns the error for a context that the kubeconfig does not have, with those that it has.
 fn no_context(error: &KubeconfigError, context: &str, known: &Kubeconfig) -> Error {
     let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {

@@ -1,4 +1,4 @@
-//! Flags of the page for people.
+//! The options of the debug page, and its listener.
 
 use std::net::SocketAddr;
 
@@ -24,14 +24,14 @@ pub(super) struct DebugOptions {
     debug_allow_host: Vec<String>,
 }
 
-/// What the page is served on.
+/// The listener of the page, and the hosts that it answers to.
 pub(super) struct DebugPage {
     listener: Option<TcpListener>,
     hosts: Vec<String>,
 }
 
 impl DebugOptions {
-    /// What can be said before anything listens; names of hosts are looked up then.
+    /// Finds mistakes before anything listens. Host names are resolved later.
     pub(super) fn check(&self) -> Result<()> {
         let address = self.debug_bind_address.as_deref().unwrap_or_default();
         check_address("--debug-bind-address", address)?;
@@ -40,6 +40,8 @@ impl DebugOptions {
         if is_for_all { self.refuse_others(address) } else { Ok(()) }
     }
 
+    /// Returns an error if other machines could read the page and no host is allowed: the page has
+    /// no password.
     fn refuse_others(&self, address: &str) -> Result<()> {
         if !self.debug_allow_host.is_empty() {
             return Ok(());
@@ -51,7 +53,7 @@ impl DebugOptions {
         )))
     }
 
-    /// Listens on the address, or on this one where none is given.
+    /// Listens on the address of the option, or on `usual` without one.
     pub(super) async fn listen(&self, usual: &str) -> Result<DebugPage> {
         let address = self.debug_bind_address.as_deref().unwrap_or(usual);
         let listener = bind("--debug-bind-address", address).await?;
@@ -65,7 +67,7 @@ impl DebugOptions {
 }
 
 impl DebugPage {
-    /// The manager with the page; says where it is.
+    /// Adds the page to a manager, and prints its URL.
     pub(super) fn serve(self, app: &str, manager: Manager) -> Manager {
         let Some(listener) = self.listener else { return manager };
         if let Ok(address) = listener.local_addr() {

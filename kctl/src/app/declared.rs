@@ -1,4 +1,5 @@
-//! What an app declares, as data: its controllers, its kinds and their definitions, its permissions; and whether that fits.
+//! The declarations of an app as data: its controllers, kinds, CRDs and permissions, and the checks
+//! of their consistency.
 
 #[cfg(feature = "dev")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -25,7 +26,24 @@ use super::chain;
 use super::{Grants, derived};
 
 impl App {
-    /// The declarations of all controllers.
+    /// Returns the declarations of all controllers.
+    ///
+    /// A [`ControllerSpec`] has everything that `#[controller(…)]` says: relations, verbs, options.
+    /// The `generate-…` commands print from it.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[controller(owns = Pod(create), concurrency = 4)]
+    /// async fn runner(_config: Arc<ConfigMap>, _cx: Context<runner>) -> Result<Action> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let specs = App::new("runner").controller::<runner>().specs();
+    /// assert_eq!(specs[0].relations[0].kind.plural, "pods");
+    /// let rules = kctl::manifest::grants(&specs, "");
+    /// assert!(rules.iter().any(|grant| grant.to_string() == "create pods"));
+    /// ```
     pub fn specs(&self) -> Vec<ControllerSpec> {
         #[allow(unused_mut, reason = "which features add to it")]
         let mut specs: Vec<ControllerSpec> =
@@ -38,8 +56,8 @@ impl App {
         specs
     }
 
-    /// The definitions of all kinds, of those that controllers only own, watch or read, where their types have one, and of what a
-    /// chain of interpreters follows.
+    /// Returns the CRDs for the embedded API server: of all kinds, of those that controllers only
+    /// own, watch or read if their types have one, and of what a chain of interpreters follows.
     #[cfg(feature = "dev")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
@@ -52,7 +70,9 @@ impl App {
         derived::definitions(&kinds)
     }
 
-    /// Returns the kinds of relations that another program installs on a cluster, and that no one installs on the server of a test.
+    /// Returns the kinds of relations that another program installs on a cluster, and that no
+    /// program installs on the server of a test.
+    ///
     /// Optional kinds are left out: an app is tested without them first.
     #[cfg(feature = "dev")]
     fn related_kinds(&self, known: &[KindSpec]) -> Vec<KindSpec> {
@@ -72,7 +92,7 @@ impl App {
         related
     }
 
-    /// The declarations of all controllers for the namespaces that the app is run for.
+    /// Returns the declarations, restricted to the namespaces that the app is run for.
     pub(super) fn specs_in_use(&self) -> Vec<ControllerSpec> {
         self.specs().into_iter().map(|spec| self.in_use(spec)).collect()
     }
@@ -84,13 +104,14 @@ impl App {
         spec
     }
 
-    /// What the app needs on each cluster; the one that it is started against has an empty name.
+    /// Returns the permissions that the app needs on each cluster. The name of the one that it is
+    /// started against is empty.
     #[cfg(feature = "dev")]
     pub(crate) fn grants(&self) -> Grants {
         self.on_each_cluster(grants)
     }
 
-    /// The same with what is in larger permissions as well.
+    /// Returns the permissions with those that larger ones cover.
     #[cfg(feature = "dev")]
     pub(crate) fn all_grants(&self) -> Grants {
         self.on_each_cluster(all_grants)
@@ -103,24 +124,25 @@ impl App {
         names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
     }
 
-    /// The name.
+    /// Returns the name of the app.
     #[cfg(feature = "dev")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The other clusters, by name.
+    /// Returns the names of the other clusters.
     #[cfg(feature = "dev")]
     pub(crate) fn cluster_names(&self) -> Vec<String> {
         self.clusters.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// As `run --namespace`.
+    /// Restricts the app to a namespace, like `run --namespace`.
     #[cfg(feature = "dev")]
     pub(crate) fn run_only_in(&mut self, namespace: &str) {
         self.namespaces = vec![namespace.into()];
     }
 
+    /// Returns an error for a cluster that [`App::cluster`] did not add.
     pub(super) fn check_cluster(&self, name: &str) -> Result<()> {
         if self.clusters.iter().any(|(known, _)| known == name) {
             return Ok(());
@@ -128,8 +150,23 @@ impl App {
         Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
     }
 
-    /// All kinds of which there are definitions: those that the controllers reconcile, those of [`App::kind`], and those that
-    /// only interpreters, admission functions and conversions know.
+    /// Returns all kinds with a CRD: those that the controllers reconcile, those of [`App::kind`],
+    /// and those that only interpreters, admission functions and conversions know.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+    /// pub struct WebSpec {
+    ///     pub host: String,
+    /// }
+    ///
+    /// let app = App::new("webs").kind::<Web>();
+    /// assert_eq!(app.kinds()[0].kind.kind, "Web");
+    /// let crds = kctl::manifest::definitions(&app.kinds(), kctl::manifest::Descriptions::Own)?;
+    /// assert_eq!(crds[0].metadata.name.as_deref(), Some("webs.example.com"));
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     pub fn kinds(&self) -> Vec<KindSpec> {
         let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
         #[allow(unused_mut, reason = "which features add to it")]
@@ -147,6 +184,8 @@ impl App {
         kinds
     }
 
+    /// Checks that the declarations are consistent: unique names, known clusters, valid finalizers,
+    /// and rules that grant something.
     pub(super) fn check(&self) -> Result<()> {
         #[cfg(feature = "webhook")]
         {

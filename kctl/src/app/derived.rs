@@ -1,5 +1,7 @@
-//! Keeps definitions that were made from types: a kind with a pod template takes seconds of an unoptimized program, and each test
-//! starts the same app anew.
+//! A cache of CRDs that were derived from types.
+//!
+//! Deriving the CRD of a kind with a pod template takes seconds in an unoptimized program, and each
+//! test starts the same app again.
 
 use std::{
     collections::HashMap,
@@ -14,19 +16,20 @@ use kctl_runtime::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// Sets of kinds whose definitions are kept. At the bound all are forgotten, and made again when they are asked for.
+/// Maximum number of cached sets of kinds. At the bound the cache is cleared.
 const KEPT_MAX: usize = 64;
 
-/// Names the types of some kinds: a function makes the same definition each time.
+/// Identifies a set of kinds by the functions that derive their CRDs: a function returns the same
+/// CRD each time.
 type Types = Vec<(fn() -> CustomResourceDefinition, Option<fn() -> Value>)>;
 type Kept = Arc<Mutex<Option<Vec<CustomResourceDefinition>>>>;
 
 static KEPT: LazyLock<Mutex<HashMap<Types, Kept>>> = LazyLock::new(Mutex::default);
 
-/// Returns the definitions of kinds, which are made once in a process.
+/// Returns the CRDs of kinds, derived once per process.
 ///
 /// # Errors
-/// As [`manifest::definitions`]; what failed is made again.
+/// As [`manifest::definitions`]. An error is not cached.
 pub(super) fn definitions(kinds: &[KindSpec]) -> Result<Vec<CustomResourceDefinition>> {
     let mut types: Types = kinds.iter().map(|kind| (kind.crd, kind.schema)).collect();
     types.sort_unstable();

@@ -29,15 +29,17 @@ use super::{
 };
 use crate::testing::Refusals;
 
-/// On printed objects: the cluster that they are on.
+/// Annotation on printed objects with the name of their cluster.
 const CLUSTER: &str = "kctl.dev/cluster";
-/// How often it is looked whether anything is left to do.
+/// Interval between two checks for idleness.
 const IDLE_POLL: Duration = Duration::from_millis(20);
-/// So many quiet looks in a row are idle: an event may be on its way between server and cache.
+/// Number of idle checks in a row that count: an event may be on its way between server and cache.
 const IDLE_POLLS: u32 = 5;
-/// Of the ids of traces: logs are the same in each run.
+/// Seed of trace ids, so that the log is the same in each run.
 const TRACE_SEED: u64 = 1;
 
+/// Runs the command `dev`: starts servers, installs and applies everything, and runs until a signal
+/// or until nothing is left to do.
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     log::begin(&app.name, LogFormat::Timeless);
@@ -114,7 +116,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     }
 }
 
-/// The objects as a table. What was in the files is told from what the controllers made.
+/// Formats objects as a table, and marks those that came from files.
 fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     let text = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_applied = |object: &Value| {
@@ -143,7 +145,7 @@ fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     table(&rows.collect::<Vec<_>>(), now)
 }
 
-/// The webhooks that run beside the controllers; nothing for an app without.
+/// The webhooks beside the controllers; empty for an app without.
 #[cfg(feature = "webhook")]
 struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,
@@ -170,7 +172,7 @@ impl Webhooks {
         Ok(Self { stop, served, functions })
     }
 
-    /// Refuses new requests, and returns once those that run are answered.
+    /// Refuses new requests, and waits until the running ones are answered.
     async fn stop(self) -> Result<()> {
         drop(self.stop);
         if let Err(error) = self.served.await {
@@ -180,7 +182,7 @@ impl Webhooks {
     }
 }
 
-/// Serves the API server, and those of other clusters on ports of their own.
+/// Serves the API server on a port, and those of other clusters on further ports.
 async fn serve(
     app: &App,
     server: &ApiServer,
@@ -218,12 +220,13 @@ async fn serve(
     Ok(())
 }
 
-/// A server for each other cluster. Seeds tell their uids apart, as those of real clusters differ.
+/// Creates a server for each other cluster. Different seeds give them different uids, as in real
+/// clusters.
 fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, ApiServer)> {
     app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
 }
 
-/// A line for each thing that a controller does.
+/// Prints a line for each write of a controller.
 fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
     let (mut name, user) = (app.name.clone(), user_of(app).name);
     if !cluster.is_empty() {
@@ -240,7 +243,7 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
     });
 }
 
-/// The service account of the generated manifests.
+/// Returns the service account that the generated manifests use, as which the app runs.
 pub(crate) fn user_of(app: &App) -> User {
     User {
         name: format!("system:serviceaccount:default:{}", app.name),
@@ -252,7 +255,8 @@ pub(crate) fn user_of(app: &App) -> User {
     }
 }
 
-/// Installs the definitions and the app's role on a server. Returns a client of the app.
+/// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
+/// its rejected requests.
 async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
     let grants = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
@@ -267,33 +271,33 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
 /// A cluster beside the one that the app is started against.
 pub(crate) struct Other {
     pub(crate) name: String,
-    /// An administrator.
+    /// A client with all permissions.
     pub(crate) client: Client,
     pub(crate) server: ApiServer,
     simulation: Simulation,
 }
 
-/// An app that runs on an API server of its own.
+/// An app that runs on embedded API servers: the core of `dev`, `TestServer` and role tests.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     simulation: Simulation,
     pub(crate) client: Client,
-    /// The other clusters by name.
+    /// The other clusters.
     pub(crate) others: Vec<Other>,
     pub(crate) view: View,
-    /// What the app's role did not allow, on each cluster.
+    /// Requests that the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
     hot_loops: HotLoops,
     _tasks: JoinSet<()>,
 }
 
 impl World {
-    /// Starts a server, installs the definitions, runs the controllers.
+    /// Starts a server, installs the CRDs and the generated role, and runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
         Self::with_role(app, &app.grants()).await
     }
 
-    /// The same with objects that are applied before the controllers start.
+    /// Starts like [`start`](Self::start), and applies objects before the controllers run.
     pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
         let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
@@ -301,8 +305,8 @@ impl World {
         Ok(world)
     }
 
-    /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
-    /// not declare is refused here as in a cluster.
+    /// Starts with another role, by cluster. The app is never an administrator: a request that the
+    /// role does not allow gets 403.
     pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
         let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
@@ -310,7 +314,8 @@ impl World {
         Ok(world)
     }
 
-    /// Checks that the servers have all kinds of the app: a cache of one that is missing would wait for it without end.
+    /// Checks that the servers have all kinds of the app. A cache of a missing kind would wait
+    /// forever.
     async fn check_kinds(&self, app: &App) -> Result<()> {
         for spec in app.specs() {
             let relations = std::iter::once(&spec.primary).chain(&spec.relations);
@@ -332,7 +337,7 @@ impl World {
         Ok(())
     }
 
-    /// The same on servers that are there, with objects that are applied before the controllers start.
+    /// Starts on existing servers, with objects that are applied before the controllers run.
     async fn with_servers(
         server: ApiServer,
         servers: Vec<(String, ApiServer)>,
@@ -389,15 +394,15 @@ impl World {
         Ok(Self { server, simulation, client, others, view, refusals, hot_loops, _tasks: tasks })
     }
 
-    /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
+    /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.
     pub(crate) fn add_workloads(&self) {
         self.simulation.add_workloads();
     }
 
-    /// Returns once nothing is left to do.
+    /// Waits until nothing is left to do.
     ///
     /// # Errors
-    /// When something is left after this time, or a hot loop kept simulated time from advancing.
+    /// Something is left after `timeout`, or a hot loop kept simulated time from advancing.
     pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
         let quiet = async {
             let mut quiet = 0;
@@ -416,6 +421,7 @@ impl World {
         }
     }
 
+    /// Describes what is still running or waiting.
     fn busy(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
         lines.extend(self.view.unfinished());
@@ -425,8 +431,10 @@ impl World {
         lines.join("\n  ")
     }
 
-    /// The applied objects, those of kinds that controllers own, and on other clusters those that are watched of kinds that they
-    /// may create, with what was simulated of them; by cluster, kind, namespace and name.
+    /// Returns what `dev --until-idle` prints, sorted by cluster, kind, namespace and name.
+    ///
+    /// These are the applied objects and those of owned kinds. On other clusters they are the
+    /// watched objects of kinds that the app may create, and Pods.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
@@ -481,7 +489,7 @@ impl World {
     }
 }
 
-/// Says where an object is, unless it is on the cluster that the app is started against.
+/// Adds the cluster of an object as an annotation, unless it is the main one.
 fn on_cluster(mut object: Value, cluster: &str) -> Value {
     if !cluster.is_empty() {
         object["metadata"]["annotations"][CLUSTER] = cluster.into();

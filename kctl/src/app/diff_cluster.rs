@@ -1,4 +1,5 @@
-//! `generate-rbac --diff-cluster`: what the roles in a cluster lack, and what they have too much.
+//! `generate-rbac --diff-cluster`: the permissions that the roles in a cluster lack, and those that
+//! they have in excess.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,10 @@ use serde_json::Value;
 
 use super::cli::print;
 
-/// Compares the generated objects with those in a cluster. Whatever is different is an error.
+/// Compares the generated objects with those in a cluster, and prints the differences.
+///
+/// # Errors
+/// There is a difference, or the cluster does not answer.
 pub(super) async fn diff(
     client: &Client,
     declared: &[Grant],
@@ -55,13 +59,16 @@ pub(super) async fn diff(
     )))
 }
 
+/// Returns the permissions of a role object.
 fn grants_of_role(role: &Value, place: &Place) -> Result<Vec<Grant>> {
     let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
     Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, place)).collect())
 }
 
-/// What other bindings give the service account, such as those of earlier options, and no generated role does. What groups of
-/// accounts may do is nothing of the app.
+/// Returns what other bindings give the service account and no generated role does, such as those
+/// of earlier options.
+///
+/// Permissions of groups of accounts are not the app's, and are left out.
 async fn beyond(
     client: &Client,
     manifests: &[Manifest],
@@ -100,7 +107,7 @@ async fn beyond(
     Ok(found)
 }
 
-/// Whether a binding is about the service account itself, as such or as the user that it is.
+/// Returns `true` if a binding names the service account, directly or as a user.
 fn binds(binding: &Value, options: &RbacOptions) -> bool {
     let RbacOptions { name, namespace, .. } = options;
     let user = format!("system:serviceaccount:{namespace}:{name}");
@@ -111,10 +118,10 @@ fn binds(binding: &Value, options: &RbacOptions) -> bool {
     })
 }
 
-/// Objects that are asked for at once.
+/// Number of objects per list request.
 const PAGE_LEN: u32 = 500;
 
-/// All objects of a kind of RBAC, in all namespaces.
+/// Lists all objects of an RBAC kind, in all namespaces.
 async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
     let path = format!("/apis/rbac.authorization.k8s.io/v1/{}s", kind.to_lowercase());
     let mut objects = Vec::new();
@@ -131,6 +138,7 @@ async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
     }
 }
 
+/// Reads a ServiceAccount or RBAC object; `None` if it does not exist.
 async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) -> Result<Option<Value>> {
     let root = if kind == "ServiceAccount" { "/api/v1" } else { "/apis/rbac.authorization.k8s.io/v1" };
     let place = namespace.map_or(String::new(), |namespace| format!("/namespaces/{namespace}"));
@@ -142,7 +150,8 @@ async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) 
     }
 }
 
-/// What a role lacks, with the declarations that need it, and what it has that no declaration needs.
+/// Returns what a role lacks, with the declarations that need it, and what it has that no
+/// declaration needs.
 fn compare(role: &str, wanted: &[Grant], given: &[Grant], declared: &[Grant]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for grant in wanted.iter().filter(|grant| !given.iter().any(|other| other.covers(grant))) {
@@ -158,11 +167,12 @@ fn compare(role: &str, wanted: &[Grant], given: &[Grant], declared: &[Grant]) ->
     found
 }
 
-/// The place is said by the role.
+/// Formats a permission without its namespace, which the line already names.
 fn on_what(grant: &Grant) -> String {
     format!("`{}`", Grant { place: Place::Everywhere, ..grant.clone() })
 }
 
+/// Returns how a binding differs from the generated one, if it does.
 fn compare_binding(binding: &str, wanted: &Value, live: &Value) -> Option<String> {
     let given = subjects(live);
     for Subject { kind, name, namespace, .. } in subjects(wanted) {

@@ -1,16 +1,18 @@
-//! The environment of `dev`: `kube::Client::try_default()` finds no cluster in it, whatever KUBECONFIG of the terminal names.
+//! The environment of `dev`, in which `kube::Client::try_default()` finds no cluster, whatever
+//! `KUBECONFIG` of the terminal names.
 //!
-//! A client that does not come from the context goes past the role, the write permit and the embedded API server. Where it finds its cluster
-//! is read from the environment at each call, and a process cannot change its own environment safely while it has threads. So `dev` replaces
-//! its process by the same program in another environment, before it starts anything.
+//! A client that does not come from the context bypasses the role, the write permit and the
+//! embedded API server. It reads its cluster from the environment at each call, and a process can't
+//! change its own environment safely while it has threads. So `dev` replaces its process by the
+//! same program in another environment, before it starts anything.
 
 use std::{ffi::OsString, path::Path, process::Command};
 
 use kctl_runtime::reconcile::{Error, Result};
 
-/// The variable that clients read first, as kubectl does.
+/// The variable that clients read first, like kubectl.
 const KUBECONFIG: &str = "KUBECONFIG";
-/// The variable by which clients know that they run in a pod.
+/// The variable that tells clients they run in a Pod.
 const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
 /// A file that cannot be there. Its name is what the error of a client says.
 #[cfg(not(windows))]
@@ -19,11 +21,13 @@ const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for a client of its own
 #[cfg(windows)]
 const NO_CLUSTER: &str = r"NUL\dev has no cluster for a client of its own - send requests through Context";
 
-/// Makes sure that a client which asks the environment for its cluster finds none. Returns at once where that is so; otherwise
-/// the program begins again, with the same arguments, and this call does not return.
+/// Makes sure that a client which asks the environment for its cluster finds none.
+///
+/// Returns if that is so already. Otherwise the program starts again with the same arguments, and
+/// the call does not return.
 ///
 /// # Errors
-/// When the program cannot be started again.
+/// The program can't be started again.
 pub(super) fn deny_clusters() -> Result<()> {
     if !names_a_cluster(|name| std::env::var_os(name), std::env::home_dir().as_deref()) {
         return Ok(());
@@ -58,7 +62,7 @@ fn begin_again(mut command: Command, _name: Option<OsString>) -> std::io::Result
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// Whether a client that asks the environment may find a cluster.
+/// Returns `true` if a client that asks the environment may find a cluster.
 fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> bool {
     if variable(SERVICE_HOST).is_some() {
         return true;
@@ -69,7 +73,7 @@ fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Pa
     }
 }
 
-/// Whether a value of `KUBECONFIG` names a file that is there; `/dev/null` names no cluster.
+/// Returns `true` if a value of `KUBECONFIG` names an existing file; `/dev/null` names no cluster.
 pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
     std::env::split_paths(list).any(|path| path.is_file())
 }

@@ -1,4 +1,4 @@
-//! Objects in YAML and JSON files, and how they reach an API server.
+//! Objects in YAML and JSON files, and how they are applied to an API server.
 
 use std::{
     io::Read,
@@ -16,13 +16,13 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An object and the file that it comes from.
+/// An object, and the file that it comes from.
 pub(crate) struct FromFile {
     pub(crate) object: Value,
     pub(crate) origin: String,
 }
 
-/// Installs the definitions of an app's kinds, and its role.
+/// Installs the CRDs of an app's kinds, and its role.
 pub(crate) async fn install(
     client: &Client,
     definitions: &[CustomResourceDefinition],
@@ -39,7 +39,12 @@ pub(crate) async fn install(
     apply(client, &files.collect::<Vec<_>>()).await
 }
 
-/// Reads files, the `.yaml`, `.yml` and `.json` files of folders by name, and standard input for `-`.
+/// Reads files, the `.yaml`, `.yml` and `.json` files of folders sorted by name, and standard input
+/// for `-`.
+///
+/// # Errors
+/// A path can't be read, is no YAML or JSON, or has no objects; kubectl rejects an empty file as
+/// well.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     let mut objects = Vec::new();
     for path in paths {
@@ -62,7 +67,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     Ok(objects)
 }
 
-/// What was named and holds nothing is a mistake: kubectl refuses it as well.
+/// Returns the error text for a path without objects.
 fn nothing_in(path: &Path) -> String {
     match (path.is_dir(), path.as_os_str() == "-") {
         (true, _) => format!("{}: no objects in it: name a folder with .yaml, .yml or .json files", path.display()),
@@ -71,7 +76,7 @@ fn nothing_in(path: &Path) -> String {
     }
 }
 
-/// The same, and these objects of the app when no files are named.
+/// Reads files, or the app's own objects if no files are named.
 #[cfg(feature = "dev")]
 pub(super) fn read_or(paths: &[PathBuf], yaml: Option<&str>) -> Result<Vec<FromFile>> {
     let mut objects = read(paths)?;
@@ -91,16 +96,17 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Bytes of one file or of standard input: more than the objects of a large cluster. Devices and pipes may have no end.
+/// Maximum number of bytes of a file or of standard input. Devices and pipes may have no end.
 const FILE_LEN_MAX: u64 = 256 << 20;
 
-/// Reads the text of a file that the user has named.
+/// Reads a file that the user has named.
 fn text_of(path: &Path) -> Result<String> {
     let mut text = String::new();
     bounded(std::fs::File::open(path).context(path.display())?, &path.display().to_string(), &mut text)?;
     Ok(text)
 }
 
+/// Reads text up to [`FILE_LEN_MAX`].
 fn bounded(source: impl Read, origin: &str, text: &mut String) -> Result<()> {
     let len = source.take(FILE_LEN_MAX + 1).read_to_string(text).context(origin)?;
     if len as u64 > FILE_LEN_MAX {
@@ -114,7 +120,7 @@ fn read_file(path: &Path, objects: &mut Vec<FromFile>) -> Result<()> {
     parse(&text, &path.display().to_string(), objects)
 }
 
-/// Reads a stream of documents.
+/// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
     for object in documents.into_iter().flat_map(listed).filter(|document| !document.is_null()) {
@@ -128,7 +134,8 @@ pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Re
     Ok(())
 }
 
-/// The objects of a list, as `kubectl get -o yaml` prints several; anything else as it is.
+/// Returns the items of a list, as `kubectl get -o yaml` prints several objects; other documents as
+/// they are.
 fn listed(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items") {
@@ -149,7 +156,8 @@ struct Resource {
     namespaced: bool,
 }
 
-/// Applies objects as kubectl does, with defaults for the namespace.
+/// Applies objects with server-side apply, like `kubectl apply --server-side --force-conflicts`.
+/// Without a namespace they go to `default`.
 pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
     for FromFile { object, origin } in objects {
         let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -165,17 +173,17 @@ pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
     Ok(())
 }
 
-/// Reads an object back.
+/// Reads an object back from the server.
 pub(super) async fn get(client: &Client, object: &Value) -> Result<Value> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let path = path(client, object).await?;
     Ok(client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await?)
 }
 
-/// Returns whether an API server has a kind.
+/// Returns `true` if an API server serves a kind.
 ///
 /// # Errors
-/// When it answers with an error other than 404.
+/// The server answers with an error other than 404.
 pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
     let Kind { group, version, plural, .. } = kind;
     let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
@@ -186,7 +194,7 @@ pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
     }
 }
 
-/// Where objects of this kind and namespace are.
+/// Returns the URL path of the collection that an object belongs to, by discovery.
 pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (api, kind) = (field("/apiVersion"), field("/kind"));

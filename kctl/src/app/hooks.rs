@@ -1,4 +1,4 @@
-//! The app's admission functions and conversions: how they are added, checked, and made known to API servers.
+//! The app's admission functions and conversions: added, checked, and registered with API servers.
 
 mod address;
 
@@ -21,14 +21,16 @@ pub(super) use self::address::{Address, check_service, hosts};
 use self::address::{check_path, check_same, written};
 use super::App;
 
-/// The functions of an app.
+/// The admission functions and conversions of an app.
 #[derive(Default)]
 pub(super) struct Hooks {
     pub(super) admission: Vec<admission::Rule>,
     pub(super) conversion: Vec<conversion::Rule>,
-    /// The CRDs of the kinds that are converted, from the first time that somebody asks: deriving them takes a moment.
+    /// The CRDs of the kinds that are converted, cached at first use: deriving them takes
+    /// noticeable time.
     converted: OnceLock<Vec<Value>>,
-    /// How the embedded API server reaches them; without it, in this process.
+    /// The address and authority by which the embedded API server reaches the functions; `None`
+    /// calls them within the process.
     #[cfg(feature = "dev")]
     pub(super) reached: Option<(Client, Option<String>)>,
 }
@@ -38,7 +40,7 @@ impl Hooks {
         self.admission.is_empty() && self.conversion.is_empty()
     }
 
-    /// The kinds that only functions know.
+    /// Returns the kinds that only these functions know.
     pub(super) fn kinds(&self) -> Vec<KindSpec> {
         let spec = |location: String, kind: &GroupVersionKind, Definition { crd, schema }: Definition| {
             Some(KindSpec { location, kind: kind.clone(), crd: crd?, schema })
@@ -54,8 +56,11 @@ impl Hooks {
 }
 
 impl App {
-    /// Adds admission functions: one with `#[admission(validate)]` or `#[admission(mutate)]`, or a tuple of such. An API server calls
-    /// them before it stores an object; `run` and `dev` serve them.
+    /// Adds admission functions: one with `#[admission(validate)]` or `#[admission(mutate)]`, or a
+    /// tuple of such.
+    ///
+    /// An API server calls them before it stores an object; `dev`, tests and `run` serve them. A
+    /// kind has at most one function of each type.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -76,8 +81,10 @@ impl App {
         self
     }
 
-    /// Adds functions between versions of a kind: one with `#[conversion]`, or a tuple of such. From each version of the kind
-    /// there must be a way to each other, directly or over others.
+    /// Adds functions between versions of a kind: one with `#[conversion]`, or a tuple of such.
+    ///
+    /// From each version of the kind there must be a path to each other one, directly or over
+    /// others. The versions are those of [`App::kind`], controllers, and the functions themselves.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -106,24 +113,50 @@ impl App {
         self
     }
 
-    /// The admission functions in the order of their registration.
+    /// Returns the admission functions in the order of their registration, with their paths and
+    /// options.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[admission(validate, timeout = 5)]
+    /// fn any(_config: &ConfigMap) {}
+    ///
+    /// let app = App::new("any").admission::<any>();
+    /// assert_eq!(app.admissions()[0].path(), "/validate--v1-configmap");
+    /// ```
     pub fn admissions(&self) -> &[admission::Rule] {
         &self.hooks.admission
     }
 
-    /// The conversions in the order of their registration.
+    /// Returns the conversions in the order of their registration.
     pub fn conversions(&self) -> &[conversion::Rule] {
         &self.hooks.conversion
     }
 
-    /// The routes of admission functions and conversions.
+    /// Returns the HTTP routes of admission functions and conversions, for a server of your own.
+    ///
+    /// [`App::main`] serves them itself. `metrics` counts their calls.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[admission(validate)]
+    /// fn any(_config: &ConfigMap) {}
+    ///
+    /// let app = App::new("any").admission::<any>();
+    /// let routes = app.hook_routes(&kctl_webhook::Metrics::default())?;
+    /// # let _ = routes;
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Two functions are for the same, or between two versions of a kind there is no way.
+    /// Two functions have the same path, or there is no path between two versions of a kind.
     pub fn hook_routes(&self, metrics: &Metrics) -> Result<Routes> {
         Ok(kctl_webhook::routes(&self.hooks.admission, self.ways()?, metrics)?)
     }
 
+    /// Returns the conversions with the shortest path between each pair of versions.
     fn ways(&self) -> Result<Conversions> {
         if self.hooks.conversion.is_empty() {
             return Ok(Conversions::default());
@@ -137,17 +170,18 @@ impl App {
         Ok(Conversions::new(self.hooks.conversion.clone(), &versions)?)
     }
 
-    /// What can be known to be wrong before anything runs.
+    /// Finds mistakes that are visible before anything runs.
     pub(super) fn check_hooks(&self) -> Result<()> {
         self.hook_routes(&Metrics::default()).map(drop)
     }
 
-    /// What can be known to be wrong between `#[resource]` and `App::conversion`: once a process, since it takes the definitions.
+    /// Finds contradictions between `conversion(…)` in `#[resource]` and `App::conversion`. It
+    /// derives CRDs, so [`App::main`] calls it once.
     pub(super) fn check_addresses(&self) -> Result<()> {
         self.converted_definitions()?.iter().try_for_each(check_path)
     }
 
-    /// Whether the app has conversions for the kind of a CRD.
+    /// Returns `true` if the app has conversions for the kind of a CRD.
     pub(super) fn converts(&self, definition: &Value) -> bool {
         let spec = &definition["spec"];
         let of =
@@ -155,8 +189,10 @@ impl App {
         self.hooks.conversion.iter().any(of)
     }
 
-    /// Has API servers call this program for conversions, if it has some for the kind of the CRD. That replaces the address of
-    /// `conversion(…)` in `#[resource]`, which is for a cluster: who calls is in this process, or beside it.
+    /// Registers this program as the converter of a CRD if it has conversions for the kind.
+    ///
+    /// That replaces the address of `conversion(…)` in `#[resource]`, which is for a cluster: here
+    /// the caller is in this process or beside it.
     pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
         if !self.converts(definition) {
             return;
@@ -170,10 +206,11 @@ impl App {
         });
     }
 
-    /// The same for manifests of a cluster, where `conversion(…)` in `#[resource]` is a second address of the same program.
+    /// Registers this program as the converter in manifests for a cluster, where `conversion(…)` in
+    /// `#[resource]` may name a second address.
     ///
     /// # Errors
-    /// When the two addresses differ, unless the attribute is the only one that somebody wrote.
+    /// The two addresses differ and both were written by the user.
     pub(super) fn convert_manifests(
         &self,
         manifests: &mut [Manifest],
@@ -195,7 +232,7 @@ impl App {
         Ok(())
     }
 
-    /// The CRDs of the kinds that the app converts.
+    /// Returns the CRDs of the kinds that the app converts.
     pub(super) fn converted_definitions(&self) -> Result<Vec<Value>> {
         if self.hooks.conversion.is_empty() {
             return Ok(Vec::new());
@@ -209,7 +246,7 @@ impl App {
         Ok(self.hooks.converted.get_or_init(|| converted).clone())
     }
 
-    /// The configurations that register the admission functions.
+    /// Returns the webhook configurations that register the admission functions.
     pub(super) fn admission_configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Vec<Value> {
         Configurations { name, client, authority }.objects(&self.hooks.admission)
     }
@@ -227,11 +264,12 @@ mod embedded {
     use super::{App, Metrics, Result};
     use crate::app::files::{self, FromFile};
 
-    /// The host by which API servers in this process reach functions in this process.
+    /// The host by which API servers in this process reach the functions.
     const HOST: &str = "webhooks.kctl.internal";
 
     impl App {
-        /// Installs the definitions, the role and, on the cluster that the app is started against, the admission functions.
+        /// Installs the CRDs, the role and, on the cluster that the app is started against, the
+        /// admission functions.
         pub(crate) async fn install_on(
             &self,
             server: &ApiServer,

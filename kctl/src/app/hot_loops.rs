@@ -1,4 +1,5 @@
-//! Finds hot loops under simulated time, which stands still while anything is left to do: without a bound a test would hang.
+//! Detects hot loops under simulated time, which stands still while a task can run: without a bound
+//! a test would hang.
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
@@ -11,24 +12,27 @@ use kctl_runtime::{
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
-/// Reconciles of one key at one simulated moment, counted anew after each write by another client. More are a hot loop.
+/// Maximum number of reconciles of one key at one simulated moment. The count restarts after each
+/// write by another client.
 pub(crate) const RECONCILES_AT_ONCE_MAX: u32 = 1_000;
-/// The same bound where other clients write all the while, as a test does that answers each write of the app.
+/// The same bound without restarts, for a test that answers each write of the app with another one.
 pub(crate) const RECONCILES_AMID_WRITES_MAX: u32 = 10_000;
-/// Requests of one reconcile, or of the caches for one kind, at one simulated moment. More are a hot loop.
+/// Maximum number of requests of one reconcile, or of the caches for one kind, at one simulated
+/// moment.
 pub(crate) const REQUESTS_AT_ONCE_MAX: u32 = 10_000;
-/// Different requests of one reconcile that the error names.
+/// Maximum number of different requests that the error names.
 const REQUESTS_NAMED_MAX: usize = 5;
-/// Other keys that were reconciled often at the same moment, of which the error names this many.
+/// Maximum number of other keys that the error names.
 const OTHERS_NAMED_MAX: usize = 5;
-/// Fewer reconciles at one moment are not worth naming beside a hot loop.
+/// Minimum number of reconciles for a key to be named beside a hot loop.
 const OTHERS_LEAST: u32 = 100;
 
-/// Counts reconciles and requests of an app at each moment of tokio's clock. On a clock that runs no two moments are the same, so
-/// nothing is found. Clones share the counts.
+/// Counts reconciles and requests of an app at each moment of Tokio's clock.
+///
+/// On a clock that runs, no two moments are equal, so nothing is found. Clones share the counts.
 #[derive(Clone)]
 pub(crate) struct HotLoops {
-    /// The user that the app is.
+    /// The user name of the app.
     user: Arc<str>,
     counts: Arc<Mutex<Counts>>,
     found: Arc<watch::Sender<Option<String>>>,
@@ -37,28 +41,30 @@ pub(crate) struct HotLoops {
 struct Counts {
     moment: Instant,
     keys: HashMap<Place, OfKey>,
-    /// By trace.
+    /// Running reconciles by trace.
     running: HashMap<String, Run>,
-    /// Lists and watches of caches, by verb and resource.
+    /// Number of lists and watches by caches, by verb and resource.
     outside: HashMap<(&'static str, String), u32>,
 }
 
-/// A controller and a key of it.
+/// A controller and a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     controller: String,
     key: ObjectKey,
 }
 
+/// The reconciles of one key at this moment.
 #[derive(Default)]
 struct OfKey {
-    /// Since another client wrote.
+    /// Number since another client wrote.
     n: u32,
     n_amid_writes: u32,
-    /// The last reconcile, in words.
+    /// Description of the last reconcile.
     last: String,
 }
 
+/// A running reconcile and its requests.
 struct Run {
     place: Place,
     n_requests: u32,
@@ -67,17 +73,17 @@ struct Run {
 }
 
 impl HotLoops {
-    /// Counts what this user does.
+    /// Creates counters for the requests of this user.
     pub(crate) fn of(user: &str) -> Self {
         let (moment, keys) = (Instant::now(), HashMap::new());
         let counts = Counts { moment, keys, running: HashMap::new(), outside: HashMap::new() };
         Self { user: user.into(), counts: Arc::new(Mutex::new(counts)), found: Arc::new(watch::Sender::new(None)) }
     }
 
-    /// Returns at the first hot loop with what it did.
+    /// Waits for the first hot loop, and returns its description.
     ///
     /// # Cancel safety
-    /// What was found stays.
+    /// A finding is kept: a later call returns it.
     pub(crate) async fn found(&self) -> String {
         let mut found = self.found.subscribe();
         // The sender lives as long as this.
@@ -85,7 +91,7 @@ impl HotLoops {
         first.ok().and_then(|text| text.clone()).unwrap_or_default()
     }
 
-    /// A reconcile begins.
+    /// Records the start of a reconcile.
     pub(crate) fn begins(&self, controller: &str, key: &ObjectKey, trace: Trace) {
         let mut counts = self.counts.lock();
         counts.turn();
@@ -93,7 +99,7 @@ impl HotLoops {
         counts.running.insert(trace.to_string(), Run { place, n_requests: 0, requests: Vec::new() });
     }
 
-    /// A reconcile has ended.
+    /// Records the end of a reconcile, and reports a hot loop at the bound.
     pub(crate) fn ended(&self, report: &Report) {
         let mut counts = self.counts.lock();
         counts.turn();
@@ -118,7 +124,7 @@ impl HotLoops {
         self.find(text);
     }
 
-    /// A server has answered a request.
+    /// Records a request that a server has answered.
     pub(crate) fn request(&self, request: &RequestRecord) {
         let mut counts = self.counts.lock();
         counts.turn();
@@ -165,7 +171,7 @@ impl HotLoops {
 }
 
 impl Counts {
-    /// Begins anew when time has gone by.
+    /// Resets the counts when simulated time has advanced.
     fn turn(&mut self) {
         let now = Instant::now();
         if self.moment != now {
@@ -176,7 +182,8 @@ impl Counts {
         }
     }
 
-    /// Other keys that may be a part of the same loop, as two controllers that overwrite each other are.
+    /// Adds other keys that may be part of the loop, for example of a second controller that
+    /// overwrites the same field.
     fn add_others(&self, found: &Place, text: &mut String) {
         let often = self.keys.iter().filter(|(place, count)| *place != found && count.n_amid_writes >= OTHERS_LEAST);
         let mut others: Vec<_> = often.collect();
@@ -191,7 +198,7 @@ impl Counts {
     }
 }
 
-/// A reconcile in words.
+/// Describes a reconcile.
 fn did(run: &Run, outcome: &Outcome) -> String {
     let sent = match (run.requests.as_slice(), run.n_requests) {
         ([], _) => "sent no request".to_owned(),

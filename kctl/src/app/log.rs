@@ -1,4 +1,4 @@
-//! What is logged, and how: as lines for people, or as JSON for machines. Both go to standard error.
+//! Log output: lines for people, or JSON for machines, both on standard error.
 
 use std::{
     fmt,
@@ -34,10 +34,11 @@ pub(super) enum LogFormat {
     Timeless,
 }
 
-/// The form that was asked for first.
+/// The format of the first call of [`begin`].
 static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
-/// Begins to log, and to send spans where a collector is named.
+/// Installs the log subscriber and, with the feature `otel` and a collector in the environment,
+/// sends spans.
 pub(super) fn begin(
     #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
     format: LogFormat,
@@ -66,7 +67,7 @@ pub(super) fn begin(
     }
 }
 
-/// Says something to people; where the log is for machines, as a line of it.
+/// Prints a line for people, or logs it if the log is JSON.
 pub(super) fn say(text: fmt::Arguments<'_>) {
     if is_json() {
         tracing::info!("{text}");
@@ -75,7 +76,7 @@ pub(super) fn say(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Says why the program ends: as `main` would, or as a line of the log for machines.
+/// Prints why the program ends, as `main` would, or logs it if the log is JSON.
 pub(super) fn say_error(error: &str) {
     if is_json() {
         tracing::error!("{error}");
@@ -84,22 +85,23 @@ pub(super) fn say_error(error: &str) {
     }
 }
 
-/// Whether the log is for machines: then nothing else is written beside it.
+/// Returns `true` if the log is JSON: then nothing else is written to standard error.
 pub(super) fn is_json() -> bool {
     FORMAT.get() == Some(&LogFormat::Json)
 }
 
-/// A reader that went away is not an error of the program.
+/// Writes to standard error; a closed reader is not an error.
 fn to_stderr(line: &str) {
     let _unread = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// A JSON object for each event: its time, level, target and message, with the fields of the spans that it is in, and its own.
+/// Writes a JSON object per event: time, level, target and message, with the fields of its spans
+/// and its own.
 struct JsonLines {
     write: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// What a span says of itself.
+/// The fields of a span or event.
 #[derive(Default)]
 struct Fields(Map<String, Value>);
 

@@ -1,6 +1,19 @@
-//! A program: its controllers and the commands by which it is run.
+//! A program as a value: its controllers, kinds, webhooks and clusters, and the commands that run
+//! it.
+//!
+//! [`App`] is built in `main` or, better, in a function `app()` of a library, so that tests and
+//! simulations use the same value. Nothing happens while it is built: the closures of
+//! [`App::controller_with`], [`App::cluster`] and [`App::trigger_on`] run at the start of `run` and
+//! `dev`.
+//!
+//! The inner modules follow the commands. `cli`, `settings` and `options` read the command line,
+//! the environment and the configuration file. `run` connects to a cluster (`connection`,
+//! `outgoing`), checks permissions (`rbac_check`) and runs the manager until `signals` stops it.
+//! `dev` does the same on an embedded API server. `hand_out` writes what the `generate-…` commands
+//! print. `webhook`, `hooks` and `certificates` serve admission functions, conversions and
+//! interpreters.
 
-/// Says something to people.
+/// Prints a line for people to standard error, or logs it if the log is JSON.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::app::log::say(format_args!($($text)*))
@@ -90,18 +103,44 @@ pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
 type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
-/// The environment of a controller: passed to the closure of [`App::controller_with`] at each start.
+/// The environment of a controller: passed to the closure of [`App::controller_with`] at each
+/// start.
+///
+/// ```
+/// use kctl::{app::Env, prelude::*};
+///
+/// /// Prints the name of the program that it runs in.
+/// #[controller(of = ConfigMap)]
+/// struct Named {
+///     app: String,
+/// }
+///
+/// impl Reconcile for Named {
+///     async fn reconcile(&self, config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+///         println!("{} sees {}", self.app, config.name_any());
+///         Ok(Action::await_change())
+///     }
+/// }
+///
+/// let app = App::new("named").controller_with(|env: Env| async move { Ok(Named { app: env.app }) });
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Env {
-    /// The name of the app.
+    /// The name of the app, as given to [`App::new`].
     pub app: String,
-    /// Opens watches while the app runs, on whatever the role of this controller allows: kinds that it declares, and those in
-    /// its `rbac(…)`.
+    /// Opens watches while the app runs, for kinds that are known only then.
+    ///
+    /// The role of this controller has to allow them: kinds that it declares, and those in its
+    /// `rbac(…)`.
     pub watches: Watches,
 }
 
-/// A set of controllers that run as one program.
+/// A program: a set of controllers, with the kinds, webhooks and clusters that they need.
+///
+/// The methods add to it and return it. [`main`](Self::main) parses the command line and runs one
+/// command. [`manager`](Self::manager) returns the running part for programs with a command line of
+/// their own, and `kctl::testing` takes an app as it is.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -112,8 +151,28 @@ pub struct Env {
 ///     Ok(Action::await_change())
 /// }
 ///
-/// let app = App::new("idler").controller::<idle>();
+/// let app = App::new("idler").version("1.2.0").controller::<idle>();
 /// assert_eq!(app.specs()[0].name, "configmap");
+/// ```
+///
+/// Several controllers share the connection, and one cache per kind. Two controllers for the same
+/// kind need different names:
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// #[controller(name = "labels", primary(patch))]
+/// async fn labels(_config: Arc<ConfigMap>, _cx: Context<labels>) -> Result<Action> {
+///     Ok(Action::await_change())
+/// }
+///
+/// #[controller(name = "copies", owns = Secret(apply))]
+/// async fn copies(_config: Arc<ConfigMap>, _cx: Context<copies>) -> Result<Action> {
+///     Ok(Action::await_change())
+/// }
+///
+/// let app = App::new("configs").controller::<labels>().controller::<copies>();
+/// assert_eq!(app.specs().iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ["labels", "copies"]);
 /// ```
 pub struct App {
     name: String,
@@ -122,12 +181,12 @@ pub struct App {
     controllers: Vec<Registration>,
     kinds: Vec<KindSpec>,
     clusters: Vec<(String, Connect)>,
-    /// What `dev` applies when it is given no files.
+    /// Objects that `dev` applies if it gets no files.
     #[cfg(feature = "dev")]
     dev_objects: Option<String>,
     triggers: Triggers,
     streams: Vec<OpenStream>,
-    /// Instead of those that the controllers declare.
+    /// Overrides the namespaces that the controllers declare; empty if they count.
     namespaces: Vec<String>,
     metrics: Vec<RegisterMetrics>,
     #[cfg(feature = "webhook")]
@@ -136,19 +195,23 @@ pub struct App {
     hooks: hooks::Hooks,
     #[cfg(feature = "chain")]
     chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
-    /// Whether the definitions of what chains follow are the app's to print.
+    /// Set if `generate-crds` prints the CRDs of the kinds that chains follow.
     #[cfg(feature = "chain")]
     has_interpreter_kinds: bool,
 }
 
 struct Registration {
-    /// Made once: the definition in it takes a moment where a kind contains a pod template.
+    /// Created once: deriving the CRD takes noticeable time where a kind contains a pod template.
     spec: LazyLock<ControllerSpec>,
     start: Arc<dyn Fn(Env) -> Boxed<'static, Result<Add>> + Send + Sync>,
 }
 
 impl App {
-    /// An app without controllers. The name is the field manager of all that it writes.
+    /// Creates an app without controllers.
+    ///
+    /// The name is the field manager of all its writes, the default name of its Lease, service
+    /// account and roles in manifests, and part of the `User-Agent`. Choose it once: field managers
+    /// of server-side apply don't follow a renamed program.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -174,23 +237,48 @@ impl App {
         }
     }
 
-    /// Sets the version that `--version` prints before those of kctl and the build: usually `env!("CARGO_PKG_VERSION")`.
+    /// Sets the version that `--version` prints before those of kctl and the build, and that
+    /// `kctl_app_info` reports.
+    ///
+    /// Usually `env!("CARGO_PKG_VERSION")`.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// The commit that the app was built from, for `--version` and `kctl_app_info`: usually `option_env!("COMMIT")`, which the build
-    /// sets where it knows.
+    /// Sets the commit that the app was built from, for `--version` and `kctl_app_info`.
+    ///
+    /// Usually `option_env!("COMMIT")`, which a build pipeline sets. `None` and an empty string are
+    /// ignored.
+    ///
+    /// ```
+    /// let app = kctl::App::new("web").version(env!("CARGO_PKG_VERSION")).commit(option_env!("COMMIT"));
+    /// # let _ = app;
+    /// ```
     #[must_use]
     pub fn commit(mut self, commit: Option<&str>) -> Self {
         self.commit = commit.filter(|commit| !commit.is_empty()).map(Into::into);
         self
     }
 
-    /// Adds a controller without state, made from a function: `.controller::<site>()`. The function is named as a type, because
-    /// its declaration is one; it is not an argument.
+    /// Adds a controller without state, made from a function: `.controller::<site>()`.
+    ///
+    /// The function is named as a type, because `#[controller]` generates a type of that name with
+    /// the declaration; it is not an argument.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[controller]
+    /// async fn nodes(node: Arc<Node>, _cx: Context<nodes>) -> Result<Action> {
+    ///     println!("{}", node.name_any());
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("nodes").controller::<nodes>();
+    /// assert_eq!(app.specs().len(), 1);
+    /// ```
     // To a call with an argument rustc says to remove it, and shows this line: it says what to write.
     #[must_use]
     #[rustfmt::skip]
@@ -198,7 +286,11 @@ impl App {
         self.controller_with(|_env| async { Ok(C::instance()) })
     }
 
-    /// Adds a controller with state. The closure makes it at each start of `run` and `dev`, never for `generate-…`.
+    /// Adds a controller with state. The closure creates it at each start of `run` and `dev`, never
+    /// for `generate-…`.
+    ///
+    /// Use it to connect to a database or to read settings. An error of the closure ends the
+    /// program with that error. In a simulation the closure runs again after each crash.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -240,8 +332,11 @@ impl App {
         self
     }
 
-    /// Adds the definition of a kind that no controller reconciles, or of another version of one: kinds of one group and name
-    /// are versions of one definition, of which one is stored.
+    /// Adds the CRD of a kind that no controller reconciles, or of another version of one.
+    ///
+    /// Kinds of the same group and name are versions of one CRD, of which exactly one is stored:
+    /// write `storage = false` in the others. Kinds that controllers reconcile are known without
+    /// this method.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -270,8 +365,10 @@ impl App {
         self
     }
 
-    /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them
-    /// as the webhook that Karmada calls.
+    /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such.
+    ///
+    /// `run` and `dev` serve them as the webhook that Karmada calls. Two functions for the same
+    /// operation of one kind are an error of [`main`](Self::main).
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -301,16 +398,20 @@ impl App {
         self
     }
 
-    /// The interpreters in the order of their registration.
+    /// Returns the interpreters in the order of their registration.
     #[cfg(feature = "webhook")]
     pub fn interpreters(&self) -> &[kctl_interpreter::function::Rule] {
         &self.interpreters
     }
 
-    /// Has a chain of interpreters follow the cluster that the app is started against: its
-    /// `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are watched, and put in force in one
-    /// step. Until both were listed, the chain says that it is not ready; a control plane that has no such kinds counts, after
-    /// twelve seconds, as one without customizations and configurations. Its metrics are among those of the app.
+    /// Keeps a chain of interpreters current with the cluster that the app is started against.
+    ///
+    /// Its `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are
+    /// watched, and each change replaces the layer as a whole. Until both kinds were listed, the
+    /// chain answers that it is not ready. A control plane without these kinds counts as one
+    /// without customizations after twelve seconds of 404 responses. The metrics of the chain are
+    /// added to those of the app, and `list` and `watch` on these kinds and on Services to its
+    /// role.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -344,8 +445,10 @@ impl App {
         self.metrics(move |metrics| registry.register(metrics))
     }
 
-    /// Has `generate-crds` and `generate-manifests` print the definitions of the kinds that [`App::interpreter_chain`] follows:
-    /// for a control plane without Karmada, which brings its own. `dev` installs them in any case.
+    /// Prints the CRDs of the kinds that [`App::interpreter_chain`] follows with `generate-crds`
+    /// and `generate-manifests`.
+    ///
+    /// For a control plane without Karmada, which brings its own. `dev` installs them in any case.
     #[cfg(feature = "chain")]
     #[must_use]
     pub fn interpreter_kinds(mut self) -> Self {
@@ -353,12 +456,15 @@ impl App {
         self
     }
 
-    /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.
+    /// Returns a handle that queues keys of the app's controllers from outside.
+    ///
+    /// Get it before [`App::main`] takes the app; the handle works afterwards as well.
     pub fn triggers(&self) -> Triggers {
         self.triggers.clone()
     }
 
-    /// Has the controller `C` reconcile a key at the start, or now when the app runs: [`Triggers::trigger`].
+    /// Queues a key for the controller `C`: now if the app runs, otherwise at its start. See
+    /// [`Triggers::trigger`].
     ///
     /// # Errors
     /// As [`Triggers::trigger`].
@@ -366,8 +472,11 @@ impl App {
         self.triggers.trigger::<C>(key)
     }
 
-    /// Has the controller `C` reconcile the keys of a stream. The closure opens it at each start of `run` and `dev`; when it
-    /// ends, nothing else does.
+    /// Queues the keys of a stream for the controller `C`.
+    ///
+    /// The closure opens the stream at each start of `run` and `dev`. When the stream ends, the app
+    /// continues. Use it for message queues, webhooks of external systems, and timers; a periodic
+    /// reconcile of all objects is `resync = "1h"`.
     ///
     /// ```
     /// # use kctl::prelude::*;
@@ -390,10 +499,40 @@ impl App {
         self
     }
 
-    /// Reads the command line and does what it says.
+    /// Parses the command line and runs one command. Usually the last line of `main`.
+    ///
+    /// | command | does |
+    /// |---|---|
+    /// | `run` | runs the controllers against a cluster; also without a command |
+    /// | `dev` | runs them on an embedded API server (feature `dev`) |
+    /// | `generate-crds` | prints the CRDs |
+    /// | `generate-rbac` | prints service account, roles and bindings |
+    /// | `generate-manifests` | prints all of these, a Deployment, and what registers the webhooks |
+    /// | `graph` | prints the kinds and controllers as a diagram |
+    ///
+    /// Each command has `--help`. Options of `run` may also be environment variables
+    /// (`KCTL_LEADER_ELECT=true`) or lines of a file (`--config`).
+    ///
+    /// SIGTERM and Ctrl-C stop `run` gracefully: running reconciles get 30 seconds by default, and
+    /// the Lease is handed back. A second signal ends the process at once.
+    ///
+    /// ```no_run
+    /// use kctl::prelude::*;
+    ///
+    /// #[controller]
+    /// async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// #[tokio::main(flavor = "current_thread")]
+    /// async fn main() -> kctl::Result<()> {
+    ///     App::new("idler").controller::<idle>().main().await
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// Whatever keeps the command from being done, in words for the person at the terminal.
+    /// Declarations contradict each other, no cluster is found, or the command fails; the text is
+    /// for the person at the terminal. Wrong usage prints clap's message and exits with status 2.
     pub async fn main(self) -> Result<()> {
         self.check()?;
         #[cfg(feature = "webhook")]
@@ -402,12 +541,16 @@ impl App {
         Box::pin(cli::main(self)).await
     }
 
-    /// Adds a cluster beside the one that the program starts against: relations name it with `on = "name"`. The closure creates
-    /// its client at each start of `run`; `dev` and tests start an embedded API server for it.
+    /// Adds a cluster beside the one that the program starts against: relations name it with `on =
+    /// "name"`.
     ///
-    /// `--dry-run`, `--kube-api-qps` (per cluster) and `--request-timeout` apply to this client, and its requests count in
-    /// `rest_client_requests_total` under the name of the cluster. `--as`, `--as-group` and `--proxy-url` don't apply: the closure
-    /// decides how to connect. `run` logs a warning when they are set.
+    /// The closure creates its client at each start of `run`; `dev` and tests start an embedded API
+    /// server for it.
+    ///
+    /// `--dry-run`, `--kube-api-qps` (per cluster) and `--request-timeout` apply to this client,
+    /// and its requests count in `rest_client_requests_total` under the name of the cluster.
+    /// `--as`, `--as-group` and `--proxy-url` don't apply: the closure decides how to connect.
+    /// `run` logs a warning when they are set.
     ///
     /// ```
     /// use kctl::{kube::{Config, config::KubeConfigOptions}, prelude::*};
@@ -434,8 +577,20 @@ impl App {
         self
     }
 
-    /// Objects in YAML that `dev` applies when it is given no files, so that the program shows what it does at the first try:
-    /// `.dev_objects(include_str!("../example.yaml"))`.
+    /// Sets the YAML objects that `dev` applies when it gets no files, so that the program shows
+    /// what it does at the first try.
+    ///
+    /// ```
+    /// let app = kctl::App::new("web").dev_objects("
+    /// apiVersion: v1
+    /// kind: ConfigMap
+    /// metadata: { name: example }
+    /// ");
+    /// # let _ = app;
+    /// ```
+    ///
+    /// In a project: `.dev_objects(include_str!("../example.yaml"))`. Without the feature `dev` the
+    /// call does nothing.
     #[must_use]
     #[cfg_attr(
         not(feature = "dev"),
@@ -449,7 +604,11 @@ impl App {
         self
     }
 
-    /// Adds metrics of your own to those of `/metrics`. The closure is called at each start of `run`.
+    /// Adds metrics of your own to those of `/metrics`. The closure is called at each start of
+    /// `run`.
+    ///
+    /// The metric types are in `kctl::metrics`. Names get no prefix, and a counter gets the suffix
+    /// `_total`.
     ///
     /// ```
     /// use kctl::{App, metrics::counter::Counter};
@@ -467,15 +626,32 @@ impl App {
         self
     }
 
-    /// A manager with all controllers, ready to run against a cluster.
+    /// Creates a manager with all controllers, ready to run against a cluster.
+    ///
+    /// For programs with a command line of their own. It connects the clusters of [`App::cluster`]
+    /// and creates the controllers, but checks no permissions, serves no webhooks and installs no
+    /// CRDs: [`App::main`] does that.
+    ///
+    /// ```no_run
+    /// use kctl::prelude::*;
+    ///
+    /// # #[controller]
+    /// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+    /// # async fn run() -> kctl::Result<()> {
+    /// let client = kctl::client(kctl::kube::Config::infer().await?)?;
+    /// let manager = App::new("idler").controller::<idle>().manager(client).await?;
+    /// manager.run(async { drop(tokio::signal::ctrl_c().await) }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// When a controller cannot be made, or the declarations contradict each other.
+    /// A controller or a client can't be created, or the declarations contradict each other.
     pub async fn manager(&self, client: Client) -> Result<Manager> {
         self.manager_at(client, self.connected().await?, |manager| manager).await
     }
 
-    /// Clients of the other clusters, by their names.
+    /// Returns the clients of the other clusters, by name.
     pub(crate) async fn connected(&self) -> Result<Vec<(String, Client)>> {
         let mut clusters = Vec::new();
         for (name, connect) in &self.clusters {
@@ -484,7 +660,7 @@ impl App {
         Ok(clusters)
     }
 
-    /// The same with what has to be set before there are controllers.
+    /// Creates the manager with given clients. `set_up` changes it before controllers are added.
     pub(crate) async fn manager_at(
         &self,
         client: Client,
@@ -522,6 +698,8 @@ impl App {
         Ok(manager)
     }
 
+    /// Returns the environment of one controller, with watches restricted to what its declaration
+    /// allows.
     fn env(&self, manager: &Manager, spec: ControllerSpec) -> Env {
         Env { app: self.name.clone(), watches: manager.watches().allowed_by(&self.in_use(spec)) }
     }

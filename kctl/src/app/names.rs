@@ -1,11 +1,11 @@
-//! Names that manifests are made with, as they are typed: what API servers would refuse is wrong usage.
+//! Value parsers for names in manifests: what an API server would reject is wrong usage.
 
-/// The longest name that can be the value of a label as well, and that of a namespace or Service.
+/// Maximum length of a DNS label and of a label's value.
 const LABEL_LEN_MAX: usize = 63;
-/// The longest part of a label's key before its `/`.
+/// Maximum length of the prefix of a label's key.
 const PREFIX_LEN_MAX: usize = 253;
 
-/// A namespace: a DNS label.
+/// Parses the name of a namespace: a DNS label.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
     if is_dns(text) && !text.contains('.') {
         return Ok(text.into());
@@ -15,7 +15,7 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
     ))
 }
 
-/// The name of the account, the roles and all that is beside them.
+/// Parses the name of the service account and the roles.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if is_dns(text) {
         return Ok(text.into());
@@ -23,7 +23,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is no name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example `web`"))
 }
 
-/// An image; what is no reference at all nobody could pull.
+/// Parses an image reference; only what can't be one is rejected.
 pub(super) fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
         return Err(format!("`{text}` is no image: write for example `example.com/web:1`"));
@@ -31,7 +31,7 @@ pub(super) fn image(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// A label, `key=value`.
+/// Parses a label, `key=value`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, value)| is_key(key) && (value.is_empty() || is_part(value)));
     let (key, value) = parts.ok_or_else(|| {
@@ -49,7 +49,7 @@ fn is_key(key: &str) -> bool {
     }
 }
 
-/// What is between the separators of labels: letters and digits at its ends.
+/// Returns `true` for a qualified name of a label: letters and digits at its ends.
 fn is_part(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());

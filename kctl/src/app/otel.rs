@@ -1,4 +1,5 @@
-//! Spans to a collector: the trace of a reconcile there is the one that its log lines and requests name.
+//! Spans sent to a collector by OTLP: a reconcile has the same trace id there, in the log and in
+//! the audit log of the API server.
 
 use std::sync::OnceLock;
 
@@ -15,13 +16,13 @@ use opentelemetry_sdk::{
 use tracing::Subscriber;
 use tracing_subscriber::{Layer, registry::LookupSpan};
 
-/// Kept to send what waits when the program ends.
+/// Kept so that pending spans can be sent when the program ends.
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
-/// Where a collector is said to be; without any of them nothing is sent.
+/// Environment variables with the address of a collector; without any of them nothing is sent.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// Ids of reconciles where there is one, and random ones elsewhere.
+/// Uses the trace id of the current reconcile, and random ids elsewhere.
 #[derive(Debug, Default)]
 struct Ids(RandomIdGenerator);
 
@@ -35,7 +36,8 @@ impl IdGenerator for Ids {
     }
 }
 
-/// What makes spans of those of the program, where the environment names a collector.
+/// Returns a layer that turns `tracing` spans into OpenTelemetry spans, if the environment names a
+/// collector.
 pub(super) fn layer<S>(app: &str) -> Result<Option<impl Layer<S>>>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -61,7 +63,7 @@ fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
     builder.with_id_generator(Ids::default()).with_resource(resource.build()).build()
 }
 
-/// Sends the spans that wait; bounded by the exporter's timeout.
+/// Sends pending spans; the exporter's timeout bounds the wait.
 pub(super) fn flush() {
     if let Some(provider) = PROVIDER.get()
         && let Err(error) = provider.shutdown()

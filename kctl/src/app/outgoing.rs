@@ -1,4 +1,4 @@
-//! What every request passes on its way to the API server: as many as wanted, for as long as wanted, and as a try where wanted.
+//! Client layers for each request to the API server: rate limit, timeout, and dry run.
 
 use std::{
     pin::Pin,
@@ -38,13 +38,15 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 impl OutgoingOptions {
-    /// The same for requests about the lease: those that work for it must not keep it waiting, since it would be lost
-    /// (controller-runtime gives it a client of its own as well).
+    /// Returns the options for requests about the Lease: without the rate limit, which could delay
+    /// a renewal until the Lease is lost.
+    ///
+    /// controller-runtime gives leader election a separate client for the same reason.
     pub(super) fn of_the_lease(&self) -> Self {
         Self { kube_api_qps: None, ..self.clone() }
     }
 
-    /// A client that somebody else has made, as one that obeys these options, with its requests counted.
+    /// Wraps a client of the user's so that it obeys these options, and counts its requests.
     pub(super) fn around(&self, client: Client, requests: &RequestCounter) -> Client {
         let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
         let service = ServiceBuilder::new().layer(requests).layer(self).service_fn(move |request| {
@@ -64,18 +66,18 @@ impl<S> Layer<S> for OutgoingOptions {
     }
 }
 
-/// A connection that obeys [`OutgoingOptions`].
+/// A service that obeys [`OutgoingOptions`].
 pub(super) struct Outgoing<S> {
     inner: S,
     limit: Option<Limit>,
     options: OutgoingOptions,
 }
 
-/// A bucket of tokens: holds `burst`, and gets one each `interval`.
+/// A token bucket: it holds `burst` tokens and gets one per `interval`.
 struct Limit {
     interval: Duration,
     burst: u32,
-    /// When the bucket will be full again.
+    /// The time at which the bucket is full again.
     full_at: Instant,
     wait: Option<Pin<Box<Sleep>>>,
 }
@@ -86,7 +88,7 @@ impl Limit {
         Self { interval, burst: burst.max(1), full_at: Instant::now(), wait: None }
     }
 
-    /// Ready once there is a token.
+    /// Waits for a token.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let enough = self.full_at.checked_sub(self.interval * (self.burst - 1));
         if let Some(enough) = enough.filter(|enough| *enough > Instant::now()) {

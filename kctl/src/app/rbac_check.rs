@@ -1,4 +1,5 @@
-//! What `run` says first: which of the declared permissions it does not have, before anything fails.
+//! The permission check at the start of `run`: logs which declared permissions are missing, before
+//! anything fails.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,35 +16,38 @@ use kctl_runtime::{
 use kube::Client;
 use serde_json::{Value, json};
 
-/// Longest wait for the answers: what they would say is said later as well, by requests that are refused.
+/// Longest wait for the reviews. What they would report is logged later as well, by rejected
+/// requests.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Can never exist: a review in it says what is allowed in all namespaces.
+/// A namespace name that can't exist: a review in it lists what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
-/// A role beside that of the controllers: what the program needs for itself, as it is started.
+/// A role beside that of the controllers, for what the program itself needs with its options.
 pub(super) struct Extra {
-    /// What the name of the role ends with.
+    /// Suffix of the role's name.
     pub(super) role: &'static str,
-    /// What `generate-rbac` has to be told so that it prints it.
+    /// Options of `generate-rbac` that print it.
     pub(super) generate: &'static str,
     pub(super) grants: Vec<Grant>,
-    /// Flags of `run`, what they are, and what the role is about that is generated for a namespace and a name.
+    /// Flags of `run` with their values, and how the value follows from a namespace and a name in
+    /// generated roles.
     pub(super) run: Vec<(&'static str, String, Naming)>,
 }
 
 type Naming = fn(&str, &str) -> String;
 
-/// Which program is asked about, and where.
+/// The program and cluster of a check.
 pub(super) struct About {
     /// The name of the app.
     pub(super) app: String,
     pub(super) specs: Vec<ControllerSpec>,
-    /// The cluster; empty is the one that the program is started against.
+    /// Empty for the cluster that the program is started against.
     pub(super) cluster: String,
 }
 
-/// Logs what the program may not do, of what is declared on a cluster and of what it needs itself. When the cluster does not say,
-/// neither does it.
+/// Logs what the program lacks of its declared permissions and of what it needs itself.
+///
+/// If the cluster does not answer the reviews, nothing is logged above debug level.
 pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
     let cluster = about.cluster.as_str();
     let mut wanted = grants(&about.specs, cluster);
@@ -66,7 +70,10 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
     }
 }
 
-/// What is wanted and not allowed.
+/// Returns the wanted permissions that are not allowed.
+///
+/// It asks a SelfSubjectRulesReview per namespace, and a SelfSubjectAccessReview for single
+/// permissions where an authorizer can't list its rules.
 pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
     let places: BTreeSet<&Place> = wanted.iter().map(|grant| &grant.place).collect();
     let mut missing = Vec::new();
@@ -88,7 +95,7 @@ async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
     Ok(client.request(request).await?)
 }
 
-/// What the program may do in a place, and whether that is not all.
+/// Returns what the program may do in a namespace, and `true` if the list is incomplete.
 async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, bool)> {
     let namespace = match place {
         Place::Everywhere => NOWHERE,
@@ -112,6 +119,7 @@ async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, boo
     Ok((given, status["incomplete"] == true))
 }
 
+/// Returns `true` if a single permission is allowed.
 async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
     let spec = match &grant.on {
         On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),
@@ -137,14 +145,14 @@ async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
     Ok(answer["status"]["allowed"] == true)
 }
 
-/// Who the program is for the cluster.
+/// Returns the user name of the program, as the cluster sees it.
 async fn user(client: &Client) -> Result<String> {
     let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &asked).await?;
     Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
 }
 
-/// A sentence for each resource and declaration.
+/// Returns a sentence for each resource and declaration.
 fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
     let on_cluster = if cluster.is_empty() { String::new() } else { format!("on the cluster `{cluster}`: ") };
     let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
@@ -170,7 +178,7 @@ fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
     verbs.into_iter().map(sentence).collect()
 }
 
-/// The command that gives what is missing.
+/// Returns the command that grants what is missing.
 fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     let About { app, specs, cluster } = about;
     let app = app.as_str();
@@ -221,7 +229,7 @@ fn places_of(grants: &[Grant]) -> BTreeSet<Place> {
     grants.iter().map(|grant| grant.place.clone()).collect()
 }
 
-/// The command that binds a role to a user.
+/// Returns the command that binds a role to a user.
 fn bind(role: &str, user: &str, place: &Place) -> String {
     match place {
         Place::Everywhere => {
@@ -233,7 +241,7 @@ fn bind(role: &str, user: &str, place: &Place) -> String {
     }
 }
 
-/// The flags with which the program is about the objects of generated roles, which are named after them.
+/// Returns the flags of `run` that make the program use the objects of the generated roles.
 fn run_with(extra: &[Extra], namespace: &str, name: &str) -> String {
     let other = |extra: &&Extra| extra.run.iter().any(|(_, is, about)| *is != about(namespace, name));
     let flags = extra.iter().filter(other).flat_map(|extra| &extra.run);

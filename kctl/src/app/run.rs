@@ -1,4 +1,4 @@
-//! `run`: the manager against a cluster, until it is told to stop.
+//! `run`: the manager against a cluster, until a signal stops it.
 
 use std::{
     path::PathBuf,
@@ -29,12 +29,14 @@ use super::{
     stalls,
 };
 
-/// For so long nothing starts before it has been said which permissions are missing.
+/// For this long nothing starts before missing permissions are logged, so that the reason stands
+/// before the failures.
 const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 
-/// The version of a program that has not said one, in the name that it gives itself at the API server.
+/// Version in the `User-Agent` of a program that sets none.
 const UNVERSIONED: &str = "0.0.0";
 
+/// Runs the command `run`: webhooks and controllers, until a signal.
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     let signals = Signals::listen(options.manager.grace());
     tokio::spawn(stalls::watch());
@@ -68,7 +70,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     run_manager(app, options, &signals, |_manager, _client, _namespace| {}).await
 }
 
-/// `beside` adds what runs beside the controllers.
+/// Runs the manager. `beside` adds tasks that run beside the controllers.
 async fn run_manager(
     app: App,
     options: RunOptions,
@@ -96,14 +98,15 @@ async fn run_manager(
     Ok(())
 }
 
-/// The end of a run that has not been ready: Ctrl-C has a status of its own.
+/// Exits with status 130 if Ctrl-C ended a program that was never ready, as a shell expects of an
+/// interrupted command.
 fn ended_unready(signals: &Signals) {
     if signals.interrupted() {
         std::process::exit(INTERRUPTED);
     }
 }
 
-/// The manager, once the cluster has had the time to say which permissions are missing.
+/// Connects, checks permissions for a limited time, and creates the manager.
 async fn start(
     app: App,
     options: RunOptions,
@@ -153,7 +156,7 @@ async fn start(
     Ok(manager)
 }
 
-/// Clients of the other clusters: what goes out by them obeys the same options, and is counted by the names of the clusters.
+/// Returns clients of the other clusters, with the same options, counted under the clusters' names.
 pub(super) async fn clusters(
     app: &App,
     outgoing: &OutgoingOptions,
@@ -166,7 +169,7 @@ pub(super) async fn clusters(
     Ok(app.connected().await?.into_iter().map(around).collect())
 }
 
-/// A client of the cluster that the options name, for commands that ask and do not run; says which one that is.
+/// Returns a client for commands that only read, and prints its cluster.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
     let connection = Connection::find(file, context, None).await?;
     say!("{}: {}", app.name, connection.told());
@@ -175,12 +178,13 @@ pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<Str
     Ok(clients::builder(config)?.with_layer(&option_layer(token)).build())
 }
 
-/// The host of an API server as client-go's metrics name it.
+/// Returns the host of an API server as client-go's metrics name it.
 fn host(config: &Config) -> String {
     config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
 }
 
-/// Says what went wrong, and what will happen.
+/// Returns the observer that logs each failed reconcile with what happens next. Conflicts are
+/// logged at debug level until they repeat.
 pub(super) fn observer() -> Observer {
     Arc::new(|report| {
         let next = match &report.decision {

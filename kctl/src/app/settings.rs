@@ -1,5 +1,6 @@
-//! The options of `run` from three places: flags, then the environment, then a file. One name each: `--leader-elect` is
-//! `KCTL_LEADER_ELECT` and `leader-elect:`.
+//! The options of `run` from three places: flags, then environment variables, then a file.
+//!
+//! One name each: `--leader-elect` is `KCTL_LEADER_ELECT` and `leader-elect:`.
 
 use std::{ffi::OsString, io::Read, path::Path};
 
@@ -11,18 +12,18 @@ use clap::{
 use kctl_runtime::reconcile::{Error, Result, ResultExt};
 use serde_json::{Map, Value};
 
-/// In front of the names of environment variables: one for all programs, since each has its own environment.
+/// Prefix of environment variables, the same for all programs since each has its own environment.
 const PREFIX: &str = "KCTL_";
-/// Longest file of options, in bytes.
+/// Maximum size of the file of `--config`, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// So many letters may be wrong for a name to be taken for another one.
+/// Maximum edit distance at which an unknown name is taken for a known one.
 const CHANGES_MAX: usize = 3;
 
 /// The command whose options also come from elsewhere.
 const RUN: &str = "run";
 
-/// The command line with the environment as a second place of the options of `run`.
+/// Returns the command line with environment variables for the options of `run`.
 pub(super) fn with_environment(command: Command) -> Command {
     command.mut_subcommand(RUN, |run| {
         run.mut_args(|arg| {
@@ -38,7 +39,8 @@ pub(super) fn with_environment(command: Command) -> Command {
     })
 }
 
-/// A flag that can be said to be false, as in Go: else nothing could go against the environment or the file.
+/// Allows `--flag=false`, as in Go: otherwise a flag could not override the environment or the
+/// file.
 fn or_not(arg: Arg) -> Arg {
     arg.action(ArgAction::Set)
         .num_args(0..=1)
@@ -51,12 +53,13 @@ fn or_not(arg: Arg) -> Arg {
         .value_name("BOOL")
 }
 
+/// Returns the environment variable of a flag.
 fn variable(flag: &str) -> String {
     format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
 }
 
-/// The arguments with those of the file that `--config` or its variable names, for what neither a flag nor the environment
-/// says. Without a command they are those of `run`.
+/// Adds the options of the file that `--config` names, unless a flag or the environment sets them.
+/// Without a command, `run` is added.
 pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<Vec<OsString>> {
     let lenient = |given: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(given);
     let Ok(mut matches) = lenient(&given) else { return Ok(given) };
@@ -79,11 +82,13 @@ pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<V
     Ok(given)
 }
 
-/// Those of `#[kctl::test]`, which has the programs of a test see them, too.
+/// Variables of `#[kctl::test]`, which programs that a test starts see as well.
 const OF_TESTS: [&str; 2] = ["KCTL_SEED", "KCTL_SEEDS"];
 
-/// Variables with our prefix that are no option of `run`, in a line each: a letter that is wrong would else go unnoticed. They
-/// are no error, since others set some too: Kubernetes, for a Service of the name `kctl-…`.
+/// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
+/// typo would go unnoticed.
+///
+/// Such variables are not errors, because Kubernetes sets some for a Service named `kctl-…`.
 pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String>) -> Vec<String> {
     let Some(run) = command.find_subcommand(RUN) else { return Vec::new() };
     let known: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
@@ -101,13 +106,13 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
     unknown
 }
 
-/// The known name that takes the fewest changes of letters, if those are few.
+/// Returns the known name with the smallest edit distance, if that is small.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let best = known.map(|known| (distance(name, known), known)).min()?;
     (best.0 <= CHANGES_MAX).then_some(best.1)
 }
 
-/// How many letters have to be added, left out or changed (Levenshtein).
+/// Returns the number of bytes to add, remove or change (Levenshtein).
 fn distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {
@@ -121,7 +126,7 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Where a value stands that is refused under the name of its flag, unless somebody typed that. `is_set` knows the environment.
+/// Returns where a rejected value comes from, if it was not typed. `is_set` knows the environment.
 pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
     let Some(ContextValue::String(arg)) = refused.get(ContextKind::InvalidArg) else { return None };
     let name: String = arg.strip_prefix("--")?.chars().take_while(|c| *c == '-' || c.is_ascii_lowercase()).collect();
@@ -138,12 +143,14 @@ pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(
     })
 }
 
+/// Returns `true` if a flag or the environment sets an option.
 fn said(matches: &ArgMatches, arg: &Arg) -> bool {
     let source =
         matches.try_contains_id(arg.get_id().as_str()).ok().and_then(|_| matches.value_source(arg.get_id().as_str()));
     matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
+/// Reads the file of `--config`.
 fn read(file: &Path) -> Result<Map<String, Value>> {
     let length = std::fs::metadata(file).context(format!("--config {}", file.display()))?.len();
     if length > FILE_LEN_MAX {
@@ -163,7 +170,7 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     serde_saphyr::from_str(&text).context(format!("--config {}: not a list of `option: value`", file.display()))
 }
 
-/// A value as flags; `None` where it is none.
+/// Returns a value of the file as flags; `None` if it does not fit the option.
 fn flags(arg: &Arg, key: &str, value: &Value) -> Option<Vec<OsString>> {
     let flag = |text: String| OsString::from(format!("--{key}={text}"));
     let text = |value: &Value| match value {

@@ -1,4 +1,4 @@
-//! SIGTERM and Ctrl-C: the first asks the program to stop, the second ends it.
+//! SIGTERM and Ctrl-C: the first one stops the program gracefully, the second one ends it at once.
 
 use std::time::Duration;
 
@@ -6,33 +6,35 @@ use tokio::sync::watch;
 
 use super::log::say_error;
 
-/// What a second signal ends the program with, as in controller-runtime.
+/// Exit status after a second signal, as in controller-runtime.
 const ENDED: i32 = 1;
 
-/// What Ctrl-C ends a program with that has not been ready yet: a shell's status of a command that it interrupted.
+/// Exit status of a program that Ctrl-C ended before it was ready, as shells report it.
 pub(super) const INTERRUPTED: i32 = 130;
 
-/// Signals within this time are one: `timeout`, and shells that pass on what their group was sent, signal a program twice at once.
+/// Signals within this time count as one: `timeout` and shells may signal a program twice at once.
 const SAME_GESTURE: Duration = Duration::from_millis(250);
 
-/// Beyond the grace the runtime ends by itself within this time, unless it can do nothing at all.
+/// After the grace period, a runtime that is not blocked ends within this time.
 const AFTER_GRACE: Duration = Duration::from_secs(1);
 
-/// A runtime that runs nothing for so long has no thread left.
+/// A runtime that runs no task within this time has no free thread.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// What a program may do that is stuck.
+/// Help for a program whose threads are blocked.
 pub(super) const BLOCKED_HELP: &str =
     "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end";
 
-/// Whether the program was asked to stop. There is one for a run, made before the first thing that may take long: a signal that
-/// comes earlier has its usual effect, and none is lost between two who listen.
+/// Waits for the request to stop.
+///
+/// There is one per run, created before anything that may take long. A signal that arrives earlier
+/// has its default effect.
 #[derive(Clone)]
 pub(super) struct Signals {
     asked: watch::Receiver<Option<Asked>>,
 }
 
-/// By which signal the program was asked first.
+/// The first signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGTERM"))]
@@ -41,8 +43,10 @@ enum Asked {
 }
 
 impl Signals {
-    /// Listens from now on; a second signal ends the process at once. It has a thread of its own: where reconciles block all
-    /// others, a person can still end the program, and it ends by itself once its grace is over (never, if none).
+    /// Starts listening on a thread of its own; a second signal ends the process at once.
+    ///
+    /// The separate thread works even where reconciles block all others: a person can still end the
+    /// program, and it ends by itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
         let blocked = Blocked { grace, runtime: tokio::runtime::Handle::current() };
         let (ask, asked) = watch::channel(None);
@@ -69,7 +73,7 @@ impl Signals {
         Self { asked }
     }
 
-    /// Returns once a signal has come.
+    /// Waits for a signal.
     pub(super) async fn stopped(&self) {
         let mut asked = self.asked.clone();
         if asked.wait_for(Option::is_some).await.is_err() {
@@ -78,20 +82,21 @@ impl Signals {
         }
     }
 
-    /// Whether it was Ctrl-C that came first: a person has changed their mind, where SIGTERM is an orderly end at any time.
+    /// Returns `true` if Ctrl-C came first: a person changed their mind, while SIGTERM is an
+    /// orderly end at any time.
     pub(super) fn interrupted(&self) -> bool {
         *self.asked.borrow() == Some(Asked::Interrupt)
     }
 }
 
-/// The runtime of the program, which may have no thread left.
+/// The program's runtime, which may have no free thread.
 struct Blocked {
     grace: Option<Duration>,
     runtime: tokio::runtime::Handle,
 }
 
 impl Blocked {
-    /// Returns once the grace is over and the runtime does nothing any more.
+    /// Waits until the grace period is over and the runtime runs nothing any more.
     async fn for_good(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
@@ -102,6 +107,7 @@ impl Blocked {
     }
 }
 
+/// Handles the first signal, then waits for a second one or for a blocked runtime.
 async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>, blocked: &Blocked) {
     let first = source.next().await;
     tracing::info!("shutting down: waiting for running reconciles");

@@ -1,4 +1,5 @@
-//! What a simulated cluster does by itself: pods run, what lost its owner goes, and Deployments and Jobs have pods.
+//! The simulated parts of a cluster: a kubelet, the garbage collector, and controllers of
+//! Deployments and Jobs.
 
 use std::sync::OnceLock;
 
@@ -9,26 +10,27 @@ use tokio::task::JoinSet;
 pub(crate) struct Simulation {
     server: ApiServer,
     kubelet: Kubelet,
-    /// With their task, which ends with them.
+    /// The controllers of workloads with their task, once they are started.
     workloads: OnceLock<(Workloads, JoinSet<()>)>,
 }
 
 impl Simulation {
-    /// A kubelet and the garbage collector. Of Deployments nothing is made: that is for the app, or for other clusters.
+    /// Starts a kubelet and the garbage collector. Deployments stay without Pods.
     pub(super) fn of_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         tasks.spawn(server.controllers());
         Self::with(server, server.kubelet(), tasks)
     }
 
-    /// The same with the pods of Deployments and Jobs: a cluster that does what it is told.
+    /// Starts the same, and the controllers of Deployments and Jobs.
     pub(super) fn of_workloads(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         let simulation = Self::of_pods(server, tasks);
         simulation.add_workloads();
         simulation
     }
 
-    /// Pods without the garbage collector, whose containers ignore SIGTERM: a controller has to survive that deletions take their
-    /// whole grace period.
+    /// Starts a kubelet whose containers ignore SIGTERM, without the garbage collector.
+    ///
+    /// A controller has to survive deletions that take the whole grace period.
     pub(crate) fn of_stubborn_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         Self::with(server, server.kubelet().ignoring_sigterm(), tasks)
     }
@@ -38,7 +40,7 @@ impl Simulation {
         Self { server: server.clone(), kubelet, workloads: OnceLock::new() }
     }
 
-    /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
+    /// Starts the controllers of Deployments, `ReplicaSets` and Jobs. Further calls do nothing.
     pub(crate) fn add_workloads(&self) {
         self.workloads.get_or_init(|| {
             let (workloads, mut tasks) = (self.server.workloads(), JoinSet::new());
@@ -47,7 +49,8 @@ impl Simulation {
         });
     }
 
-    /// Whether nothing is left to collect, no pod waits for something that will happen, and every workload has its pods.
+    /// Returns `true` if nothing is left to collect, no Pod will change by itself, and each
+    /// workload has its Pods.
     pub(crate) fn is_idle(&self) -> bool {
         let changed = |group, resource| self.server.revision_of(group, resource);
         let pods = self.kubelet.seen() >= changed("", "pods") && self.kubelet.pending() == 0;

@@ -1,18 +1,19 @@
-//! Says when nothing of the program could run for a while: a reconcile that blocks the only thread holds up all others, the webhooks
-//! and the lease.
+//! Logs a warning when no task could run for a while: a reconcile that blocks the only thread
+//! delays all others, the webhooks and the Lease.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So often it looks; what blocks for less may go unseen.
+/// Interval of the checks; shorter stalls may go unseen.
 const EVERY: Duration = Duration::from_secs(2);
-/// So late a look has to be. A process whose CPU is limited is held up for a tenth of a second at a time.
+/// Minimum delay that is reported. A process with a CPU limit is throttled for a tenth of a second
+/// at a time.
 const LATE_MIN: Duration = Duration::from_secs(1);
-/// At most so often it is said.
+/// Minimum time between two warnings.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
-/// Looks for as long as the runtime lives.
+/// Checks as long as the runtime lives.
 pub(super) async fn watch() {
     look(EVERY).await;
 }

@@ -5,21 +5,21 @@ use std::fmt::Write as _;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-/// Shown where an object says nothing.
+/// Placeholder for a missing value.
 const NOTHING: &str = "-";
-/// Characters of a status; what is longer ends with `…`, because a condition's message may be a paragraph.
+/// Maximum length of a status in characters; a longer one ends with `…`.
 const STATUS_LEN_MAX: usize = 48;
 
 /// One object.
 pub(super) struct Row<'a> {
     pub(super) object: &'a Value,
-    /// It was in the files, and not made by a controller.
+    /// Set if the object came from a file and was not created by a controller.
     pub(super) applied: bool,
-    /// The cluster beside the main one that it is on, or nothing.
+    /// Name of the other cluster that it is on; empty for the main one.
     pub(super) cluster: &'a str,
 }
 
-/// Returns the table, with a line for the names of its columns.
+/// Returns the table with a header line. `now` is the time that ages refer to.
 pub(super) fn table(rows: &[Row<'_>], now: Timestamp) -> String {
     let has_clusters = rows.iter().any(|row| !row.cluster.is_empty());
     let mut lines = vec![["KIND", "NAME", "READY", "STATUS", "AGE", "SOURCE", "CLUSTER"].map(str::to_owned)];
@@ -72,14 +72,14 @@ fn number(object: &Value, path: &str) -> Option<i64> {
     object.pointer(path).and_then(Value::as_i64)
 }
 
-/// `Site/web`: what controls the object.
+/// Returns the controller of an object: `Site/web`.
 fn owner(object: &Value) -> Option<String> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true).or(owners.first())?;
     Some(format!("{}/{}", text(owner, "/kind")?, text(owner, "/name")?))
 }
 
-/// READY and STATUS.
+/// Returns the columns READY and STATUS.
 fn state(object: &Value) -> (Option<String>, Option<String>) {
     let (ready, status) = match (text(object, "/apiVersion"), text(object, "/kind")) {
         (Some("v1"), Some("Pod")) => pod(object),
@@ -90,7 +90,7 @@ fn state(object: &Value) -> (Option<String>, Option<String>) {
     (ready, if is_deleted { Some("Terminating".into()) } else { status })
 }
 
-/// Its containers and its phase, or why a container waits.
+/// Returns the ready containers of a Pod, and its phase or the reason why a container waits.
 fn pod(object: &Value) -> (Option<String>, Option<String>) {
     let statuses = object.pointer("/status/containerStatuses").and_then(Value::as_array);
     let statuses = statuses.map_or(&[][..], Vec::as_slice);
@@ -107,7 +107,7 @@ fn job(object: &Value) -> (Option<String>, Option<String>) {
     (Some(format!("{succeeded}/{completions}")), conditions(object).1)
 }
 
-/// Replicas that are ready, or the condition `Ready`.
+/// Returns the ready replicas, or the status of the condition `Ready`.
 fn other(object: &Value) -> (Option<String>, Option<String>) {
     let (ready, status) = conditions(object);
     let replicas = number(object, "/status/readyReplicas").zip(number(object, "/spec/replicas"));
@@ -119,7 +119,8 @@ fn other(object: &Value) -> (Option<String>, Option<String>) {
     (counted.or(ready), status.or(phase))
 }
 
-/// The status of the condition `Ready`, and what the conditions say: why the object is not ready, or which one is true.
+/// Returns the status of the condition `Ready`, and a text: why the object is not ready, or which
+/// condition is true.
 fn conditions(object: &Value) -> (Option<String>, Option<String>) {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let conditions = conditions.map_or(&[][..], Vec::as_slice);
@@ -146,7 +147,7 @@ fn shortened(text: &str) -> String {
     line.chars().take(STATUS_LEN_MAX - 1).chain(['…']).collect()
 }
 
-/// How long the object has existed, in the form of kubectl (`HumanDuration` of apimachinery).
+/// Returns the age of an object in the format of kubectl (`HumanDuration` of apimachinery).
 fn age(object: &Value, now: Timestamp) -> Option<String> {
     let created: Timestamp = text(object, "/metadata/creationTimestamp")?.parse().ok()?;
     let seconds = now.duration_since(created).as_secs().max(0);

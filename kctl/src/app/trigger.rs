@@ -1,4 +1,4 @@
-//! Triggers from outside: keys that something else than a change in the cluster asks to be reconciled.
+//! Keys that something outside of the caches queues: a message, a timer, a webhook.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,12 +16,38 @@ use kctl_runtime::{
 };
 use parking_lot::Mutex;
 
-/// Keys that can wait for an app to be started, and for the first list of each kind that is triggered. More are refused. From
-/// then on a key waits once, and only if there is an object of it: the number of objects bounds them.
+/// Maximum number of keys that wait for the app to start, and for the first list of each triggered
+/// kind.
+///
+/// At the bound [`Triggers::trigger`] returns an error. Once the cache of the kind is complete,
+/// only keys of existing objects are queued, each once, so the number of objects is the bound.
 pub const TRIGGERS_WAITING_MAX: usize = 10_000;
 
-/// Queues keys of an app's controllers from outside: from a web hook, a timer, a message. Clones are the same; get one by
-/// [`App::triggers`](crate::App::triggers) before the app runs.
+/// Queues keys of an app's controllers from outside: from a message, a timer, or another server in
+/// the program.
+///
+/// Get one with [`App::triggers`](crate::App::triggers) before the app runs. Clones share their
+/// state, and can be moved to other tasks and threads.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// #[controller]
+/// async fn pages(page: Arc<ConfigMap>, _cx: Context<pages>) -> Result<Action> {
+///     println!("renders {}", page.name_any());
+///     Ok(Action::await_change())
+/// }
+///
+/// let app = App::new("pages").controller::<pages>();
+/// let triggers = app.triggers();
+/// // In the handler of a message:
+/// let on_message = move |name: &str| triggers.trigger::<pages>(&Key::namespaced("default", name));
+/// on_message("index")?;
+/// # Ok::<(), kctl::Error>(())
+/// ```
+///
+/// A trigger is a hint, like a watch event: several for one key are one reconcile, and a restart of
+/// the program forgets them. Use `resync` or a requeue for work that must not be missed.
 #[derive(Clone, Default)]
 pub struct Triggers {
     shared: Arc<Mutex<Shared>>,
@@ -30,21 +56,24 @@ pub struct Triggers {
 #[derive(Default)]
 struct Shared {
     controllers: BTreeSet<String>,
-    /// Of the app that runs.
+    /// The controllers of the running app, by name.
     running: BTreeMap<String, Running>,
-    /// Triggered before the app ran.
+    /// Keys that were triggered before the app ran.
     waiting: BTreeSet<(String, ObjectKey)>,
 }
 
-/// A controller of the app that runs.
+/// A controller of the running app.
 struct Running {
     queue: WorkQueue<ObjectKey>,
     primaries: Arc<SharedStore>,
-    /// Keys that were queued before anybody could know whether there are objects of them.
+    /// Keys that were queued before the first list, when it was unknown whether their objects
+    /// exist.
     early: BTreeSet<ObjectKey>,
 }
 
 impl Running {
+    /// Queues a key. One without an object is dropped: if the object is on its way, its own event
+    /// queues it.
     fn trigger(&mut self, key: &ObjectKey) -> Result<()> {
         let synced = self.primaries.is_synced();
         if synced {
@@ -70,8 +99,9 @@ impl Running {
 }
 
 impl Triggers {
-    /// Has the controller `C` reconcile a key, as if its object had changed. Before the app runs, the key waits for its start;
-    /// a key without an object does nothing.
+    /// Queues a key for the controller `C`, as if its object had changed.
+    ///
+    /// Before the app runs, the key waits for its start. A key without an object does nothing.
     ///
     /// ```
     /// # use kctl::prelude::*;
@@ -84,7 +114,8 @@ impl Triggers {
     /// ```
     ///
     /// # Errors
-    /// When the app has no such controller, or [`TRIGGERS_WAITING_MAX`] keys wait for its start or for the first list.
+    /// The app has no such controller, or [`TRIGGERS_WAITING_MAX`] keys wait for its start or for
+    /// the first list.
     pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
         let name = C::spec().name;
         let mut shared = self.shared.lock();
@@ -102,7 +133,8 @@ impl Triggers {
         Ok(())
     }
 
-    /// Keys that wait for the app to be started, or for the first list of the kind of which most do.
+    /// Returns the number of keys that wait for the start, or for the first list of the kind with
+    /// the most of them.
     pub(super) fn n_waiting(&self) -> usize {
         let shared = self.shared.lock();
         shared.running.values().map(Running::n_early).max().unwrap_or(0).max(shared.waiting.len())
@@ -112,7 +144,7 @@ impl Triggers {
         self.shared.lock().controllers.insert(controller);
     }
 
-    /// Sends to the queues of this manager from now on.
+    /// Sends keys to the queues of this manager from now on, first those that waited.
     pub(super) fn connect(&self, manager: &Manager) {
         let mut shared = self.shared.lock();
         let view = manager.view();

@@ -1,4 +1,7 @@
-//! The app's webhooks: interpreters, admission functions and conversions on one port; their options, and how they start.
+//! The app's webhooks: interpreters, admission functions and conversions on one port.
+//!
+//! A webhook server starts before the manager, since caches may need its conversions, and ends
+//! after it, since the last writes of workers may need its admission functions.
 
 mod manifests;
 
@@ -32,12 +35,13 @@ use super::{
     rbac_check::Extra,
 };
 
-/// How long Karmada waits for an answer: what its documentation names as the default, which its code does not have.
+/// Timeout that Karmada is given: the default in its documentation, which its code lacks.
 const TIMEOUT_SECONDS: u32 = 10;
-/// The first line of a file that kctl wrote, and may write again.
+/// First line of a file that kctl wrote and may replace.
 const WRITTEN_BY: &str = "# Written by kctl: this file is replaced at each start.\n";
 
-/// A server in a cluster goes on to accept for so long after it was told to stop: those who call it learn of it later.
+/// A server in a cluster accepts connections for this long after the signal, until its callers have
+/// learned that it stops.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// How webhooks are served.
@@ -68,32 +72,32 @@ pub(super) struct ServeOptions {
     pub(super) keep_in: Option<PathBuf>,
 }
 
-/// Functions whose requests were given up end within this: at their next wait.
+/// Functions whose requests were cancelled end within this time, at their next await.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Webhooks that have their address.
+/// Webhooks that listen on an address.
 pub(super) struct Serving {
     pub(super) server: Server,
     #[cfg(feature = "dev")]
     client: Client,
-    /// Where they are made in a Secret.
+    /// The certificates in a Secret, with `--webhook-secret`.
     pub(super) certificates: Option<Certificates>,
     linger: Duration,
     pub(super) functions: Functions,
 }
 
-/// Says how many functions run.
+/// Returns the number of running functions.
 type CountRunning = Arc<dyn Fn() -> usize + Send + Sync>;
 
-/// The functions of all webhooks.
+/// Counters of the functions of all webhooks.
 #[derive(Clone, Default)]
 pub(super) struct Functions(Vec<CountRunning>);
 
 impl Functions {
-    /// Returns once none runs, which is soon after their requests have ended: what waits is dropped.
+    /// Waits until no function runs, which is soon after their requests have ended.
     ///
     /// # Errors
-    /// One blocks its thread, and nothing can end it but the end of the process.
+    /// One blocks its thread; only the end of the process can end it.
     pub(super) async fn ended(&self) -> Result<()> {
         let until = tokio::time::Instant::now() + ENDED_WITHIN;
         loop {
@@ -112,13 +116,13 @@ impl Functions {
 }
 
 impl Serving {
-    /// How they are reached, and by which authority.
+    /// Returns the address of the webhooks, and the authority of their certificate.
     #[cfg(feature = "dev")]
     pub(super) fn reached(&self) -> (Client, Option<String>) {
         (self.client.clone(), self.server.authority().map(str::to_owned))
     }
 
-    /// Has the manager say that it is not ready as long as nobody can call: handshakes fail without a certificate.
+    /// Returns a function that adds a readiness check: handshakes fail without a certificate.
     pub(super) fn ready_when_served(&self) -> impl FnOnce(&mut Manager) + Send + use<> {
         let certificate = self.server.certificate();
         let is_served = move || {
@@ -131,7 +135,7 @@ impl Serving {
         move |manager: &mut Manager| manager.ready_when("webhook-certificate", is_served)
     }
 
-    /// Has metrics say how often the certificate was read.
+    /// Returns a function that adds the certificate's read counters to the metrics.
     pub(super) fn count_reads(&self) -> impl FnOnce(&metrics::Metrics) + Send + use<> {
         let certificate = self.server.certificate();
         let reads = move || {
@@ -141,14 +145,14 @@ impl Serving {
         move |metrics: &metrics::Metrics| metrics.certificate_reads(reads)
     }
 
-    /// Serves until it is told to stop, and a little longer where others have to learn of it.
+    /// Serves until `stopped` is ready, and a little longer in a cluster.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) -> Result<()> {
         self.server.serve_lingering(stopped, tokio::time::sleep(self.linger)).await?;
         self.functions.ended().await
     }
 
-    /// As [`serve`](Self::serve), beside a manager: not before that has ended. What its workers write while they finish may
-    /// have to be converted or admitted by the app itself.
+    /// Serves beside a manager, and ends after it: what its workers write last may have to be
+    /// converted or admitted by the app itself.
     pub(super) async fn serve_beside(
         self,
         manager: impl Future<Output = Result<()>>,
@@ -174,7 +178,7 @@ impl App {
         !self.interpreters.is_empty() || !self.hooks.is_empty()
     }
 
-    /// Listens for those who call webhooks and says where; nothing for an app without.
+    /// Starts listening and prints the address; `None` for an app without webhooks.
     pub(super) async fn webhook(&mut self, options: &ServeOptions) -> Result<Option<Serving>> {
         if !self.has_webhooks() {
             return match &options.write_webhook_config {
@@ -236,7 +240,7 @@ impl App {
         }))
     }
 
-    /// All routes; what they do is counted among the metrics of the app.
+    /// Returns all routes. Their metrics are added to those of the app.
     fn routes(&mut self) -> Result<(Routes, Functions)> {
         let (mut all, mut functions) = (Routes::default(), Functions::default());
         if !self.interpreters.is_empty() {
@@ -256,7 +260,7 @@ impl App {
         Ok((all, functions))
     }
 
-    /// The configurations of interpreters and of admission functions.
+    /// Returns the configurations of interpreters and admission functions.
     fn configurations(
         &self,
         name: &str,
@@ -293,15 +297,16 @@ impl App {
         })
     }
 
-    /// What it takes to make the certificate that the generated manifests have the program make.
+    /// Returns the permissions for creating the certificate, with the names of the generated
+    /// manifests.
     pub(super) fn own_certificate(&self, names: &RbacOptions) -> Result<Vec<Grant>> {
         self.certificate_in(&secret_name(&names.name), &names.name, &names.namespace)
     }
 
-    /// The role that `run` needs to make its certificate in a namespace.
+    /// Returns the role that `run` needs to create its certificate in a namespace.
     ///
     /// # Errors
-    /// When `#[resource]` names another Service for conversions.
+    /// `#[resource]` names another Service for conversions.
     pub(super) fn certificate_role(&self, options: &ServeOptions, namespace: &str) -> Result<Option<Extra>> {
         let Some(secret) = options.webhook_secret.as_ref().filter(|_| self.has_webhooks()) else { return Ok(None) };
         let service = options.webhook_service.as_ref().unwrap_or(&self.name);
@@ -324,18 +329,19 @@ impl App {
         Ok(manifest::webhook_grants(namespace, secret, &trusted, &self.converted()?))
     }
 
-    /// Whether the program makes a certificate itself where nobody else does: that of admission functions and conversions.
+    /// Returns `true` if the program creates a certificate itself: for admission functions and
+    /// conversions.
     pub(super) fn makes_certificate(&self) -> bool {
         !self.hooks.is_empty()
     }
 
-    /// The names of definitions whose objects the app converts.
+    /// Returns the names of CRDs whose objects the app converts.
     fn converted(&self) -> Result<Vec<String>> {
         let name = |definition: &Value| definition["metadata"]["name"].as_str().map(ToOwned::to_owned);
         Ok(self.converted_definitions()?.iter().filter_map(name).collect())
     }
 
-    /// What a certificate is made for: the hosts by which the webhook may be reached.
+    /// Returns the host names and addresses that the certificate is valid for.
     fn names(&self, options: &ServeOptions, address: SocketAddr) -> Result<Vec<String>> {
         let mut names = vec!["localhost".into(), "127.0.0.1".into(), self.name.clone()];
         if !address.ip().is_unspecified() {
@@ -350,7 +356,7 @@ impl App {
     }
 }
 
-/// Writes a file, unless it is somebody else's. No more of what is there is read than kctl's first line.
+/// Writes a file, unless it exists and kctl did not write it.
 fn write(file: &Path, yaml: &str) -> Result<()> {
     let known = match std::fs::metadata(file) {
         Ok(known) if !known.is_file() => {

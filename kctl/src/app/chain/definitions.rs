@@ -1,4 +1,4 @@
-//! The definitions of the kinds that a chain of interpreters watches, for an API server without Karmada.
+//! CRDs of the kinds that a chain of interpreters watches, for an API server without Karmada.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::manifest::KindSpec;
@@ -9,7 +9,7 @@ use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
 
 type MakeDefinition = fn() -> CustomResourceDefinition;
 
-/// The two kinds. Karmada brings its own definitions; a control plane without it has these.
+/// Returns both kinds. Karmada brings its own CRDs; a control plane without it uses these.
 pub(crate) fn kinds() -> [KindSpec; 2] {
     let location = "App::interpreter_chain";
     let kinds: [(&str, MakeDefinition); 2] = [(CUSTOMIZATION.0, customizations), (CONFIGURATION.0, configurations)];

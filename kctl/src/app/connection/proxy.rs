@@ -1,15 +1,17 @@
-//! Through which proxy an API server is reached: the kubeconfig's, or that of the environment, by the rules of Go's `httpproxy`,
-//! which are those of kubectl. kube's client compares `NO_PROXY` with the address of the proxy.
+//! The proxy to an API server, from the kubeconfig or the environment, by the rules of Go's
+//! `httpproxy`, which kubectl follows.
+//!
+//! kube's own client compares `NO_PROXY` with the address of the proxy.
 
 use std::{fmt, net::IpAddr};
 
 use http::Uri;
 use kctl_runtime::reconcile::{Error, Result};
 
-/// Schemes that the client speaks; `socks5` and `socks5h` are one: the proxy looks names up.
+/// Supported schemes. `socks5` and `socks5h` are the same: the proxy resolves names.
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
-/// A proxy, with the place that names it.
+/// A proxy, and where its URL comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
     pub(super) url: Uri,
@@ -18,7 +20,7 @@ pub(super) struct Proxy {
 }
 
 impl fmt::Display for Proxy {
-    /// Without the user and the password.
+    /// Prints the URL without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let authority = self.url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_secret, host)| host);
@@ -27,7 +29,7 @@ impl fmt::Display for Proxy {
 }
 
 impl Proxy {
-    /// Reads what somebody wrote. Without a scheme it is `http`, as in Go.
+    /// Parses the URL of a proxy. Without a scheme it is `http`, as in Go.
     pub(super) fn parse(text: &str, from: &str) -> Result<Self> {
         // It may have a password, so it is not repeated.
         let wrong =
@@ -42,7 +44,7 @@ impl Proxy {
     }
 }
 
-/// The proxy that the environment names for this server, if any.
+/// Returns the proxy that the environment has for this server, if any.
 pub(super) fn of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
     let names =
         if server.scheme_str() == Some("http") { ["HTTP_PROXY", "http_proxy"] } else { ["HTTPS_PROXY", "https_proxy"] };
@@ -56,7 +58,7 @@ pub(super) fn of_environment(server: &Uri, variable: impl Fn(&str) -> Option<Str
     Proxy::parse(value.trim(), &name).map(Some)
 }
 
-/// Whether a server is reached without the proxy of the environment: this machine always is.
+/// Returns `true` if `NO_PROXY` excludes a server. Loopback addresses are always excluded.
 fn is_direct(server: &Uri, exceptions: &str) -> bool {
     let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_lowercase();
     let ip: Option<IpAddr> = host.parse().ok();
@@ -68,7 +70,8 @@ fn is_direct(server: &Uri, exceptions: &str) -> bool {
     exceptions.filter(|part| !part.is_empty()).any(|part| part == "*" || excepts(&part, &host, ip, port))
 }
 
-/// Whether one part of `NO_PROXY` is about this host: an address, a range, a name with those below it, or `.name` for those alone.
+/// Returns `true` if one part of `NO_PROXY` matches: an address, a CIDR range, a name with its
+/// subdomains, or `.name` for subdomains alone.
 fn excepts(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
     if let (Some((network, length)), Some(ip)) = (part.split_once('/'), ip) {
         return in_range(ip, network, length).unwrap_or_default();
@@ -92,6 +95,7 @@ fn excepts(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
     }
 }
 
+/// Returns `true` if an address is in a CIDR range; `None` if the range is malformed.
 fn in_range(ip: IpAddr, network: &str, length: &str) -> Option<bool> {
     let (network, length): (IpAddr, u32) = (network.parse().ok()?, length.parse().ok()?);
     let (ip, network, bits): (u128, u128, u32) = match (ip, network) {

@@ -1,5 +1,7 @@
-//! The token of a file that somebody else writes anew, as a layer: read again every minute, and as soon as a server refuses it.
-//! kube's client notices a new token after a minute at most, which is longer than a lease lasts.
+//! A bearer token in a file that another program renews, as a client layer: read again every
+//! minute, and after a 401.
+//!
+//! kube's client notices a new token only after a minute, which is longer than a Lease lasts.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +17,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
-/// A token is read again after this time (client-go, `NewCachedFileTokenSource`).
+/// Maximum age of a token that was read (client-go, `NewCachedFileTokenSource`).
 const READ_EVERY: Duration = Duration::from_secs(60);
 
-/// The token of a file.
+/// The token of a file. Clones share what was read.
 #[derive(Clone)]
 pub(in crate::app) struct TokenFile {
     file: PathBuf,
@@ -27,13 +29,13 @@ pub(in crate::app) struct TokenFile {
 
 struct Known {
     header: HeaderValue,
-    /// `None` once a server has refused it.
+    /// `None` once a server has rejected the token.
     read_at: Option<Instant>,
 }
 
 impl TokenFile {
-    /// Takes a file that can be read out of what kube's client would read, and what counts less: the token beside
-    /// it (client-go, `rest.Config`), and a plugin.
+    /// Takes a readable token file out of the configuration, with the token and plugin that it
+    /// takes precedence over (client-go, `rest.Config`).
     pub(super) fn take(auth: &mut AuthInfo) -> Option<Self> {
         let file = PathBuf::from(auth.token_file.as_ref()?);
         let header = read(&file)?;
@@ -41,7 +43,7 @@ impl TokenFile {
         Some(Self { file, known: Arc::new(Mutex::new(Known { header, read_at: Some(Instant::now()) })) })
     }
 
-    /// The token of this moment. A file that can't be read any more leaves the last one: some take it away after the start.
+    /// Returns the current token. If the file is no longer readable, the last token stays.
     fn header(&self) -> HeaderValue {
         let mut known = self.known.lock();
         if known.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
@@ -51,7 +53,8 @@ impl TokenFile {
         known.header.clone()
     }
 
-    /// A server refused a request that began then. A token that was read since may be a good one.
+    /// Records a 401 for a request that began at this time. A token that was read later may be
+    /// valid.
     fn refused(&self, begun: Instant) {
         let mut known = self.known.lock();
         known.read_at = known.read_at.filter(|read_at| *read_at > begun);
@@ -74,7 +77,7 @@ impl<S> Layer<S> for TokenFile {
     }
 }
 
-/// A connection that names the token.
+/// A service that adds the token.
 pub(in crate::app) struct WithToken<S> {
     inner: S,
     token: TokenFile,

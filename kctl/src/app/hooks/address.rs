@@ -1,19 +1,21 @@
-//! Two addresses for the conversions of one kind: `conversion(…)` in `#[resource]`, and the one of the program that has the
-//! functions of `App::conversion`. They may agree; where they differ, nothing is guessed.
+//! Two addresses for the conversions of a kind: `conversion(…)` in `#[resource]`, and the program
+//! with the functions of `App::conversion`.
+//!
+//! They may agree. Where they differ, nothing is guessed.
 
 use kctl_runtime::reconcile::{Error, Result};
 use kctl_webhook::{admission::Client, conversion};
 use serde_json::{Value, json};
 
-/// The port of a service that names none, as in the API.
+/// Default port of a Service reference, as in the API.
 const SERVICE_PORT: u16 = 443;
 
-/// The address that manifests have for conversions.
+/// The address of conversions in manifests.
 #[derive(Debug)]
 pub(in crate::app) enum Address<'a> {
-    /// Made of defaults: an address in `#[resource]` counts instead.
+    /// Built from defaults: an address in `#[resource]` wins.
     Default(Client),
-    /// Of a Service that is generated as well, or of options.
+    /// From a generated Service or from options.
     Given {
         /// The address.
         client: Client,
@@ -30,12 +32,12 @@ impl Address<'_> {
     }
 }
 
-/// The `clientConfig` that a CRD has from `conversion(…)` in `#[resource]`.
+/// Returns the `clientConfig` that a CRD has from `conversion(…)` in `#[resource]`.
 pub(super) fn written(definition: &Value) -> Option<Value> {
     definition.pointer("/spec/conversion/webhook/clientConfig").filter(|config| !config.is_null()).cloned()
 }
 
-/// Fails where a CRD sends conversions to a path at which the functions of `App::conversion` do not answer.
+/// Fails if a CRD sends conversions to a path where `App::conversion` does not answer.
 pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
     let Some(written) = written(definition) else { return Ok(()) };
     let path = match written["url"].as_str() {
@@ -56,7 +58,7 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
     )))
 }
 
-/// Fails where a CRD sends conversions elsewhere than the program is reached.
+/// Fails if a CRD sends conversions to another address than the program's.
 pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, origin: &str) -> Result<()> {
     let known = client.config(conversion::PATH, None);
     if same(written, &known) {
@@ -77,7 +79,7 @@ pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, o
     )))
 }
 
-/// Fails where a CRD sends conversions to another Service than the one that a program makes its certificate for.
+/// Fails if a CRD sends conversions to another Service than the one that the certificate is for.
 pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace: &str) -> Result<()> {
     let Some(written) = written(definition).filter(|written| written["service"].is_object()) else { return Ok(()) };
     let of = &written["service"];
@@ -94,7 +96,8 @@ pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace
     )))
 }
 
-/// The hosts by which API servers call what a CRD names: a certificate has to be for them.
+/// Returns the hosts by which API servers call the converter of a CRD: the certificate has to be
+/// valid for them.
 pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
     let Some(written) = written(definition) else { return Vec::new() };
     if let Some(url) = written["url"].as_str() {
@@ -110,7 +113,7 @@ pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
     vec![format!("{}.{}.svc", text("name"), text("namespace"))]
 }
 
-/// Whether two `clientConfig`s lead to the same place; the authority is no part of it.
+/// Returns `true` if two `clientConfig`s name the same endpoint, whatever their `caBundle`.
 fn same(one: &Value, other: &Value) -> bool {
     let place = |config: &Value| {
         let service = &config["service"];
@@ -125,7 +128,7 @@ fn is_usual_port(config: &Value) -> bool {
     config["service"]["port"].as_u64().is_none_or(|port| port == u64::from(SERVICE_PORT))
 }
 
-/// A `clientConfig` as `#[resource]` has it.
+/// Formats a `clientConfig` as the option of `#[resource]`.
 fn in_words(config: &Value) -> String {
     if let Some(url) = config["url"].as_str() {
         return format!("conversion(url = \"{url}\")");

@@ -1,4 +1,4 @@
-//! What `--dry-run` makes of a request: a read goes out as it is, a write as a try that changes nothing.
+//! `--dry-run`: reads are sent unchanged, writes with `dryRun=All`.
 
 use std::io::Write;
 
@@ -9,12 +9,15 @@ use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tower::BoxError;
 
-/// Groups whose reviews are questions: asked as they are, since they change nothing.
+/// Groups whose reviews are questions: sent unchanged, since they change nothing.
 const REVIEWING: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
-/// Subresources behind which something runs that the API server knows nothing of, whatever the method.
+/// Subresources that run something outside of the API server, whatever the method.
 const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
 
-/// The same request, as something that changes nothing; writes are printed.
+/// Returns the request as one that changes nothing, and prints writes.
+///
+/// # Errors
+/// The request can't be tried: it runs something, or its body is a stream.
 pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let target = Target::of(request.uri().path());
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
@@ -50,7 +53,7 @@ fn refused(method: &Method, uri: &Uri, reason: &str) -> BoxError {
     format!("--dry-run does not send {method} {}: {reason}", uri.path()).into()
 }
 
-/// What a path of the API server names.
+/// The group, resource and subresource of a path.
 #[derive(Default)]
 struct Target<'a> {
     group: &'a str,

@@ -1,5 +1,7 @@
-//! The manifests of the app's webhooks: what registers them, the Service, and how the Deployment serves them; a certificate by
-//! cert-manager, or a Secret in which the program makes its own.
+//! The manifests of the app's webhooks: configurations, the Service, the Deployment's port and
+//! probes, and the certificate.
+//!
+//! The certificate comes from cert-manager, or the program creates it in a Secret.
 
 use std::{
     io::Read,
@@ -16,11 +18,11 @@ use serde_json::{Value, json};
 use super::App;
 use crate::app::hooks::Address;
 
-/// The port of the Service.
+/// Port of the Service.
 const SERVICE_PORT: u16 = 443;
-/// The port of the container: that of controller-runtime's webhooks.
+/// Port of the container, as for controller-runtime's webhooks.
 const CONTAINER_PORT: u16 = 9443;
-/// Where the container finds its certificate.
+/// Folder of the certificate in the container.
 const CERTIFICATES: &str = "/var/run/webhook-tls";
 
 /// How control planes are told to reach the webhooks.
@@ -35,10 +37,13 @@ pub(in crate::app) struct RegisterOptions {
     webhook_ca_file: Option<PathBuf>,
 }
 
-/// Bytes of a file of certificates: those of a system have a tenth of it. A device may have no end.
+/// Maximum size of a file of certificates in bytes, about ten times that of a system's roots.
 const AUTHORITY_LEN_MAX: u64 = 4 << 20;
 
-/// Reads the certificates of an authority: with none of them nobody would be trusted.
+/// Reads the certificates of an authority.
+///
+/// # Errors
+/// The file has none, or is too long.
 fn authority(file: &Path) -> Result<String> {
     let mut pem = String::new();
     let opened = std::fs::File::open(file).context(file.display())?;
@@ -53,8 +58,8 @@ fn authority(file: &Path) -> Result<String> {
 }
 
 impl App {
-    /// Says in definitions that the Service of the app converts. Where no option names that Service, one that `#[resource]` names
-    /// counts instead.
+    /// Registers the app's Service as the converter in CRDs. Without an option that names the
+    /// Service, an address in `#[resource]` wins.
     pub(in crate::app) fn convert_by_service(
         &self,
         names: &RbacOptions,
@@ -70,8 +75,8 @@ impl App {
         self.convert_manifests(manifests, &address, None)
     }
 
-    /// The manifests that register the webhooks and bring control planes to them; none for an app without. The Deployment
-    /// among `all` is told to serve, the definitions who converts.
+    /// Adds the manifests that register the webhooks and make them reachable, and changes the
+    /// Deployment and CRDs among `all`.
     pub(in crate::app) fn webhook_manifests(
         &self,
         names: &RbacOptions,
@@ -122,40 +127,40 @@ impl App {
     }
 }
 
-/// How the name and the namespace of the Service are known.
+/// Where the name and namespace of the Service come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Named {
-    /// They are the app's name and `default`.
+    /// The app's name and `default`.
     ByDefault,
-    /// Somebody wrote `--name` or `--namespace`.
+    /// `--name` or `--namespace`.
     ByOptions,
 }
 
-/// Who makes certificates in a cluster.
+/// The issuer of certificates in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Issued {
-    /// The program, where it can also have them trusted.
+    /// The program, which can also make configurations trust it.
     Here,
     /// cert-manager.
     Elsewhere,
 }
 
-/// Where the container finds its certificate.
+/// The place of the container's certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// In files of a Secret that somebody else writes.
+    /// Files of a Secret that another program writes.
     Files,
-    /// In a Secret that it writes itself.
+    /// A Secret that the program writes.
     Secret,
 }
 
-/// Whom the kubelet asks whether the container is ready, and whether it lives.
+/// The server that answers the kubelet's probes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Probed {
     Manager,
-    /// The webhook whether it is ready; the manager lives beside it.
+    /// The webhook for readiness; the manager for liveness.
     Webhook,
-    /// There is no manager.
+    /// The webhook for both, since there is no manager.
     WebhookAlone,
 }
 
@@ -163,7 +168,7 @@ pub(super) fn secret_name(name: &str) -> String {
     format!("{name}-webhook-tls")
 }
 
-/// Has the container of a Deployment serve webhooks.
+/// Adds arguments, port, volume and probes for webhooks to a Deployment.
 fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) {
     let pod = &mut deployment["spec"]["template"]["spec"];
     let secret = secret_name(name);
@@ -197,7 +202,7 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     }
 }
 
-/// Has cert-manager make the certificate, and put its authority where it is trusted.
+/// Adds cert-manager's Issuer and Certificate, and annotations by which it injects the authority.
 fn issued_by_cert_manager(
     names: &RbacOptions,
     converts: impl Fn(&Value) -> bool,
