@@ -1,15 +1,26 @@
-//! Functions that an API server asks before it stores an object: `#[admission(validate)]` and `#[admission(mutate)]`.
+//! Admission webhooks as functions: [`#[admission(validate)]`](macro@crate::admission) and
+//! `#[admission(mutate)]`.
+//!
+//! An API server calls admission webhooks after it has authenticated and authorized a request, and
+//! before it validates the schema and stores the object. Mutating webhooks come first, validating
+//! ones see the result. kctl turns a function into such a webhook: it decodes the
+//! `AdmissionReview`, calls the function with the typed object, and answers with a patch or a
+//! rejection.
+//!
+//! The attribute declares when the function is called. [`App::admission`](crate::App::admission)
+//! adds it to the program. From then on `dev` and tests call it on the embedded API server, `run`
+//! serves it, and `generate-manifests` prints the webhook configurations.
 //!
 //! ```
 //! use kctl::prelude::*;
 //!
-//! /// A Deployment without a number of replicas gets two.
+//! /// Sets two replicas where a Deployment names no number.
 //! #[admission(mutate)]
 //! fn two_replicas(deployment: &mut Deployment) {
 //!     deployment.spec.replicas.get_or_insert(2);
 //! }
 //!
-//! /// Nobody runs more than ten, but for those who may do everything.
+//! /// Allows at most ten replicas, except for cluster administrators.
 //! #[admission(validate, failure_policy = Ignore)]
 //! fn few_replicas(deployment: &Deployment, request: &Admission<Deployment>) -> Result<()> {
 //!     let replicas = deployment.spec.replicas.unwrap_or(1);
@@ -17,7 +28,7 @@
 //!         return Err(Denial::field("spec.replicas", replicas, "must be at most 10").into());
 //!     }
 //!     if replicas == 1 {
-//!         request.warn("one replica is none while it is replaced");
+//!         request.warn("one replica is unavailable during a rollout");
 //!     }
 //!     Ok(())
 //! }
@@ -25,7 +36,47 @@
 //! let app = App::new("web").admission::<(two_replicas, few_replicas)>();
 //! ```
 //!
-//! The guide has the [options and the rest](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md).
+//! # Responses
+//!
+//! | the function returns | the client gets |
+//! |---|---|
+//! | `Ok(())` | the request goes on |
+//! | [`Denial::because`] | 403 Forbidden with the message |
+//! | [`Denial::field`], [`Invalid`] | 422 Invalid with a cause for each field, like the API server's own validation errors |
+//! | a `kube::Error` of another API call | the status of that API server |
+//! | any other error | 403 Forbidden with its message |
+//! | a panic | 500, with the location of the function |
+//!
+//! # Test it
+//!
+//! A function is called like any other one. To see it behind an API server, run the app on a test
+//! server:
+//!
+//! ```
+//! use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
+//!
+//! /// Requires the label `owner`.
+//! #[admission(validate)]
+//! fn has_an_owner(config: &ConfigMap) -> Result<()> {
+//!     match config.labels().get("owner") {
+//!         Some(_) => Ok(()),
+//!         None => Err(Denial::because("add the label `owner`").into()),
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> kctl::Result<()> {
+//! let server = TestServer::start(App::new("owners").admission::<has_an_owner>()).await?;
+//! let configs = Api::<ConfigMap>::default_namespaced(server.client());
+//! let config = kctl::from_yaml("{metadata: {name: web}}").unwrap();
+//! let error = configs.create(&PostParams::default(), &config).await.unwrap_err();
+//! assert!(error.to_string().contains("add the label `owner`"), "{error}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The guide has the [options, certificates and
+//! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md).
 
 pub use kctl_webhook::admission::*;
 
@@ -44,7 +95,7 @@ pub mod __private {
     use kctl_runtime::reconcile::Error;
     use kctl_webhook::admission::Denial;
 
-    /// What an admission function may return: nothing, or a `Result` of nothing.
+    /// The return type of an admission function: nothing, or a `Result` of nothing.
     #[diagnostic::on_unimplemented(
         message = "an admission function returns nothing, or a `Result<()>`",
         label = "not `()` and not `Result<()>`",
@@ -52,6 +103,7 @@ pub mod __private {
         note = "code: K0110"
     )]
     pub trait IsAdmitted {
+        /// Turns the result into the response.
         fn answer(self) -> Result<(), Denial>;
     }
 
@@ -68,7 +120,8 @@ pub mod __private {
         }
     }
 
-    /// An error as a refusal: one that is a refusal, or the answer of an API server, is handed on; any other says why not.
+    /// Returns the rejection for an error. A [`Denial`] and the status of an API server are passed
+    /// on; any other error becomes the message of a 403.
     fn denied(error: &Error) -> Denial {
         if let Some(denial) = error.find::<Denial>() {
             return denial.clone();

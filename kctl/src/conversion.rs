@@ -1,4 +1,13 @@
-//! Functions between versions of one kind: `#[conversion]`.
+//! Functions between versions of one kind: [`#[conversion]`](macro@crate::conversion).
+//!
+//! A CRD with several versions stores objects in one of them. When a client asks for another
+//! version, the API server sends the objects to a conversion webhook. kctl serves that webhook at
+//! `/convert` for all kinds of the program: one function per direction, and the shortest chain of
+//! functions where none leads directly from one version to the other.
+//!
+//! The API server calls it for each read and each write in another version than the stored one, and
+//! for watches as well. A conversion must be fast, must not fail for stored objects, and may change
+//! nothing in `metadata` but labels and annotations.
 //!
 //! ```
 //! use kctl::prelude::*;
@@ -32,6 +41,39 @@
 //! let crds = kctl::manifest::definitions(&app.kinds(), kctl::manifest::Descriptions::Own).unwrap();
 //! assert_eq!(crds[0].spec.versions.len(), 2);
 //! ```
+//!
+//! A test server converts as a cluster does. Here an object is written in the old version and read
+//! in the new one:
+//!
+//! ```
+//! # use kctl::prelude::*;
+//! # mod v1alpha1 {
+//! #     use kctl::prelude::*;
+//! #     #[resource(group = "example.com", version = "v1alpha1", kind = "Web", namespaced, storage = false)]
+//! #     pub struct WebSpec { pub host: String }
+//! # }
+//! # #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+//! # pub struct WebSpec { pub hosts: Vec<String> }
+//! # #[conversion]
+//! # fn up(old: v1alpha1::Web) -> Web {
+//! #     Web { metadata: old.metadata, spec: WebSpec { hosts: vec![old.spec.host] } }
+//! # }
+//! # #[conversion]
+//! # fn down(new: Web) -> v1alpha1::Web {
+//! #     v1alpha1::Web { metadata: new.metadata, spec: v1alpha1::WebSpec { host: new.spec.hosts.join(" ") } }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> kctl::Result<()> {
+//! use kctl::{kube::{Api, api::PostParams}, testing::TestServer};
+//!
+//! let server = TestServer::start(App::new("web").conversion::<(up, down)>()).await?;
+//! let old = v1alpha1::Web::new("web", v1alpha1::WebSpec { host: "example.com".into() });
+//! Api::<v1alpha1::Web>::default_namespaced(server.client()).create(&PostParams::default(), &old).await?;
+//! let new = Api::<Web>::default_namespaced(server.client()).get("web").await?;
+//! assert_eq!(new.spec.hosts, ["example.com"]);
+//! # Ok(())
+//! # }
+//! ```
 
 pub use kctl_webhook::conversion::*;
 
@@ -47,7 +89,7 @@ pub mod __private {
         conversion::{Converts, Rule},
     };
 
-    /// The error of a function in words, since that is what travels.
+    /// Returns the message of an error: a `ConversionReview` carries text.
     pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> String {
         error.into().to_string()
     }

@@ -1,4 +1,18 @@
-//! Resource interpreters: how a multi-cluster control plane reads and changes a kind that it does not know.
+//! Resource interpreters: how a multi-cluster control plane reads and changes a kind that it does
+//! not know.
+//!
+//! [Karmada](https://karmada.io) distributes objects of any kind to member clusters. To divide
+//! replicas, collect status or decide about health it asks a *resource interpreter*.
+//! [`#[interpreter(op = …)]`](macro@crate::interpreter) makes one of a function. The same functions
+//! can be used in two ways:
+//!
+//! * `App::interpreter` serves them to Karmada as a webhook (feature `webhook`).
+//! * [`function::Functions`] makes them a layer of a [`chain::Chain`], in a control plane that you
+//!   write.
+//!
+//! A chain asks its layers in Karmada's order: the customizations of the control plane, webhooks,
+//! third-party scripts, and the built-in rules for native kinds. The first layer that has a rule
+//! answers.
 //!
 //! ```
 //! use kctl::{
@@ -6,7 +20,7 @@
 //!     prelude::*,
 //! };
 //!
-//! /// A Deployment without a number of replicas has one.
+//! /// Returns one replica for a Deployment that names no number.
 //! #[interpreter(op = InterpretReplica)]
 //! fn replicas(deployment: &Deployment) -> Result<Replicas> {
 //!     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), requirements: None })
@@ -22,8 +36,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! With the feature `webhook`, `App::interpreter::<replicas>()` serves them to Karmada instead.
 
 pub use kctl_interpreter::*;
 
@@ -43,7 +55,8 @@ pub mod __private {
     };
     pub use kctl_runtime::reconcile::HasStatus;
 
-    /// The error of a function as the error of its layer: in words, since that is what travels.
+    /// Returns an error of a function as the error of its layer: its message, because a webhook
+    /// response carries text.
     pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> kctl_interpreter::chain::LayerError {
         error.into().to_string().into()
     }

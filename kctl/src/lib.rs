@@ -1,8 +1,8 @@
 //! Kubernetes controllers in Rust: annotate a reconcile function, get a controller.
 //!
-//! From the annotation come the informers, the work queue, the RBAC role, and a compile-time check that the function does nothing
-//! that it does not declare. The same program runs against a cluster (`run`), against an API server inside the process (`dev`), and
-//! in tests under simulated time.
+//! From the annotation come the informers, the work queue, the RBAC role, and a compile-time check
+//! that the function does nothing that it does not declare. The same program runs against a cluster
+//! (`run`), against an API server inside the process (`dev`), and in tests under simulated time.
 //!
 //! # A whole operator
 //!
@@ -46,8 +46,9 @@
 //! }
 //! ```
 //!
-//! `cargo run -- dev -f site.yaml` runs it without a cluster, `cargo run -- generate-manifests` prints what a cluster needs, and
-//! `cargo run -- run` works there.
+//! `cargo run -- dev -f site.yaml` runs it without a cluster, `cargo run -- generate-manifests`
+//! prints what a cluster needs, and `cargo run -- run` works there. [`App::main`] lists all
+//! commands.
 //!
 //! # Concepts
 //!
@@ -56,11 +57,100 @@
 //! | **Primary** | The kind that is reconciled: the function's first parameter. One call handles one object, and never runs twice at once for it. |
 //! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
 //! | **Watched** | `watches = K(map = f)`: objects whose changes queue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
+//! | **Read** | `reads = K`: objects that are cached and queue nothing. `reads = K(live)` asks the API server instead of a cache. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
 //! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
 //! | **Requests** | Writes are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
 //! | **Errors** | `?` works with every error; a failed key is retried with growing waits. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |
 //! | **Tests** | [`testing::TestServer`](https://docs.rs/kctl/latest/kctl/testing/struct.TestServer.html) runs the app against an API server in the process; `#[kctl::test]` adds simulated faults. |
+//!
+//! # How a reconcile works
+//!
+//! A reconcile is *level-triggered*: it gets an object, not a change. It compares the desired
+//! state, which is the object's `spec`, with the observed state, which is in the caches, and writes
+//! what differs. It must give the same result if it runs twice, or if several changes were merged
+//! into one call.
+//!
+//! 1. A list and a watch fill the cache of each declared kind. A controller starts when all its
+//!    caches are complete.
+//! 2. A change of a primary queues its key. A change of an owned object queues the key of its
+//!    controller, and a change of a watched object the keys that its `map` returns.
+//! 3. A worker takes a key from the queue and calls the function with the newest cached state.
+//!    `concurrency = n` sets the number of workers; one key is never reconciled twice at once.
+//! 4. The function reads from the caches and awaits its writes. Conflicts (409) and errors requeue
+//!    the key with a backoff.
+//! 5. [`Action`](reconcile::Action) says when the function wants to be called again without a
+//!    change.
+//!
+//! This is the design of client-go and controller-runtime. The names are theirs as well: informer,
+//! store, event handler, predicate, work queue, requeue.
+//!
+//! # The declaration is checked
+//!
+//! The options of `#[controller(…)]` are the only source of permissions. An operation that is not
+//! declared is a compile error, with the option to add in its message:
+//!
+//! ```compile_fail
+//! use kctl::prelude::*;
+//!
+//! #[controller(owns = Pod(create))]
+//! async fn sites(_site: Arc<ConfigMap>, cx: Context<sites>) -> Result<Action> {
+//!     for pod in cx.owned::<Pod>().iter() {
+//!         cx.owned::<Pod>().delete(&pod).await?; // error: `delete` is not declared
+//!     }
+//!     Ok(Action::await_change())
+//! }
+//! ```
+//!
+//! From the same declaration, `generate-rbac` prints a role with exactly these verbs. `dev` and
+//! tests run the app under that role, so a permission that is missing in a cluster is missing in a
+//! test as well.
+//!
+//! # Errors and retries
+//!
+//! Return errors with `?`. A failing key waits for 5 ms, then twice as long at each failure, up to
+//! 1000 s; `backoff(…)` changes both. Other keys are not delayed.
+//!
+//! ```
+//! use kctl::prelude::*;
+//!
+//! #[controller]
+//! async fn parses(config: Arc<ConfigMap>, _cx: Context<parses>) -> Result<Action> {
+//!     let data = config.data.as_ref().and_then(|data| data.get("size"));
+//!     // A retry can't fix the text: the key waits for a change of the object.
+//!     let size: u32 = data.map_or("1", String::as_str).parse().terminal()?;
+//!     println!("{size}");
+//!     Ok(Action::requeue(Duration::from_secs(600)))
+//! }
+//! # let _app = App::new("parses").controller::<parses>();
+//! ```
+//!
+//! # Test it
+//!
+//! ```
+//! use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
+//!
+//! /// Keeps a `Secret` for each `ConfigMap`.
+//! #[controller(owns = Secret(create))]
+//! async fn secrets(config: Arc<ConfigMap>, cx: Context<secrets>) -> Result<Action> {
+//!     let owned = cx.owned::<Secret>();
+//!     if owned.is_empty() {
+//!         let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+//!         owned.create(Secret { metadata, ..Secret::default() }).await?;
+//!     }
+//!     Ok(Action::await_change())
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> kctl::Result<()> {
+//!     let server = TestServer::start(App::new("secrets").controller::<secrets>()).await?;
+//!     let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+//!     Api::<ConfigMap>::default_namespaced(server.client()).create(&PostParams::default(), &config).await?;
+//!     server.idle().await?;
+//!     assert!(Api::<Secret>::default_namespaced(server.client()).get_opt("web").await?.is_some());
+//!     Ok(())
+//! }
+//! ```
 //!
 //! # Features
 //!
@@ -73,13 +163,29 @@
 //! | `otel` | no | traces sent to a collector over OTLP |
 //! | `interpreter`, `lua`, `chain`, `thirdparty` | no | Karmada's resource interpreters |
 //!
+//! A release build without the embedded API server disables the default features and names the
+//! version of Kubernetes: `cargo build --release --no-default-features --features kctl/v1_37`.
+//!
+//! # Crates that kctl re-exports
+//!
+//! Use these paths instead of dependencies of your own, so that both have one version.
+//!
+//! * `kctl::k8s` is [`k8s_openapi`](k8s): the built-in kinds, such as `kctl::k8s::api::core::v1::Pod`.
+//! * `kctl::kube` is [`kube`]: its `Api`, clients and error types, for tests and for what the context does not offer.
+//! * `kctl::metrics` has the metric types for [`App::metrics`], from `prometheus-client`.
+//! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control than a test server gives.
+//! * Everything of [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`] and [`manifest`].
+//!
 //! # Where to go next
 //!
 //! * [`prelude`]: the types that a controller's file needs.
 //! * [`App`]: the program as a value, and its commands.
+//! * [`macro@controller`], [`macro@resource`]: the two attributes that every operator has.
 //! * [`reconcile::Context`]: reads and writes inside a reconcile.
-//! * The [book](https://github.com/kctl-rs/kctl/tree/main/guide): tutorial, recipes, every option, every compile error.
-//! * [`kctl_runtime`](https://docs.rs/kctl-runtime): the parts of the loop, usable without the macro.
+//! * The [book](https://github.com/kctl-rs/kctl/tree/main/guide): tutorial, recipes, every option,
+//!   every compile error.
+//! * [`kctl_runtime`](https://docs.rs/kctl-runtime): the parts of the loop, usable without the
+//!   macro.
 
 #[cfg(feature = "webhook")]
 pub mod admission;
@@ -96,32 +202,109 @@ pub use app::App;
 pub use k8s_openapi as k8s;
 #[cfg(feature = "dev")]
 pub use kctl_apiserver as apiserver;
-/// Validates or changes objects before an API server stores them: an admission webhook as a function.
+/// Makes an admission webhook of a function that validates or changes objects before an API server
+/// stores them.
 ///
-/// `#[admission(validate)]` takes `&Kind` and rejects the request with an error; `#[admission(mutate)]` takes `&mut Kind`.
-/// [`App::admission`] registers functions.
+/// `#[admission(validate)]` takes `&Kind` and rejects the request with an error.
+/// `#[admission(mutate)]` takes `&mut Kind`; the response is a patch with what the function
+/// changed. An optional second parameter `&Admission<Kind>` has the caller, the old object and the
+/// operation, and takes warnings. The function may be `async`, and may return nothing instead of a
+/// `Result`.
+///
+/// [`App::admission`] registers functions. `dev` installs them on the embedded API server, `run`
+/// serves them over HTTPS, and `generate-manifests` prints what registers them in a cluster.
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `operations(create, update, delete, connect)` | `create, update` | operations that call it |
+/// | `subresources(status)` | none | calls it for these instead of the object |
+/// | `failure_policy = Fail` | `Fail` | `Ignore` accepts the request if the webhook does not answer |
+/// | `timeout = 10` | 10 | seconds, 1 to 30 |
+/// | `side_effects = None` | `None` | or `NoneOnDryRun` |
+/// | `match_policy = Equivalent` | `Equivalent` | `Exact` ignores other versions of the kind |
+/// | `namespace_selector = "…"`, `object_selector = "…"` | all | label selectors |
+/// | `match_conditions("name" = "expression")` | none | CEL, evaluated by the API server |
+/// | `reinvocation = Never` | `Never` | `IfNeeded` calls a mutating function again after other changes |
+///
+/// Prefer bounds, patterns and CEL rules in the CRD ([`macro@resource`]) where they suffice: they
+/// work without a running program.
 ///
 /// ```
 /// use kctl::prelude::*;
 ///
-/// /// A Deployment without a number of replicas gets two.
+/// /// Sets two replicas where a Deployment names no number.
 /// #[admission(mutate)]
 /// fn two_replicas(deployment: &mut Deployment) {
 ///     deployment.spec.replicas.get_or_insert(2);
 /// }
 ///
+/// /// Rejects images without a tag.
+/// #[admission(validate, operations(create, update), failure_policy = Ignore)]
+/// fn tagged(pod: &Pod, request: &Admission<Pod>) -> Result<()> {
+///     let mut invalid = Invalid::default();
+///     for (index, container) in pod.spec.iter().flat_map(|spec| &spec.containers).enumerate() {
+///         let image = container.image.as_deref().unwrap_or_default();
+///         if !image.contains(':') {
+///             invalid.field(&format!("spec.containers[{index}].image"), image, "must have a tag");
+///         }
+///     }
+///     if request.user.name == "admin" {
+///         request.warn("admins are checked as well");
+///     }
+///     Ok(invalid.finish()?)
+/// }
+///
 /// let mut deployment = kctl::from_yaml("{spec: {selector: {}, template: {}}}").unwrap();
 /// two_replicas(&mut deployment);
 /// assert_eq!(deployment.spec.replicas, Some(2));
+///
+/// let app = App::new("images").admission::<(two_replicas, tagged)>();
+/// assert_eq!(app.admissions()[0].path(), "/mutate-apps-v1-deployment");
+/// assert_eq!(app.admissions()[1].path(), "/validate--v1-pod");
 /// ```
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::admission;
 /// Makes a controller of a reconcile function or of a struct with `impl Reconcile`.
 ///
-/// The options declare the kinds that the controller uses: what it caches, which changes queue a key, and all that it may do.
-/// The function's name is also the name of the controller's type, for `Context<name>` and [`App::controller`]. The book lists
-/// [all options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
+/// The options declare the kinds that the controller uses: what it caches, which changes queue a
+/// key, and all that it may do. The function's name is also the name of the controller's type, for
+/// `Context<name>` and [`App::controller`]. The book lists [all
+/// options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
+///
+/// # The kinds
+///
+/// | option | meaning |
+/// |---|---|
+/// | `owns = K` | objects of `K` that the primary controls: cached, writable, and their changes queue the primary |
+/// | `watches = K(map = f)` | other objects of `K`: cached, and their changes queue the primaries that `f` returns |
+/// | `reads = K` | cached; changes queue nothing. `reads = K(live)` is read from the API server and never cached |
+/// | `primary(…)` | verbs and options for the primary itself |
+/// | `of = K` | the primary of a struct; a function's is its first parameter |
+///
+/// In the parentheses of a kind stand its verbs (`create`, `patch`, `delete`, …) and how it is
+/// cached: `when = f` filters changes, `index = f` adds an index, `selector = "app=web"` and
+/// `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, `on = Edge` names
+/// another cluster, and `optional` allows the kind to be absent.
+///
+/// # The loop
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `finalizer = "example.com/name"` | none | cleanup by `impl Finalize` before an object is deleted |
+/// | `concurrency = n` | 1 | concurrent reconciles; never two of one key |
+/// | `backoff("5ms", max = "1000s")` | as here | waits after consecutive failures of a key |
+/// | `retries = n` | unlimited | failures after which a key waits for a change |
+/// | `resync = "1h"` | none | reconciles every object once per interval |
+/// | `timeout = "30s"` | none | cancels a longer reconcile |
+/// | `namespaces = ["a"]` | all | restricts caches, work and role |
+/// | `name = "…"` | the kind in lower case | name in metrics, logs and events |
+/// | `converged = f` | all are reconciled | skips objects at the start for which `f` returns `true` |
+/// | `rbac(rule)` | none | additional rules of the role |
+///
+/// # Examples
+///
+/// A function, which has no state:
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -143,19 +326,145 @@ pub use kctl_macros::admission;
 /// }
 ///
 /// let app = App::new("runner").controller::<runner>();
+/// assert_eq!(app.specs()[0].name, "configmap");
 /// ```
+///
+/// A struct, which holds what the program needs beside the cluster, here with a finalizer:
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Registers each `Service` in a directory outside the cluster.
+/// #[controller(of = Service, finalizer = "example.com/directory", concurrency = 4, timeout = "30s")]
+/// struct Directory {
+///     url: String,
+/// }
+///
+/// impl Reconcile for Directory {
+///     async fn reconcile(&self, service: Arc<Service>, cx: Context<Self>) -> Result<Action> {
+///         println!("PUT {}/{}", self.url, service.name_any());
+///         cx.event(Normal, "Registered", format!("in {}", self.url));
+///         Ok(Action::requeue(Duration::from_secs(3_600)))
+///     }
+/// }
+///
+/// impl Finalize for Directory {
+///     async fn finalize(&self, service: Arc<Service>, _cx: Context<Self>) -> Result<()> {
+///         println!("DELETE {}/{}", self.url, service.name_any());
+///         Ok(())
+///     }
+/// }
+///
+/// let app = App::new("directory").controller_with(|_env| async { Ok(Directory { url: "https://example.com".into() }) });
+/// ```
+///
+/// A watched kind, with the function that finds the primaries that it matters for:
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Restarts each Deployment whose `ConfigMap` of the same name has changed.
+/// #[controller(watches = ConfigMap(map = same_name), primary(patch))]
+/// async fn restarts(deployment: Arc<Deployment>, cx: Context<restarts>) -> Result<Action> {
+///     let Some(config) = cx.store::<ConfigMap>().get(&Key::namespaced(
+///         &deployment.namespace().unwrap_or_default(),
+///         &deployment.name_any(),
+///     )) else {
+///         return Ok(Action::await_change());
+///     };
+///     let annotations = kctl::json!({ "example.com/config": config.resource_version() });
+///     cx.patch(kctl::json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } })).await?;
+///     Ok(Action::await_change())
+/// }
+///
+/// fn same_name(config: &ConfigMap, deployments: &Store<Deployment>) -> Vec<Key<Deployment>> {
+///     let key = Key::namespaced(&config.namespace().unwrap_or_default(), &config.name_any());
+///     deployments.get(&key).map(|_found| key).into_iter().collect()
+/// }
+///
+/// let app = App::new("restarts").controller::<restarts>();
+/// ```
+///
+/// # Errors
+///
+/// The macro reports all mistakes of a declaration at once, each at the smallest wrong token, with
+/// a code such as `K0027`. The book [explains the
+/// codes](https://github.com/kctl-rs/kctl/blob/main/guide/errors.md).
 #[doc(inline)]
 pub use kctl_macros::controller;
 /// Converts objects between two versions of a kind: a function from one Rust type to the other.
 ///
-/// The API server calls it when a client reads or writes a version that is not the stored one. [`App::conversion`] registers
-/// functions, and has an example.
+/// The API server calls it when a client reads or writes a version that is not the stored one. The
+/// signature names both versions, `fn(v1alpha1::Web) -> Web` or the same with a `Result`; the
+/// attribute has no options. The function may be `async`.
+///
+/// [`App::conversion`] registers functions. From each version there has to be a path to each other
+/// one, directly or over others; with the stored version as a hub, n versions need 2(n − 1)
+/// functions.
+///
+/// A round trip must lose nothing: a client that reads an old version and writes it back must not
+/// delete what only the new version has. Keep such fields in an annotation.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// mod v1alpha1 {
+///     use kctl::prelude::*;
+///
+///     #[resource(group = "example.com", version = "v1alpha1", kind = "Web", namespaced, storage = false)]
+///     pub struct WebSpec {
+///         pub host: String,
+///     }
+/// }
+///
+/// #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+/// pub struct WebSpec {
+///     pub hosts: Vec<String>,
+/// }
+///
+/// #[conversion]
+/// fn up(old: v1alpha1::Web) -> Web {
+///     let others = old.annotations().get("example.com/others").cloned().unwrap_or_default();
+///     let hosts = std::iter::once(old.spec.host).chain(others.split_whitespace().map(str::to_owned)).collect();
+///     Web { metadata: old.metadata, spec: WebSpec { hosts } }
+/// }
+///
+/// #[conversion]
+/// fn down(mut new: Web) -> Result<v1alpha1::Web> {
+///     let mut hosts = new.spec.hosts.into_iter();
+///     let host = hosts.next().ok_or("spec.hosts is empty")?;
+///     let others = hosts.collect::<Vec<_>>().join(" ");
+///     new.metadata.annotations.get_or_insert_default().insert("example.com/others".into(), others);
+///     Ok(v1alpha1::Web { metadata: new.metadata, spec: v1alpha1::WebSpec { host } })
+/// }
+///
+/// let app = App::new("web").conversion::<(up, down)>();
+/// assert_eq!(app.conversions().len(), 2);
+///
+/// let web = Web::new("web", WebSpec { hosts: vec!["a.example.com".into(), "b.example.com".into()] });
+/// assert_eq!(up(down(web.clone()).unwrap()).spec.hosts, web.spec.hosts);
+/// ```
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::conversion;
 /// Answers one question of Karmada about a kind: a resource interpreter as a function.
 ///
-/// `op` names the operation, such as `InterpretReplica` or `InterpretHealth`. [`App::interpreter`] registers functions.
+/// `op` names the operation, which decides the signature:
+///
+/// | `op` | parameters | returns |
+/// |---|---|---|
+/// | `InterpretReplica` | `&Kind` | [`Replicas`](interpreter::operation::Replicas) |
+/// | `InterpretComponent` | `&Kind` | `Vec<Component>` |
+/// | `ReviseReplica` | `&mut Kind, i32` | nothing |
+/// | `Retain` | `&mut Kind, &Kind` (desired, observed) | nothing |
+/// | `AggregateStatus` | `&mut Kind, &[ClusterStatus<Status>]` | nothing |
+/// | `InterpretStatus` | `&Kind` | the status |
+/// | `InterpretHealth` | `&Kind` | `bool` |
+/// | `InterpretDependency` | `&Kind` | `Vec<DependentReference>` |
+///
+/// Each may return a `Result` instead, and may be `async`. With the feature `webhook`,
+/// [`App::interpreter`] serves the functions to Karmada; without it,
+/// [`interpreter::function::Functions`] makes them a layer of a chain in this process.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -166,30 +475,68 @@ pub use kctl_macros::conversion;
 ///     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), ..Replicas::default() })
 /// }
 ///
-/// let wanted = replicas(&kctl::from_yaml("{spec: {replicas: 3, selector: {}, template: {}}}").unwrap()).unwrap();
-/// assert_eq!(wanted.replicas, 3);
+/// /// Sets the share of one member cluster.
+/// #[interpreter(op = ReviseReplica)]
+/// fn revise(deployment: &mut Deployment, replicas: i32) -> Result<()> {
+///     deployment.spec.replicas = Some(replicas);
+///     Ok(())
+/// }
+///
+/// let mut deployment = kctl::from_yaml("{spec: {replicas: 3, selector: {}, template: {}}}").unwrap();
+/// assert_eq!(replicas(&deployment).unwrap().replicas, 3);
+/// revise(&mut deployment, 1).unwrap();
+/// assert_eq!(replicas(&deployment).unwrap().replicas, 1);
 /// ```
 #[cfg(feature = "interpreter")]
 #[doc(inline)]
 pub use kctl_macros::interpreter;
 /// Defines a custom resource: the struct becomes the `spec` of a kind.
 ///
-/// It takes every option of kube's `#[kube(…)]`, adds the derives, and names fields in camelCase. `#[kctl(…)]` on a field sets bounds,
-/// CEL rules and list types. `generate-crds` prints the `CustomResourceDefinition`.
+/// The struct is named `KindSpec`, and the macro generates the type `Kind` with `metadata`, `spec`
+/// and, with `status = "…"`, `status`. It takes the options of kube's `#[kube(…)]`, adds the
+/// derives (`Clone`, `Debug`, `PartialEq`, serde, `JsonSchema`), and names fields in camelCase.
+///
+/// | option | meaning |
+/// |---|---|
+/// | `group`, `version`, `kind` | required: the API group, version and kind |
+/// | `namespaced` | objects live in namespaces; without it the kind is cluster-scoped |
+/// | `status = "KindStatus"` | the type of `status`, which becomes a subresource |
+/// | `scale(…)` | the scale subresource, for `kubectl scale` and autoscalers |
+/// | `shortname`, `category`, `plural`, `singular` | names for `kubectl` |
+/// | `printcolumn(name = …, type_ = …, json_path = …)` | a column of `kubectl get` |
+/// | `rule("…", message = "…")` | a CEL rule over the whole object |
+/// | `storage = false`, `served = false`, `deprecated = "…"` | for one of several versions |
+/// | `conversion(…)` | the address of a converter in another program |
+///
+/// On fields and types, `#[kctl(…)]` adds what the Rust type does not say: `minimum`, `max_length`,
+/// `pattern`, `default`, `immutable`, `list = map("name")` and
+/// [more](https://github.com/kctl-rs/kctl/blob/main/guide/crds.md#the-marks). `generate-crds`
+/// prints the `CustomResourceDefinition`. It checks the schema first: an error names the type and
+/// the field.
+///
+/// `Option` fields are optional and `None` is left out of what is written. Doc comments become
+/// descriptions, which `kubectl explain` prints.
 ///
 /// ```
 /// use kctl::prelude::*;
 ///
+/// /// A web site.
 /// #[resource(
 ///     group = "example.com", version = "v1", kind = "Website", namespaced, shortname = "web", status = "WebsiteStatus",
-///     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas")
+///     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
+///     rule("self.metadata.name.size() <= 40", message = "the name becomes a label")
 /// )]
 /// pub struct WebsiteSpec {
 ///     /// The container image.
+///     #[kctl(min_length = 1)]
 ///     pub image: String,
 ///     /// Defaults to one.
 ///     #[serde(default = "one")]
+///     #[kctl(minimum = 0, maximum = 10)]
 ///     pub replicas: i32,
+///     /// Chosen once.
+///     #[kctl(immutable)]
+///     pub class: Option<String>,
 /// }
 ///
 /// #[schema]
@@ -201,20 +548,31 @@ pub use kctl_macros::interpreter;
 ///     1
 /// }
 ///
-/// let website = Website::new("web", WebsiteSpec { image: "nginx".into(), replicas: 2 });
-/// assert_eq!(kctl::json!(website.spec)["replicas"], 2);
+/// let website = Website::new("web", WebsiteSpec { image: "nginx".into(), replicas: 2, class: None });
+/// assert_eq!(kctl::json!(website.spec), kctl::json!({ "image": "nginx", "replicas": 2 }));
+///
+/// let app = App::new("websites").kind::<Website>();
+/// let crds = kctl::manifest::definitions(&app.kinds(), kctl::manifest::Descriptions::Own).unwrap();
+/// let spec = &kctl::json!(crds[0])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+/// assert_eq!(spec["properties"]["replicas"]["maximum"], 10.0);
+/// assert_eq!(spec["required"], kctl::json!(["image"]));
 /// ```
+///
+/// To use a type that derives kube's `CustomResource` itself, nothing is needed: `#[controller]`
+/// and [`App::kind`] take it as it is.
 #[doc(inline)]
 pub use kctl_macros::resource;
-/// Defines a type that is part of a custom resource: its status, or a struct or enum inside its spec.
+/// Defines a type that is part of a custom resource: its status, or a struct or enum inside its
+/// spec.
 ///
-/// Fields and variants' fields are camelCase in JSON, unless `#[serde(…)]` names them otherwise.
+/// It adds the same derives as [`macro@resource`], and allows `#[kctl(…)]` on the type and its
+/// fields. Fields, also those of variants, are camelCase in JSON unless `#[serde(…)]` names them
+/// otherwise; variants keep their names. The attribute has no options.
 ///
 /// ```
 /// use kctl::prelude::*;
 ///
 /// #[schema]
-/// #[derive(PartialEq)]
 /// pub enum Strategy {
 ///     Recreate,
 ///     RollingUpdate { max_surge: i32 },
@@ -223,13 +581,50 @@ pub use kctl_macros::resource;
 /// let strategy = kctl::json!(Strategy::RollingUpdate { max_surge: 1 });
 /// assert_eq!(strategy, kctl::json!({ "RollingUpdate": { "maxSurge": 1 } }));
 /// ```
+///
+/// A status usually has conditions:
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// #[resource(group = "example.com", version = "v1", kind = "Web", namespaced, status = "WebStatus")]
+/// pub struct WebSpec {
+///     pub host: String,
+/// }
+///
+/// #[schema]
+/// pub struct WebStatus {
+///     /// Listed by type, so that several field managers can write them.
+///     #[kctl(list = map("type"))]
+///     pub conditions: Vec<Condition>,
+/// }
+///
+/// #[controller]
+/// async fn webs(_web: Arc<Web>, cx: Context<webs>) -> Result<Action> {
+///     let conditions = cx.conditions().with("Ready", true, "Serving", "the site is up");
+///     cx.patch_status(WebStatus { conditions: conditions.into_vec()? }).await?;
+///     Ok(Action::await_change())
+/// }
+///
+/// let app = App::new("webs").controller::<webs>();
+/// ```
 #[doc(inline)]
 pub use kctl_macros::schema;
 /// Runs a [`Scenario`](testing::Scenario) again and again, each time with other simulated faults.
 ///
-/// The function takes a scenario and returns it, completed. `seeds` is the number of seeded runs, 64 by default; the environment variable
-/// `KCTL_SEEDS` changes it, and `KCTL_SEED` replays one run. A failure prints the faults that are enough for it, a timeline, and the
-/// command that repeats it.
+/// The function takes a scenario and returns it, completed; it is not `async`, because it describes
+/// and does not run. The test fails at the first run in which a checker or an invariant finds
+/// something. Its message has the faults that are enough for the failure, a timeline, and the
+/// command that repeats the run.
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `seeds = n` | 64 | the number of seeded runs, and of single faults |
+/// | `crate = path` | `::kctl` | path of the `kctl` crate |
+///
+/// The environment variable `KCTL_SEEDS` changes the number of runs, and `KCTL_SEED` replays one
+/// run; see [`Sim::from_env`](testing::Sim::from_env). Use a [`TestServer`](testing::TestServer) in
+/// a `#[tokio::test]` to test one sequence of events.
 ///
 /// ```no_run
 /// use kctl::{prelude::*, testing::Scenario};
@@ -247,14 +642,24 @@ pub use kctl_macros::schema;
 ///     scenario
 ///         .app(|| App::new("keeper").controller::<keeper>())
 ///         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+///         .settled("one secret", |snapshot| match snapshot.all::<Secret>().len() {
+///             1 => Ok(()),
+///             n => Err(format!("{n} secrets")),
+///         })
 /// }
 /// ```
 #[cfg(feature = "dev")]
 pub use kctl_macros::test;
 /// Defines a view: a few fields of a kind, which a cache holds instead of whole objects.
 ///
-/// Each field names its path in the kind as a Rust path, so that the compiler checks it. A field is an `Option` where a part of the path
-/// may be absent. `reads = Pod(as = View)` and `watches = Pod(as = View, …)` use it.
+/// Each field names its path in the kind as a Rust path, so that the compiler checks it. A field is
+/// an `Option` where a part of the path may be absent. Square brackets name the key of a map.
+/// `reads = K(as = View)` and `watches = K(as = View, …)` use it; `metadata` of a view has the
+/// name, namespace, labels and owners, and annotations only where a field names them.
+///
+/// A view saves memory in a large cluster, and changes of other fields queue nothing. It does not
+/// save requests: the API server still sends whole objects. For metadata alone use the option
+/// `metadata`, which also requests only that.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -296,5 +701,39 @@ pub use kctl_runtime::{
     *,
 };
 pub use kube;
-pub use serde_json::{Value as Json, from_value as from_json, json};
+/// Any JSON value: for objects without a Rust type, and what [`json!`] returns.
+///
+/// ```
+/// use kctl::Json;
+///
+/// let object: Json = kctl::json!({ "spec": { "replicas": 3 } });
+/// assert_eq!(object["spec"]["replicas"].as_i64(), Some(3));
+/// ```
+#[doc(inline)]
+pub use serde_json::Value as Json;
+/// Converts JSON into a type. With [`json!`] it is the short way to write an object with nested fields.
+///
+/// ```
+/// use kctl::k8s::api::core::v1::Service;
+///
+/// let service: Service = kctl::from_json(kctl::json!({
+///     "metadata": { "name": "web" },
+///     "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] },
+/// }))?;
+/// assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 80);
+/// # Ok::<(), kctl::Error>(())
+/// ```
+#[doc(inline)]
+pub use serde_json::from_value as from_json;
+pub use serde_json::json;
+/// Parses one YAML document into a type. `App::dev_objects` and `TestServer::start_with` take
+/// streams of documents.
+///
+/// ```
+/// use kctl::k8s::api::core::v1::ConfigMap;
+///
+/// let config: ConfigMap = kctl::from_yaml("{metadata: {name: web}, data: {color: blue}}").unwrap();
+/// assert_eq!(config.data.unwrap()["color"], "blue");
+/// ```
+#[doc(inline)]
 pub use serde_saphyr::from_str as from_yaml;

@@ -1,4 +1,62 @@
-//! What a file that declares controllers needs: `use kctl::prelude::*`.
+//! The imports of a file that declares controllers: `use kctl::prelude::*`.
+//!
+//! It has the attribute macros, the types that signatures of reconcile functions name, the built-in
+//! kinds that most operators use, and the extension traits whose methods are called on objects and
+//! results. Other kinds are in [`kctl::k8s`](crate::k8s).
+//!
+//! | for | names |
+//! |---|---|
+//! | the program | [`App`], [`controller`], [`resource`], [`schema`], [`view`] |
+//! | a signature | [`Arc`], [`Context`], [`Action`], [`Result`] |
+//! | a struct with state | [`Reconcile`], [`Finalize`], [`UnreadableObject`] |
+//! | functions of a declaration | [`Key`], [`Store`], [`Change`], [`generation_changed`], [`labels_changed`], [`annotations_changed`] |
+//! | events | [`Normal`], [`Warning`] |
+//! | errors | [`ResultExt`], [`ApiError`] |
+//! | helpers that are generic over controllers | [`Controller`], [`Owned`], [`Owns`], [`Creates`], [`Deletes`], [`Patches`], [`Reads`], [`ReadsLive`] |
+//! | objects | [`ResourceExt`], [`ObjectMeta`], [`Condition`], [`PartialObjectMeta`] and common kinds |
+//!
+//! ```
+//! use kctl::prelude::*;
+//!
+//! /// Deletes finished Jobs of a `ConfigMap` after a time.
+//! #[controller(owns = Job(delete, when = labels_changed))]
+//! async fn sweeper(config: Arc<ConfigMap>, cx: Context<sweeper>) -> Result<Action> {
+//!     let jobs = cx.owned::<Job>();
+//!     for job in jobs.iter().filter(|job| job.labels().contains_key("done")) {
+//!         jobs.delete(&job).await?;
+//!         cx.event(Normal, "Swept", format!("{} is done", job.name_any()));
+//!     }
+//!     println!("{} has {} jobs", config.name_any(), jobs.len());
+//!     Ok(Action::requeue(Duration::from_secs(60)))
+//! }
+//!
+//! let app = App::new("sweeper").controller::<sweeper>();
+//! ```
+//!
+//! A helper can be written once for several controllers. Its bounds name what the controller must
+//! declare:
+//!
+//! ```
+//! use kctl::prelude::*;
+//!
+//! /// Deletes all Pods that the primary owns.
+//! async fn delete_pods<C: Deletes<Pod>>(cx: &Context<C>) -> Result<()> {
+//!     for pod in cx.owned::<Pod>().iter() {
+//!         cx.owned::<Pod>().delete(&pod).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! #[controller(owns = Pod(delete))]
+//! async fn drained(_config: Arc<ConfigMap>, cx: Context<drained>) -> Result<Action> {
+//!     delete_pods(&cx).await?;
+//!     Ok(Action::await_change())
+//! }
+//! # let _app = App::new("drained").controller::<drained>();
+//! ```
+//!
+//! If a name of the prelude collides with one of yours, such as `Result`, an explicit `use` of
+//! yours wins.
 
 pub use std::{sync::Arc, time::Duration};
 
@@ -42,6 +100,9 @@ pub use kctl_runtime::{
 #[cfg(feature = "webhook")]
 pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 
+/// The reconcile function of a controller that is a struct: use it when a reconcile needs a client,
+/// a database or settings.
+///
 /// ```
 /// use kctl::prelude::*;
 ///
@@ -60,6 +121,8 @@ pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 /// ```
 #[doc(inline)]
 pub use kctl_runtime::reconcile::Reconcile;
+/// The cleanup of a controller with a `finalizer`: it runs before a deleted object disappears.
+///
 /// ```
 /// use kctl::prelude::*;
 ///
@@ -69,7 +132,7 @@ pub use kctl_runtime::reconcile::Reconcile;
 ///
 /// impl Reconcile for Buckets {
 ///     async fn reconcile(&self, claim: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
-///         println!("bucket {} is there", claim.name_any());
+///         println!("bucket {} exists", claim.name_any());
 ///         Ok(Action::requeue(Duration::from_secs(600)))
 ///     }
 /// }
@@ -77,7 +140,7 @@ pub use kctl_runtime::reconcile::Reconcile;
 /// impl Finalize for Buckets {
 ///     async fn finalize(&self, claim: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
 ///         println!("bucket {} is gone", claim.name_any());
-///         Ok(()) // now the finalizer goes
+///         Ok(()) // now the finalizer is removed
 ///     }
 /// }
 /// ```
