@@ -1,4 +1,5 @@
-//! Calls of user code: a panic is an answer, not the end of a connection.
+//! Calls of user code: a panic becomes an error response, and a blocked thread holds back no other
+//! request.
 
 use std::{any::Any, future::poll_fn, panic::AssertUnwindSafe, pin::Pin, sync::Arc, task::Poll};
 
@@ -11,54 +12,67 @@ use crate::{
     server::body::Progress,
 };
 
-/// What a function returns once it is called.
+/// The future of a called function.
 pub(crate) type Called<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Which function it is.
+/// The name and source location of a function, for error messages and logs.
+///
+/// ```
+/// use kctl_webhook::About;
+///
+/// let about = About::new("rules", "src/main.rs", 12);
+/// assert_eq!(about.name, "rules");
+/// assert_eq!(about.location(), "src/main.rs:12");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its name.
+    /// The name of the function.
     pub name: &'static str,
     file: &'static str,
     line: u32,
 }
 
 impl About {
-    /// Says which function it is, and where it stands.
+    /// Creates the description of a function. Pass `file!()` and `line!()`.
     pub fn new(name: &'static str, file: &'static str, line: u32) -> Self {
         Self { name, file, line }
     }
 
-    /// Returns the file and the line.
+    /// Returns the location as `file:line`.
     pub fn location(&self) -> String {
         format!("{}:{}", self.file, self.line)
     }
 
-    /// `` `name` (file:line) ``, for messages.
+    /// Returns `` `name` (file:line) `` for messages.
     pub(crate) fn place(&self) -> String {
         format!("`{}` ({})", self.name, self.location())
     }
 }
 
-/// A request that has its turn, for who answers it and for who gives it up.
+/// A request in progress, shared by the code that answers it and the code that gives it up at the
+/// timeout.
 pub(crate) struct Turn {
     pub(crate) asked: Asked,
-    /// Its uid, once it is read: an answer without it is none for API servers.
+    /// The uid of the review, once it is read. An API server ignores a response without it.
     pub(crate) uid: String,
-    /// What runs: the function, and the object that it was asked about.
+    /// A description of the running function and its object, for the message of a timeout.
     pub(crate) running: Arc<Mutex<Option<String>>>,
-    /// Its place among those that run at a time; none before it has one. Its functions keep it until they end.
+    /// The place among the running requests; `None` while it waits. Its functions keep it until
+    /// they end.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
-    /// How far it has come.
+    /// The phase of the request, for the message of a timeout.
     pub(crate) progress: Progress,
 }
 
 impl Turn {
-    /// Calls functions in a task of their own. Those that block their thread hold back neither the timeout of their request nor
-    /// other requests, and keep their place among those that run; any other ends where the request is given up.
+    /// Calls functions in a separate task.
+    ///
+    /// A function that blocks its thread delays neither the timeout of its request nor other
+    /// requests, and keeps its place among the running ones. Any other function is dropped when the
+    /// request is given up.
     ///
     /// # Errors
-    /// The process ends: a panic of a function is [`unwound`].
+    /// The process ends. A panic of a function is an error of [`unwound`].
     pub(crate) async fn call<T, Fut>(&self, call: impl FnOnce(Running) -> Fut) -> Result<T, String>
     where
         T: Send + 'static,
@@ -75,10 +89,10 @@ impl Turn {
     }
 }
 
-/// Waits for what `call` begins.
+/// Calls a function and catches its panic.
 ///
 /// # Errors
-/// It panicked: with what, in words.
+/// The function panicked: the message has the function's location.
 pub(crate) async fn unwound<T>(about: About, call: impl FnOnce() -> Called<T>) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,11 +1,39 @@
-//! What a function changed in its typed object, put into the object as it was given: fields that the type does not know,
-//! and those that it would write in another form, stay as they are.
+//! Applies the changes of a typed object to the JSON that it was read from.
+//!
+//! A Rust type may know only a part of an object, and may write fields in another form, such as
+//! `2000m` as `2`. Replacing the object by the serialized type would lose or change such fields. So
+//! the object is serialized before and after the function, and only the difference between the two
+//! is applied to the original.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Puts the difference between two typed forms into the object that the first was read from.
+/// Applies the difference between two serialized states to the object that the first was read from.
+///
+/// Objects are merged field by field. Items of a list are matched with their old ones: equal ones
+/// first, then by `name`, `type` or `key`, then by index. A field that is gone in `after` is
+/// removed together with what `before` knew of it; unknown fields in it stay.
+///
+/// ```
+/// use kctl_webhook::change;
+/// use serde_json::json;
+///
+/// // The type knows `replicas` only.
+/// let mut object = json!({ "spec": { "replicas": 1, "paused": true } });
+/// change::apply(&mut object, &json!({ "spec": { "replicas": 1 } }), &json!({ "spec": { "replicas": 3 } }));
+/// assert_eq!(object, json!({ "spec": { "replicas": 3, "paused": true } }));
+/// ```
+///
+/// List items keep their unknown fields when they move:
+///
+/// ```
+/// # use kctl_webhook::change;
+/// # use serde_json::json;
+/// let mut object = json!([{ "name": "a", "x": 1 }, { "name": "b", "x": 2 }]);
+/// change::apply(&mut object, &json!([{ "name": "a" }, { "name": "b" }]), &json!([{ "name": "b" }]));
+/// assert_eq!(object, json!([{ "name": "b", "x": 2 }]));
+/// ```
 pub fn apply(object: &mut Value, before: &Value, after: &Value) {
     if before == after {
         return;
@@ -19,6 +47,7 @@ pub fn apply(object: &mut Value, before: &Value, after: &Value) {
     }
 }
 
+/// Merges the fields of an object.
 fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &Map<String, Value>) {
     for (name, old) in before {
         if after.get(name).is_none_or(|new| new.is_null() && !old.is_null()) {
@@ -39,7 +68,7 @@ fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &
     }
 }
 
-/// Removes what the type knows of a field, and the field where nothing else is in it.
+/// Removes what the type knows of a field, and the whole field if nothing else is in it.
 fn remove(object: &mut Map<String, Value>, name: &str, known: &Value) {
     if let (Some(Value::Object(inner)), Value::Object(known)) = (object.get_mut(name), known) {
         for (name, known) in known {
@@ -52,7 +81,7 @@ fn remove(object: &mut Map<String, Value>, name: &str, known: &Value) {
     object.remove(name);
 }
 
-/// A list is changed item by item; each new item is laid over the old one that it comes from.
+/// Merges a list item by item; each new item is laid over the old one that it comes from.
 fn items(object: &[Value], before: &[Value], after: &[Value]) -> Vec<Value> {
     let from = origins(before, after);
     let merged = after.iter().zip(from).map(|(new, origin)| match origin {
@@ -66,7 +95,8 @@ fn items(object: &[Value], before: &[Value], after: &[Value]) -> Vec<Value> {
     merged.collect()
 }
 
-/// For each new item the old one: the same, else that of the same name, else the one at its place that is no one else's.
+/// Returns the old item of each new one: an equal one, else one of the same name, else the one at
+/// its index if it is still free.
 fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     let mut origins = vec![None; after.len()];
     let mut is_taken = vec![false; before.len()];
@@ -87,7 +117,7 @@ fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     origins
 }
 
-/// Gives to new items the old ones of the same key, in order.
+/// Gives new items the old ones with the same key, in order.
 fn assign(
     before: &[Value],
     after: &[Value],

@@ -1,8 +1,29 @@
-//! The bounds of a server's connections: how many there are, and how long each waits for its client.
+//! The bounds of a server's connections: how many there are, and how long each waits for its
+//! client.
 //!
-//! A client has one deadline from the moment of the accept to the complete head of its first request, the TLS handshake
-//! included, and others for the body of a request and until the next one. At the bound on connections the one that has waited for
-//! its client for longest is closed, so that silent clients keep nobody out.
+//! A client has one deadline from the accept to the complete head of its first request, including
+//! the TLS handshake. Further deadlines apply to the body of a request, and to the time until the
+//! next one. At the maximum number of connections, the one that has waited for its client the
+//! longest is closed, so that silent clients lock out no other client (slowloris).
+//!
+//! ```
+//! use std::time::Duration;
+//! use kctl_webhook::connections::{Connections, Limits};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let connections = Connections::new(Limits {
+//!     connections: 512,
+//!     head_within: Duration::from_secs(32),
+//!     body_within: Duration::from_secs(30),
+//!     idle_max: Duration::from_secs(120),
+//! });
+//! // For each accepted socket:
+//! let connection = connections.enter().await;
+//! let served = connection.limit(async { "served" }).await;
+//! assert_eq!(served, Some("served"));
+//! # }
+//! ```
 
 use std::{
     pin::Pin,
@@ -23,13 +44,13 @@ use crate::slots::{Slot, Slots};
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time.
+    /// Maximum number of connections at a time. At the bound the longest idle one is closed.
     pub connections: usize,
-    /// A client has this long, from the accept on, for the TLS handshake and the head of its first request.
+    /// Time from the accept to the complete head of the first request, including the TLS handshake.
     pub head_within: Duration,
-    /// A client has this long for the bodies of its requests.
+    /// Time for the bodies of requests that are read at the same time.
     pub body_within: Duration,
-    /// After an answer a client has this long to read it and for the whole head of its next request.
+    /// Time after a response until the complete head of the next request.
     pub idle_max: Duration,
 }
 
@@ -40,7 +61,7 @@ pub struct Connections {
     slots: Slots,
 }
 
-/// One of them, as its server sees it. Clones are the same.
+/// One connection, as its server sees it. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct Connection(Arc<Shared>);
 
@@ -54,18 +75,18 @@ struct Shared {
 
 #[derive(Debug)]
 struct Activity {
-    /// When it may wait for the head of a request no longer.
+    /// Deadline for the head of the next request.
     head_until: Instant,
-    /// Requests whose heads are complete and whose answers are not.
+    /// Number of requests whose heads are complete and whose responses are not.
     requests: usize,
-    /// Of these, the ones whose bodies are not complete.
+    /// Number of these whose bodies are not complete.
     unread: usize,
-    /// When the first of those bodies may take no longer.
+    /// Deadline for the first of those bodies.
     body_until: Instant,
 }
 
 impl Activity {
-    /// Returns how long it may wait for its client; `None` while it works itself.
+    /// Returns the deadline of the client; `None` while the server works.
     fn deadline(&self) -> Option<Instant> {
         match (self.requests, self.unread) {
             (0, _) => Some(self.head_until),
@@ -76,13 +97,15 @@ impl Activity {
 }
 
 impl Connections {
-    /// Creates the bounds of a listener that has no connections yet.
+    /// Creates the bounds of a listener without connections.
     pub fn new(limits: Limits) -> Self {
         Self { limits, slots: Slots::new(limits.connections) }
     }
 
-    /// Counts a connection that was just accepted. At the bound the one that has waited for its client for longest is
-    /// closed; where all have requests to answer, it waits until one of them has answered.
+    /// Counts a connection that was just accepted.
+    ///
+    /// At the bound, the connection that has waited for its client the longest is closed. If all
+    /// have requests to answer, this call waits until one of them has answered.
     ///
     /// # Cancel safety
     /// Dropping the future counts nothing.
@@ -101,7 +124,10 @@ impl Connections {
 }
 
 impl Connection {
-    /// Serves until that ends, the client takes too long, or another one gets its place: then `None`.
+    /// Runs the connection's future until it ends. Returns `None` if the client takes too long, or
+    /// if another client gets its place.
+    ///
+    /// The future is dropped in that case, which closes the socket.
     pub async fn limit<T>(&self, serve: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             served = serve => Some(served),
@@ -110,8 +136,10 @@ impl Connection {
         }
     }
 
-    /// Notes a request whose head is complete. It is answered once the first result is dropped; its body is read as the second,
-    /// and the client is waited for until that is complete.
+    /// Registers a request whose head is complete.
+    ///
+    /// The request counts as answered once the first value is dropped. Read its body as the second
+    /// one: the client's deadline for the body applies until that is complete.
     pub fn begin<B: Body + Unpin>(&self, body: B) -> (Running, Received<B>) {
         let is_complete = body.is_end_stream();
         self.change(|activity| {
@@ -128,6 +156,7 @@ impl Connection {
         (Running(self.clone()), Received { body, unread })
     }
 
+    /// Waits until a deadline of the client has passed.
     async fn expired(&self) {
         loop {
             let deadline = self.0.activity.lock().deadline();
@@ -142,6 +171,8 @@ impl Connection {
         }
     }
 
+    /// Changes the activity, and reports to the slot if the connection starts or stops waiting for
+    /// its client.
     fn change(&self, change: impl FnOnce(&mut Activity)) {
         let mut activity = self.0.activity.lock();
         let worked = activity.deadline().is_none();
@@ -156,7 +187,7 @@ impl Connection {
     }
 }
 
-/// A request that is not answered yet.
+/// A request that is not answered yet. Dropping it starts the time until the next request.
 #[derive(Debug)]
 pub struct Running(Connection);
 
@@ -169,7 +200,7 @@ impl Drop for Running {
     }
 }
 
-/// A body of a request on its way.
+/// A request body that is being received.
 #[derive(Debug)]
 pub struct Received<B> {
     body: B,

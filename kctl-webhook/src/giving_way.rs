@@ -1,4 +1,7 @@
-//! Has what may block its thread do so without holding back what else waits for that thread.
+//! Runs futures that may block without stalling other tasks on the same thread (`block_in_place`).
+//!
+//! Code of users blocks: it computes for seconds, or calls a synchronous client. On Tokio that
+//! stalls every task of the thread, including the timeout that should have ended the call.
 
 use std::{future::poll_fn, pin::pin};
 
@@ -8,7 +11,22 @@ use tokio::{
 };
 use tracing::Instrument;
 
-/// Has other tasks of this thread go on elsewhere while a future is polled. With one thread there is no other place.
+/// Runs a future that may block, and moves other tasks of this thread elsewhere while it is polled.
+///
+/// On a current-thread runtime there is no other thread, so the future runs as it is.
+///
+/// ```
+/// use kctl_webhook::giving_way::giving_way;
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let answer = giving_way(async { (1..=1_000_u64).sum::<u64>() }).await;
+/// assert_eq!(answer, 500_500);
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// Dropping the future drops the inner one.
 pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let has_threads = Handle::try_current().is_ok_and(|it| it.runtime_flavor() != RuntimeFlavor::CurrentThread);
@@ -17,17 +35,35 @@ pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
 
 /// Runs a future in a separate task. If it blocks its thread, the caller's timeout still works.
 ///
+/// The task inherits the current `tracing` span.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_webhook::giving_way::in_own_task;
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// assert_eq!(in_own_task(async { 42 }).await.unwrap(), 42);
+/// // A panic is an error, not the end of the caller:
+/// assert!(in_own_task(async { panic!("bug") }).await.is_err());
+/// // A timeout works although the future never ends:
+/// let never = in_own_task(std::future::pending::<()>());
+/// assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
+/// # }
+/// ```
+///
 /// # Errors
 /// The future panicked, or the runtime ends.
 ///
 /// # Cancel safety
-/// When the caller is dropped, the future is dropped at its next `.await`; until then it may keep blocking its thread.
+/// When the caller is dropped, the future is dropped at its next `.await`; until then it may keep
+/// blocking its thread.
 pub async fn in_own_task<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, JoinError> {
     let mut task = Task(tokio::spawn(giving_way(future).in_current_span()));
     (&mut task.0).await
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when its handle is dropped.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {

@@ -1,11 +1,21 @@
-//! A kind that functions can be about.
+//! The kinds that functions can be about.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::GroupVersionKind;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A kind that functions can be about: a custom resource, or a kind of k8s-openapi.
+/// A kind that functions can be about: a custom resource, or a built-in kind of `k8s-openapi`.
+///
+/// The blanket implementation covers each type with `kube::Resource` and serde.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_webhook::Kind;
+///
+/// assert_eq!(Deployment::gvk().api_version(), "apps/v1");
+/// assert_eq!(<Deployment as Kind>::plural(), "deployments");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -13,10 +23,10 @@ use serde_json::Value;
     note = "code: K0030"
 )]
 pub trait Kind: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Returns the group, version and kind.
+    /// Returns the API group, version and kind.
     fn gvk() -> GroupVersionKind;
 
-    /// Returns the name of the resource in paths.
+    /// Returns the plural, which is the name of the resource in URLs and roles.
     fn plural() -> String;
 }
 
@@ -34,19 +44,19 @@ where
     }
 }
 
-/// Makes the definition of a custom resource.
+/// Returns the CRD of a custom resource.
 pub type MakeDefinition = fn() -> CustomResourceDefinition;
 
-/// How a kind is defined, where it is a custom resource.
+/// The CRD of a kind; empty for built-in kinds. Generated code fills it in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Definition {
-    /// The definition.
+    /// Returns the CRD.
     pub crd: Option<MakeDefinition>,
-    /// The JSON schema.
+    /// Returns the JSON schema with its descriptions.
     pub schema: Option<fn() -> Value>,
 }
 
-/// `apps.example.com/v1, Kind=PodSet`.
+/// Formats a kind as upstream does: `apps.example.com/v1, Kind=PodSet`.
 pub(crate) fn shown(kind: &GroupVersionKind) -> String {
     format!("{}, Kind={}", kind.api_version(), kind.kind)
 }

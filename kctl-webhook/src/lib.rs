@@ -1,5 +1,69 @@
-//! Webhooks from functions: what API servers ask before they store an object, or when they show it in another version. And who asks
-//! those of others.
+//! Webhooks of Kubernetes API servers as Rust functions: admission and conversion over HTTPS, with
+//! certificates that renew themselves.
+//!
+//! An API server calls *admission* webhooks before it stores an object, and a *conversion* webhook
+//! when a client uses another version of a CRD than the stored one. Each call is an HTTPS POST with
+//! a review as JSON. This crate turns a review into a call of a typed function and the result into
+//! a response, and serves that safely: bounded bodies, connections and concurrency, timeouts, and
+//! panics that become responses.
+//!
+//! Most programs use it through the crate `kctl`: `#[admission]`, `#[conversion]` and
+//! `App::admission` build what is shown here. Use this crate directly for a webhook server without
+//! controllers, or to embed the routes into a server of your own.
+//!
+//! | module | has | feature |
+//! |---|---|---|
+//! | [admission](admission/index.html) | functions that validate or change objects, and their webhook configurations | `function` |
+//! | [conversion](conversion/index.html) | functions between versions of a CRD | `function` |
+//! | [server](server/index.html) | TLS, connections, certificates from files or memory | `server` |
+//! | [rotation](rotation/index.html) | which certificate is due, as a pure function | `function` |
+//! | [client](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
+//! | [connections](connections/index.html), [slots](slots/index.html) | bounds that silent clients can't exhaust | `connections` |
+//! | [giving_way](giving_way/index.html) | runs functions that may block their thread | `giving-way` |
+//! | [change](change/index.html) | applies changes of a typed object to the original JSON | always |
+//!
+//! # The way of a request
+//!
+//! 1. `server` accepts the connection, within its bound, and completes the TLS handshake.
+//! 2. The route reads the body, up to 7 MiB for admission and 128 MiB for conversion.
+//! 3. At most 64 requests run at a time; others wait.
+//! 4. The function runs in a task of its own, so that one that blocks its thread delays neither
+//!    timeouts nor other requests.
+//! 5. The response always has the HTTP status 200. Errors are in the review, because an API server
+//!    shows no other text to its client.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "function")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kctl_webhook::{
+//!     About, Metrics,
+//!     admission::{Action, Denial, Options, Rule},
+//!     conversion::Conversions,
+//!     routes,
+//!     server::{Server, ServerOptions},
+//! };
+//!
+//! let about = About::new("has_data", file!(), line!());
+//! let has_data = Rule::object(about, Options::of(Action::Validate), |config: ConfigMap, _request| async move {
+//!     if config.data.is_none() {
+//!         return Err(Denial::because("a ConfigMap without data is a mistake"));
+//!     }
+//!     Ok(config)
+//! });
+//! let routes = routes(&[has_data], Conversions::default(), &Metrics::default())?;
+//! let server = Server::listen(routes, ServerOptions::default()).await?;
+//! println!("https://{}/validate--v1-configmap", server.address());
+//! let stopped = async {}; // usually a signal
+//! server.serve(stopped).await?;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "function"))]
+//! # fn main() {}
+//! ```
 
 #[cfg(feature = "function")]
 pub mod admission;
@@ -35,7 +99,7 @@ pub use self::{
     routes::routes,
 };
 
-/// Tuples of functions are functions, up to a dozen.
+/// Implements a trait for tuples of up to twelve functions.
 #[cfg(feature = "function")]
 macro_rules! tuples {
     ($function:ident, $rule:ident) => {

@@ -1,4 +1,13 @@
-//! What webhooks did, under the names of controller-runtime: requests by path and code, how long they took, and how many run.
+//! Metrics of webhooks, under controller-runtime's names: requests by path and code, latency,
+//! requests in flight, and panics.
+//!
+//! | metric | type |
+//! |---|---|
+//! | `controller_runtime_webhook_requests_total` | counter by `webhook` and `code` |
+//! | `controller_runtime_webhook_latency_seconds` | histogram by `webhook` |
+//! | `controller_runtime_webhook_requests_in_flight` | gauge by `webhook` |
+//! | `controller_runtime_webhook_panics_total` | counter |
+//! | `controller_runtime_conversion_webhook_panics_total` | counter |
 
 use std::sync::{
     Arc,
@@ -11,16 +20,31 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
-/// Seconds that an answer takes (controller-runtime, `pkg/webhook/internal/metrics`, and the longest timeout).
+/// Buckets of the latency (controller-runtime, `pkg/webhook/internal/metrics`), and the longest
+/// timeout.
 const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0, 30.0];
-/// The code of a request whose answer nobody waited for any more.
+/// Code of a request whose caller stopped waiting.
 const GIVEN_UP: u16 = 504;
 
 type Of = [(&'static str, String); 1];
 type WithCode = [(&'static str, String); 2];
 type Durations = Family<Of, Histogram, fn() -> Histogram>;
 
-/// The metrics of webhooks. Clones are the same. Labels are paths of functions: a client can't make labels up.
+/// The metrics of webhooks. Clones share the counts.
+///
+/// The label `webhook` is the path of a function: a client can't create labels.
+///
+/// ```
+/// use kctl_webhook::Metrics;
+/// use prometheus_client::{encoding::text::encode, registry::Registry};
+///
+/// let (metrics, mut registry) = (Metrics::default(), Registry::default());
+/// metrics.register(&mut registry);
+/// let mut text = String::new();
+/// encode(&mut text, &registry).unwrap();
+/// assert!(text.contains("controller_runtime_webhook_panics_total 0"));
+/// assert_eq!(metrics.n_running(), 0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Metrics {
     requests: Family<WithCode, Counter>,
@@ -28,7 +52,7 @@ pub struct Metrics {
     in_flight: Family<Of, Gauge>,
     panics: Counter,
     conversion_panics: Counter,
-    /// At all paths.
+    /// Number of running functions at all paths.
     n_running: Arc<AtomicUsize>,
 }
 
@@ -47,7 +71,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let requests = "Total number of admission requests by HTTP status code";
         registry.register("controller_runtime_webhook_requests", requests, self.requests.clone());
@@ -66,12 +90,15 @@ impl Metrics {
         registry.register("controller_runtime_conversion_webhook_panics", panics, self.conversion_panics.clone());
     }
 
-    /// How many functions run, also those whose requests were given up: they end at their next wait.
+    /// Returns the number of running functions.
+    ///
+    /// It includes those whose requests were given up: they end at their next `.await`. A program
+    /// that stops waits until it is zero.
     pub fn n_running(&self) -> usize {
         self.n_running.load(Ordering::Relaxed)
     }
 
-    /// Begins a request; it ends when what is returned is dropped.
+    /// Starts a request; dropping the result ends it.
     pub(crate) fn begin(&self, path: &str) -> Asked {
         let of = [("webhook", path.to_owned())];
         let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&of).clone()));
@@ -80,7 +107,7 @@ impl Metrics {
     }
 }
 
-/// A request.
+/// The measurement of a request.
 pub(crate) struct Asked {
     metrics: Metrics,
     of: Of,
@@ -91,12 +118,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// It is answered, with this code.
+    /// Sets the code of the response.
     pub(crate) fn code(&mut self, code: u16) {
         self.code = code;
     }
 
-    /// Begins its function, which may go on when nobody waits for it any more.
+    /// Starts the function of the request, which may outlive it.
     pub(crate) fn running(&self) -> Running {
         self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
         Running {
@@ -107,7 +134,7 @@ impl Asked {
     }
 }
 
-/// A function that runs.
+/// The measurement of a function.
 pub(crate) struct Running {
     functions: Arc<AtomicUsize>,
     panics: Counter,
@@ -115,7 +142,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// It panicked.
+    /// Counts a panic.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
     }
@@ -127,7 +154,8 @@ impl Drop for Running {
     }
 }
 
-/// In flight as long as anybody has it: the request, or its function that blocks a thread after the request was given up.
+/// Counts as in flight as long as the request or its function exists; a function may block a thread
+/// after its request was given up.
 struct InFlight(Gauge);
 
 impl InFlight {

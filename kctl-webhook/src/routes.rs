@@ -1,4 +1,4 @@
-//! Functions → routes: a path for each function that admits, and one for all conversions.
+//! HTTP routes: one path for each admission function, and one for all conversions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,17 +24,18 @@ use crate::{
     slots::Slots,
 };
 
-/// So many requests are answered at a time, and the bodies of so many more are read; others wait.
+/// Maximum number of requests that run at a time, and of bodies that are read at a time; others
+/// wait.
 const CONCURRENCY_MAX: usize = 64;
 
-/// What all requests share.
+/// State that all routes share.
 struct Shared {
     metrics: Metrics,
     requests: Arc<Semaphore>,
     bodies: Slots,
 }
 
-/// One path.
+/// One path and its handler.
 #[derive(Clone)]
 struct At {
     path: Arc<str>,
@@ -42,17 +43,55 @@ struct At {
     shared: Arc<Shared>,
 }
 
-/// Who answers at a path.
+/// The handler of a path.
 #[derive(Clone)]
 enum Answering {
     Admission(Arc<Rule>),
     Conversion(Arc<Conversions>),
 }
 
-/// Returns the routes of admission and conversion functions.
+/// Returns the routes of admission and conversion functions, for [`Server`](crate::server::Server)
+/// or an axum router of your own.
+///
+/// At most 64 requests run at a time, over all paths. `metrics` counts them.
+///
+/// ```
+/// use axum::{body::{Body, to_bytes}, http::Request};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kctl_webhook::{About, Metrics, admission::{Action, Denial, Options, Rule}, conversion::Conversions, routes};
+/// use serde_json::{Value, json};
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rule = Rule::object(
+///     About::new("frozen", file!(), line!()),
+///     Options::of(Action::Validate),
+///     |_config: ConfigMap, _request| async { Err(Denial::because("no changes on Fridays")) },
+/// );
+/// let routes = routes(&[rule], Conversions::default(), &Metrics::default())?;
+/// assert_eq!(routes.paths, ["/validate--v1-configmap"]);
+///
+/// // An API server sends this:
+/// let review = json!({
+///     "apiVersion": "admission.k8s.io/v1",
+///     "kind": "AdmissionReview",
+///     "request": {
+///         "uid": "1", "operation": "CREATE", "name": "web", "kind": { "version": "v1", "kind": "ConfigMap" },
+///         "object": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "web" } },
+///     },
+/// });
+/// let request = Request::post("/validate--v1-configmap").header("content-type", "application/json");
+/// let response = routes.router.oneshot(request.body(Body::from(review.to_string()))?).await?;
+/// let answer: Value = serde_json::from_slice(&to_bytes(response.into_body(), 1 << 20).await?)?;
+/// assert_eq!(answer["response"]["allowed"], false);
+/// assert_eq!(answer["response"]["status"]["message"], "no changes on Fridays");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// Two functions handle the same request, or a selector is invalid.
+/// Two functions handle the same kind in the same way, or a selector is invalid.
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
     let (requests, bodies) = (Arc::new(Semaphore::new(CONCURRENCY_MAX)), Slots::new(CONCURRENCY_MAX));
@@ -95,7 +134,7 @@ impl Answering {
         }
     }
 
-    /// Nobody waits any longer than this, for whatever it is.
+    /// Returns the response to a request that ran into its timeout, with what it was waiting for.
     fn late(&self, within: Duration, turn: &Turn) -> Value {
         let called = turn.running.lock().clone();
         let why = match (called, turn.progress) {
@@ -114,7 +153,8 @@ impl Answering {
     }
 }
 
-/// Answers a request. Every failure is an answer of status 200: of any other an API server does not show the text.
+/// Answers a request. Each failure is a response with status 200: an API server does not show the
+/// text of any other one.
 async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> {
     let At { path, answering, shared } = at;
     let within = body::time_of(request.uri());
@@ -129,6 +169,7 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
     response
 }
 
+/// Reads the body, waits for a place among the running requests, and calls the function.
 async fn read_and_answer(answering: &Answering, shared: &Shared, request: Request<Body>, turn: &mut Turn) -> Value {
     if let Some(text) = body::not_json(request.headers()) {
         turn.asked.code(StatusCode::BAD_REQUEST.as_u16());

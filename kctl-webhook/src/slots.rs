@@ -1,13 +1,30 @@
-//! A bounded number of slots for clients. Where all are taken, the client that has kept its slot waiting for longest loses it.
+//! A bounded number of slots for clients. If all are taken, the client that has kept its slot
+//! waiting the longest loses it.
 //!
-//! Without that, clients that open connections, or begin requests, and then send nothing keep all others out.
+//! Otherwise clients that open connections, or begin requests, and then send nothing would lock out
+//! all others. [`connections`](crate::connections) uses slots for sockets, and the server for
+//! bodies of requests.
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-/// The slots. Clones share them.
+/// A bounded number of slots. Clones share them.
+///
+/// ```
+/// use kctl_webhook::slots::Slots;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let slots = Slots::new(1);
+/// let silent = slots.enter().await;
+/// // The first client sends nothing, so the second one takes its slot:
+/// let second = slots.enter().await;
+/// silent.lost().await;
+/// second.works(); // while it works, no other client can take it
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Slots {
     max: usize,
@@ -17,7 +34,7 @@ pub struct Slots {
 #[derive(Debug, Default)]
 struct Shared {
     table: Mutex<Table>,
-    /// Wakes those who wait for a slot: one was freed, or waits for its client.
+    /// Wakes callers of [`Slots::enter`]: a slot was freed, or starts to wait for its client.
     freed: Notify,
 }
 
@@ -30,12 +47,12 @@ struct Table {
 
 #[derive(Debug)]
 struct Taken {
-    /// Since when it waits for its client; `None` while it works, when nobody takes it away.
+    /// Start of the wait for its client; `None` while it works and can't be taken.
     waits_since: Option<Instant>,
     lost: Arc<Notify>,
 }
 
-/// A slot, which is free again once it is dropped. It begins as one that waits for its client.
+/// A taken slot; dropping it frees it. It starts as one that waits for its client.
 #[derive(Debug)]
 pub struct Slot {
     id: u64,
@@ -44,12 +61,13 @@ pub struct Slot {
 }
 
 impl Slots {
-    /// Creates this many slots, and at least one.
+    /// Creates `max` slots, and at least one.
     pub fn new(max: usize) -> Self {
         Self { max: max.max(1), shared: Arc::default() }
     }
 
-    /// Takes a slot: a free one, or else the one that has waited for its client for longest. Waits only while all slots work.
+    /// Takes a free slot, or the one that has waited for its client the longest. Waits only while
+    /// all slots work.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing.
@@ -65,6 +83,7 @@ impl Slots {
         }
     }
 
+    /// Takes a slot if one is free or waits for its client.
     fn try_enter(&self) -> Option<Slot> {
         let mut table = self.shared.table.lock();
         if table.taken.len() >= self.max {
@@ -82,18 +101,21 @@ impl Slots {
 }
 
 impl Slot {
-    /// From now on it waits for its client, and may be lost.
+    /// Marks the slot as waiting for its client: from now on another client may take it.
     pub fn waits(&self) {
         self.set(Some(Instant::now()));
         self.shared.freed.notify_waiters();
     }
 
-    /// From now on it works: it is not taken away.
+    /// Marks the slot as working: no other client can take it.
     pub fn works(&self) {
         self.set(None);
     }
 
-    /// Returns once another client has got its slot.
+    /// Waits until another client has taken the slot.
+    ///
+    /// # Cancel safety
+    /// The notification is kept until a call returns it.
     pub async fn lost(&self) {
         self.lost.notified().await;
     }

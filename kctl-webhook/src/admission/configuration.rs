@@ -1,4 +1,4 @@
-//! `ValidatingWebhookConfiguration` and `MutatingWebhookConfiguration`: how API servers learn of the functions.
+//! The webhook configurations that register admission functions with an API server.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -8,25 +8,35 @@ use super::{
     rule::Rule,
 };
 
-/// How an API server reaches webhooks.
+/// The way in which an API server reaches webhooks: the `clientConfig` of a configuration.
+///
+/// ```
+/// use kctl_webhook::admission::Client;
+/// use serde_json::json;
+///
+/// let url = Client::Url("https://127.0.0.1:9443".into());
+/// assert_eq!(url.config("/convert", None), json!({ "url": "https://127.0.0.1:9443/convert" }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// The start of a URL, such as `https://127.0.0.1:9443`; paths are put behind it.
+    /// The start of an https URL, such as `https://127.0.0.1:9443`; paths are appended.
     Url(String),
     /// A Service of the cluster.
     Service {
-        /// Its namespace.
+        /// Namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// Name of the Service.
         name: String,
-        /// Its port.
+        /// Port of the Service.
         port: u16,
     },
 }
 
 impl Client {
-    /// A `clientConfig` for a path. The authority is PEM; without one it is that of the API server's system, or is put there
-    /// later.
+    /// Returns the `clientConfig` for a path.
+    ///
+    /// `authority` is PEM, and becomes `caBundle`. Without it the API server uses the roots of its
+    /// system, or another program such as cert-manager fills it in.
     pub fn config(&self, path: &str, authority: Option<&str>) -> Value {
         let mut config = match self {
             Self::Url(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
@@ -46,14 +56,18 @@ impl Client {
 pub struct Configurations<'a> {
     /// The name of both objects.
     pub name: &'a str,
-    /// How the webhooks are reached.
+    /// The way in which the webhooks are reached.
     pub client: &'a Client,
     /// The authority to trust, as PEM.
     pub authority: Option<&'a str>,
 }
 
 impl Configurations<'_> {
-    /// Makes the objects: of each kind of configuration one, where there is a function for it.
+    /// Returns at most two objects: a `MutatingWebhookConfiguration` and a
+    /// `ValidatingWebhookConfiguration`.
+    ///
+    /// Mutating webhooks are called in the order of `rules`; validating ones run in parallel and
+    /// are sorted by path.
     pub fn objects(&self, rules: &[Rule]) -> Vec<Value> {
         let of = |action: Action, kind: &str| {
             let mut webhooks: Vec<(String, Value)> = rules
@@ -109,7 +123,7 @@ impl Configurations<'_> {
     }
 }
 
-/// Selectors are checked before anything is made of rules: [`super::check`].
+/// Adds the selectors, which [`super::check`] has validated.
 fn selectors(webhook: &mut Value, options: &Options) {
     let selectors = [("namespaceSelector", &options.namespace_selector), ("objectSelector", &options.object_selector)];
     for (field, text) in selectors.into_iter().filter(|(_, text)| !text.is_empty()) {
@@ -117,7 +131,8 @@ fn selectors(webhook: &mut Value, options: &Options) {
     }
 }
 
-/// As kubebuilder names them: `vpodset-v1.example.com`. An API server wants a domain of three parts; the core group is none.
+/// Returns the name that kubebuilder would choose: `vpodset-v1.example.com`. An API server wants a
+/// domain with at least three parts.
 fn name(rule: &Rule) -> String {
     let (kind, options) = (rule.kind(), rule.options());
     let letter = &options.action.name()[..1];

@@ -1,4 +1,4 @@
-//! Why an object is refused: what its author reads, and what programs can tell from it.
+//! Rejections: the message that a person reads, and the fields that programs read.
 
 use std::fmt;
 
@@ -11,9 +11,13 @@ use serde_json::{Value, json};
 ///
 /// ```
 /// use kctl_webhook::admission::Denial;
-/// let denied = Denial::because("the budget of this team is used up").code(429);
+///
+/// let denied = Denial::because("the budget of this team is used up").code(429).reason("TooManyRequests");
 /// assert_eq!(denied.to_string(), "the budget of this team is used up");
 /// ```
+///
+/// Write the message for the author of the object: what is wrong, and what to change. `kubectl`
+/// prints it behind `admission webhook "…" denied the request:`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
@@ -23,7 +27,7 @@ pub struct Denial {
     causes: Vec<Cause>,
 }
 
-/// One field that is wrong.
+/// One invalid field, as in `Status.details.causes`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Cause {
     reason: &'static str,
@@ -42,19 +46,30 @@ const FORBIDDEN: u16 = 403;
 const UNPROCESSABLE: u16 = 422;
 
 impl Denial {
-    /// Refuses with a reason in words: 403 Forbidden.
+    /// Rejects a request with a message: 403 Forbidden.
     pub fn because(message: impl Into<String>) -> Self {
         Self { code: FORBIDDEN, reason: "Forbidden".into(), message: message.into(), causes: Vec::new() }
     }
 
-    /// Refuses for one field: 422 Invalid. For several, [`Invalid`].
+    /// Rejects a request because of one field: 422 Invalid, like the API server's own validation
+    /// errors. Use [`Invalid`] for several.
+    ///
+    /// ```
+    /// use kctl_webhook::admission::Denial;
+    ///
+    /// let denied = Denial::field("spec.replicas", 12, "must be at most 10");
+    /// assert_eq!(denied.to_string(), "spec.replicas: Invalid value: 12: must be at most 10");
+    /// ```
     pub fn field(path: impl Into<String>, value: impl Serialize, why: impl fmt::Display) -> Self {
         let mut invalid = Invalid::default();
         invalid.field(path, value, why);
         Self::of_fields(invalid.causes)
     }
 
-    /// As another code of HTTP, of 400 to 599.
+    /// Sets the HTTP status code, 400 to 599.
+    ///
+    /// # Panics
+    /// In debug builds, for another code.
     #[must_use]
     pub fn code(mut self, code: u16) -> Self {
         debug_assert!((400..600).contains(&code), "a refusal is an error of HTTP");
@@ -62,19 +77,28 @@ impl Denial {
         self
     }
 
-    /// With another `reason` for programs, such as `TooManyRequests`.
+    /// Sets the `reason` of the status, which programs read, such as `TooManyRequests`.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// As an API server has said it: its code, reason and words.
+    /// Creates a rejection from the status of another API server: its code, reason and message. A
+    /// code that is not an error becomes 403.
+    ///
+    /// ```
+    /// use kctl_webhook::admission::Denial;
+    ///
+    /// let denied = Denial::of_status(409, "AlreadyExists", "the name is taken");
+    /// assert_eq!(denied.to_string(), "the name is taken");
+    /// ```
     pub fn of_status(code: u16, reason: &str, message: &str) -> Self {
         let code = if (400..600).contains(&code) { code } else { FORBIDDEN };
         Self { code, reason: reason.into(), message: message.into(), causes: Vec::new() }
     }
 
+    /// Creates an error of the webhook itself, without a reason.
     pub(super) fn failed(code: u16, message: String) -> Self {
         Self { code, reason: String::new(), message, causes: Vec::new() }
     }
@@ -88,12 +112,13 @@ impl Denial {
         Self { code: UNPROCESSABLE, reason: "Invalid".into(), message, causes }
     }
 
-    /// The code of HTTP.
+    /// Returns the HTTP status code.
     pub(super) fn http_code(&self) -> u16 {
         self.code
     }
 
-    /// As a `Status`; where fields are wrong it begins like the API server's own: `PodSet.example.com "web" is invalid: `.
+    /// Returns a `Status`. With invalid fields it starts like the API server's own:
+    /// `PodSet.example.com "web" is invalid: `.
     pub(super) fn status(&self, group: &str, kind: &str, name: &str) -> Value {
         let mut status = json!({ "status": "Failure", "code": self.code, "message": self.message });
         if !self.reason.is_empty() {
@@ -108,7 +133,11 @@ impl Denial {
     }
 }
 
-/// Wrong fields, collected so that the author of an object learns of all of them at once.
+/// Collects invalid fields, so that the author of an object learns of all of them at once.
+///
+/// Its methods are those of Kubernetes' `field.ErrorList`: [`field`](Self::field) is `Invalid`,
+/// [`required`](Self::required) and [`forbidden`](Self::forbidden) have their names. Paths are
+/// written as in YAML: `spec.hosts[0]`.
 ///
 /// ```
 /// use kctl_webhook::admission::Invalid;
@@ -124,22 +153,30 @@ pub struct Invalid {
     causes: Vec<Cause>,
 }
 
-/// So many wrong fields are told; the next ones are left out.
+/// Maximum number of invalid fields that are reported; further ones are dropped.
 const CAUSES_LEN_MAX: usize = 100;
 
 impl Invalid {
-    /// A value that is wrong.
+    /// Adds an invalid value.
     pub fn field(&mut self, path: impl Into<String>, value: impl Serialize, why: impl fmt::Display) -> &mut Self {
         let value = serde_json::to_value(value).unwrap_or_default();
         self.add("FieldValueInvalid", path.into(), format!("Invalid value: {value}: {why}"))
     }
 
-    /// A value that is missing.
+    /// Adds a missing value.
     pub fn required(&mut self, path: impl Into<String>, why: impl fmt::Display) -> &mut Self {
         self.add("FieldValueRequired", path.into(), format!("Required value: {why}"))
     }
 
-    /// A field that must not be there, or not be changed.
+    /// Adds a field that must not be set, or not be changed.
+    ///
+    /// ```
+    /// use kctl_webhook::admission::Invalid;
+    ///
+    /// let mut invalid = Invalid::default();
+    /// invalid.forbidden("spec.class", "can't be changed");
+    /// assert_eq!(invalid.finish().unwrap_err().to_string(), "spec.class: Forbidden: can't be changed");
+    /// ```
     pub fn forbidden(&mut self, path: impl Into<String>, why: impl fmt::Display) -> &mut Self {
         self.add("FieldValueForbidden", path.into(), format!("Forbidden: {why}"))
     }
@@ -151,10 +188,11 @@ impl Invalid {
         self
     }
 
-    /// Ends a check.
+    /// Ends the check.
     ///
     /// # Errors
-    /// Some field is wrong: return it, as `Ok(invalid.finish()?)`.
+    /// Some field is invalid. In a function that returns kctl's `Result`, write
+    /// `Ok(invalid.finish()?)`.
     pub fn finish(self) -> Result<(), Denial> {
         if self.causes.is_empty() { Ok(()) } else { Err(Denial::of_fields(self.causes)) }
     }

@@ -1,4 +1,32 @@
-//! `#[admission(validate)]` and `#[admission(mutate)]`: functions that an API server asks before it stores an object.
+//! Functions that an API server calls before it stores an object: validating ones reject it,
+//! mutating ones change it.
+//!
+//! A [`Rule`] is a function with its kind and [`Options`]. [`routes`](crate::routes) serves rules,
+//! and [`Configurations`] prints the `ValidatingWebhookConfiguration` and
+//! `MutatingWebhookConfiguration` that register them. Names and paths are those of kubebuilder:
+//! `/validate-example-com-v1-website` and `vwebsite-v1.example.com`.
+//!
+//! A rule has one of two forms. [`Rule::object`] gets the object in its Rust type, and the
+//! difference that a mutating one makes becomes a JSON patch. [`Rule::request`] gets the request
+//! alone, for subresources such as `pods/exec`, whose object is of another kind.
+//!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use kctl_webhook::{About, admission::{Action, Client, Configurations, Options, Rule}};
+//!
+//! let two_replicas = Rule::object(
+//!     About::new("two_replicas", file!(), line!()),
+//!     Options::of(Action::Mutate),
+//!     |mut deployment: Deployment, _request| async move {
+//!         deployment.spec.replicas.get_or_insert(2);
+//!         Ok(deployment)
+//!     },
+//! );
+//! let client = Client::Service { namespace: "web".into(), name: "webhooks".into(), port: 443 };
+//! let objects = Configurations { name: "web", client: &client, authority: None }.objects(&[two_replicas]);
+//! assert_eq!(objects[0]["kind"], "MutatingWebhookConfiguration");
+//! assert_eq!(objects[0]["webhooks"][0]["name"], "mdeployment-v1.apps.k8s.io");
+//! ```
 
 mod configuration;
 mod denial;
@@ -18,7 +46,9 @@ pub use self::{
 pub(crate) use respond::{BODY_LEN_MAX, given_up, respond, unread};
 pub(crate) use rule::check;
 
-/// One function with `#[admission(…)]`, by the type of its name, or a tuple of such.
+/// A function with `#[admission(…)]`, or a tuple of such; the function's name is the type.
+///
+/// Generated code implements it. `App::admission` takes it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an admission function",
     label = "not made by `#[admission]`",
@@ -26,7 +56,7 @@ pub(crate) use rule::check;
     note = "code: K0108"
 )]
 pub trait Admits {
-    /// Returns what the functions answer.
+    /// Returns the rules of the functions.
     fn rules() -> Vec<Rule>;
 }
 

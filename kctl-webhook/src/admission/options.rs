@@ -1,18 +1,25 @@
-//! When a function is asked: what stands in the parentheses of `#[admission(…)]`, with the defaults of the API.
+//! The options of an admission function, with the defaults of the API: what stands in the
+//! parentheses of `#[admission(…)]`.
 
 use serde_json::{Value, json};
 
 /// The type of an admission function: validating or mutating.
+///
+/// ```
+/// use kctl_webhook::admission::Action;
+///
+/// assert_eq!(Action::Validate.name(), "validate");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// It may change the object.
+    /// It may change the object. Mutating webhooks run before validating ones.
     Mutate,
-    /// It only looks.
+    /// It accepts or rejects the object.
     Validate,
 }
 
 impl Action {
-    /// As it stands in paths and in the attribute.
+    /// Returns the word in paths and in the attribute: `mutate` or `validate`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -28,7 +35,7 @@ macro_rules! words {
         pub enum $name { $($(#[$of])* $variant),* }
 
         impl $name {
-            /// The word of the API.
+            /// Returns the word of the Kubernetes API.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),* }
             }
@@ -37,15 +44,15 @@ macro_rules! words {
 }
 
 words! {
-    /// What is done with the object.
+    /// The operation of a request.
     Operation {
-        /// It is new.
+        /// A new object.
         Create = "CREATE",
-        /// It is there and changes.
+        /// A change of an existing object.
         Update = "UPDATE",
-        /// It goes.
+        /// A deletion.
         Delete = "DELETE",
-        /// Somebody connects to it: `kubectl exec`, for example.
+        /// A connection to it, such as `kubectl exec`.
         Connect = "CONNECT",
     }
 }
@@ -57,72 +64,82 @@ impl Operation {
 }
 
 words! {
-    /// What becomes of a request when the function can't be asked.
+    /// The fate of a request if the webhook does not answer.
     FailurePolicy {
-        /// It is refused.
+        /// It is rejected. A webhook that is down then blocks all matching requests.
         Fail = "Fail",
-        /// It goes on, as if there was no function.
+        /// It goes on, as if there were no webhook.
         Ignore = "Ignore",
     }
 }
 words! {
-    /// Whether the function does anything but answer.
+    /// The side effects of a function, which decide about dry runs.
     SideEffects {
-        /// It does not, so that it may be asked for dry runs.
+        /// It has none, so it is called for dry runs as well.
         None = "None",
-        /// It does, but looks at [`Admission::dry_run`](super::Admission::dry_run).
+        /// It has some, but checks [`Admission::dry_run`](super::Admission::dry_run).
         NoneOnDryRun = "NoneOnDryRun",
     }
 }
 words! {
-    /// Whether requests for other versions of the kind count.
+    /// The handling of requests for other versions of the kind.
     MatchPolicy {
-        /// They do, and the function gets the object in its version.
+        /// They match, and the API server converts the object into the function's version.
         Equivalent = "Equivalent",
-        /// They don't.
+        /// They don't match.
         Exact = "Exact",
     }
 }
 words! {
-    /// Whether a function that mutates is asked again when another one changed the object after it.
+    /// The handling of changes that another webhook makes after a mutating function.
     Reinvocation {
-        /// No.
+        /// The function is called once.
         Never = "Never",
-        /// Yes.
+        /// The function may be called again, so it has to be idempotent.
         IfNeeded = "IfNeeded",
     }
 }
 
 /// The options of a function.
+///
+/// ```
+/// use kctl_webhook::admission::{Action, FailurePolicy, Operation, Options};
+///
+/// let mut options = Options::of(Action::Validate);
+/// options.operations = vec![Operation::Delete];
+/// options.failure_policy = FailurePolicy::Ignore;
+/// options.namespace_selector = "stage=production".into();
+/// assert_eq!(options.timeout_seconds, 10);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which of the two.
+    /// Validating or mutating.
     pub action: Action,
-    /// When it is asked.
+    /// The operations that call it, by default create and update.
     pub operations: Vec<Operation>,
-    /// For these subresources instead of the object itself.
+    /// Subresources that call it instead of the object itself.
     pub subresources: Vec<String>,
-    /// Whether a request passes if the webhook does not respond.
+    /// Decides if a request passes when the webhook does not respond, by default not.
     pub failure_policy: FailurePolicy,
-    /// How long it may take, in seconds: 1 to 30.
+    /// Timeout in seconds, 1 to 30, by default 10.
     pub timeout_seconds: u8,
-    /// The side effects of the function.
+    /// The side effects of the function, by default none.
     pub side_effects: SideEffects,
-    /// Whether other versions count.
+    /// Decides if requests for other versions match, by default they do.
     pub match_policy: MatchPolicy,
-    /// A label selector in kubectl's form; empty is everything.
+    /// Label selector for namespaces, as for `kubectl get -l`; empty selects all.
     pub namespace_selector: String,
-    /// The same of the object.
+    /// Label selector for objects; empty selects all.
     pub object_selector: String,
-    /// Names and CEL expressions, all of which must hold.
+    /// Names and CEL expressions, all of which must hold for a call.
     pub match_conditions: Vec<(String, String)>,
-    /// Whether it is asked again.
+    /// Decides if a mutating function is called again after other changes, by default not.
     pub reinvocation: Reinvocation,
 }
 
 impl Options {
-    /// Those of the API server, for functions that are asked when an object is created or updated.
+    /// Creates options with the defaults of the API, for creates and updates.
     pub fn of(action: Action) -> Self {
         Self {
             action,
@@ -140,10 +157,10 @@ impl Options {
     }
 }
 
-/// `a=b,c!=d,e in (x,y),f notin (z),g,!h` as a `LabelSelector`.
+/// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h` into a `LabelSelector`.
 ///
 /// # Errors
-/// It is none: says what can't be read.
+/// A part is not a requirement; the message names it.
 pub(super) fn selector(text: &str) -> Result<Value, String> {
     let mut expressions = Vec::new();
     for part in parts(text) {
@@ -179,7 +196,7 @@ pub(super) fn selector(text: &str) -> Result<Value, String> {
     Ok(if expressions.is_empty() { json!({}) } else { json!({ "matchExpressions": expressions }) })
 }
 
-/// Splits at commas that stand outside of parentheses.
+/// Splits at commas outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let is_comma = |c: char| {

@@ -1,4 +1,4 @@
-//! What a function learns of the request, and what it says beside yes and no.
+//! The request that an admission function sees, and what it can add to the response.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,26 @@ use serde_json::Value;
 
 use super::options::Operation;
 
-/// Maximum number of warnings in one response; further ones are dropped. API servers cut them at 4096 bytes in total.
+/// Maximum number of warnings in one response; further ones are dropped. API servers cut them at
+/// 4096 bytes in total.
 pub const WARNINGS_LEN_MAX: usize = 32;
-/// So many annotations of one call go into the audit log.
+/// Maximum number of audit annotations of one response; further keys are dropped.
 pub const AUDIT_LEN_MAX: usize = 32;
 
 /// The user that sent the request.
+///
+/// A controller is a service account: `system:serviceaccount:NAMESPACE:NAME`. With impersonation it
+/// is the impersonated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct User {
     /// The name, such as `system:serviceaccount:default:web`.
     #[serde(default, rename = "username")]
     pub name: String,
-    /// Its uid, where the authenticator knows one.
+    /// The uid; empty if the authenticator knows none.
     #[serde(default)]
     pub uid: String,
-    /// Its groups.
+    /// The groups, such as `system:masters`.
     #[serde(default)]
     pub groups: Vec<String>,
     /// Additional attributes from the authenticator.
@@ -31,32 +35,55 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A request that an API server is about to carry out.
+/// A request that an API server is about to carry out: the second parameter of an admission
+/// function.
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Rule}};
+///
+/// /// Rejects the deletion of namespaces, except by the on-call group.
+/// async fn keep(request: Arc<Admission<Namespace>>) -> Result<(), Denial> {
+///     if request.user.groups.iter().any(|group| group == "on-call") {
+///         request.audit("deleted-by", request.user.name.clone());
+///         request.warn(format!("{} and everything in it will be deleted", request.name));
+///         return Ok(());
+///     }
+///     Err(Denial::because("only the engineer on call deletes namespaces"))
+/// }
+///
+/// let mut options = Options::of(Action::Validate);
+/// options.operations = vec![Operation::Delete];
+/// let rule = Rule::request(About::new("keep", file!(), line!()), options, keep);
+/// assert_eq!(rule.path(), "/validate--v1-namespace");
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Admission<K> {
     /// The operation of the request.
     pub operation: Operation,
-    /// The name of the object; empty for a new one whose name is generated.
+    /// The name of the object; empty for a new object with `generateName`.
     pub name: String,
-    /// Its namespace, where its kind has such.
+    /// The namespace; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The subresource that is asked for, where it is one: `status`, for example.
+    /// The subresource of the request, such as `status`.
     pub subresource: Option<String>,
     /// The user that sent the request.
     pub user: User,
-    /// Whether nothing will be stored: whatever a function does beside answering, it must not do now.
+    /// Set for a dry run: nothing is stored, and a function must not have side effects.
     pub dry_run: bool,
-    /// The object as it is stored, before an update or a delete.
+    /// The stored object, for an update or a delete.
     pub old: Option<K>,
-    /// The object as it was sent, also where it is of another kind: the options of `kubectl exec`, for example.
+    /// The object as it was sent. For some subresources it is of another kind, such as
+    /// `PodExecOptions`.
     pub object: Value,
     /// The options of the request, such as `CreateOptions` with the field manager.
     pub options: Value,
     notes: Mutex<Notes>,
 }
 
-/// What is said beside the answer.
+/// Warnings and audit annotations of a response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     pub(super) warnings: Vec<String>,
@@ -80,8 +107,9 @@ impl<K> Admission<K> {
         }
     }
 
-    /// Tells the client something, whatever becomes of the request: kubectl prints it as `Warning: …`. Keep it below 120
-    /// characters; after [`WARNINGS_LEN_MAX`] the next ones are left out.
+    /// Adds a warning to the response, also to a rejection: kubectl prints it as `Warning: …`.
+    ///
+    /// Keep it below 120 characters. At most [`WARNINGS_LEN_MAX`] are sent.
     pub fn warn(&self, text: impl Into<String>) {
         let mut notes = self.notes.lock();
         if notes.warnings.len() < WARNINGS_LEN_MAX {
@@ -89,8 +117,9 @@ impl<K> Admission<K> {
         }
     }
 
-    /// Puts an annotation into the audit log of the API server, under `<name of the webhook>/<key>`. After [`AUDIT_LEN_MAX`]
-    /// the next keys are left out.
+    /// Adds an annotation to the audit log of the API server, under `<name of the webhook>/<key>`.
+    ///
+    /// At most [`AUDIT_LEN_MAX`] keys are sent. A key that is set again is replaced.
     pub fn audit(&self, key: impl Into<String>, value: impl Into<String>) {
         let mut notes = self.notes.lock();
         let key = key.into();

@@ -1,4 +1,5 @@
-//! The body of a request → the body of its answer: the protocol without the network.
+//! The admission protocol without the network: the body of an `AdmissionReview` request to the body
+//! of its response.
 
 use std::sync::Arc;
 
@@ -18,16 +19,16 @@ use crate::{
     kind::shown,
 };
 
-/// The longest body that is read, in bytes: two objects of the size that etcd takes, as in controller-runtime
-/// (`pkg/webhook/admission/http.go`, `maxRequestSize`).
+/// Maximum length of a request body in bytes: two objects of the maximum size of etcd, as in
+/// controller-runtime (`pkg/webhook/admission/http.go`, `maxRequestSize`).
 pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
 
-/// The answer to what was not read as a review.
+/// Returns the response to a body that is not a review.
 pub(crate) fn unread(code: StatusCode, text: String) -> Value {
     given_up("", code, text)
 }
 
-/// The answer to a review that nobody answers any more.
+/// Returns the response to a review that ran into its timeout.
 pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
     wrapped(VERSIONS[0], uid, &Denial::failed(code.as_u16(), text), &Request::default())
 }
@@ -58,6 +59,7 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value 
 
 type Decoded = (String, Request, Operation);
 
+/// Parses a review, and checks that it is about the kind of the path.
 fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     let bad = |text: String| (StatusCode::BAD_REQUEST, text);
     if body.is_empty() {
@@ -80,6 +82,7 @@ fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     Ok((api_version, request, operation))
 }
 
+/// Returns the response with the patch, the warnings and the audit annotations.
 fn review(rule: &Rule, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
     let Answer { denied, object, warnings, audit } = answer;
     let mut review = match denied {

@@ -1,4 +1,4 @@
-//! `AdmissionReview` of `admission.k8s.io/v1`: what travels, as far as it is looked at.
+//! `AdmissionReview` of `admission.k8s.io/v1`, with the fields that are read.
 
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::request::User;
 
-/// The versions that are spoken; they have the same fields.
+/// Supported versions; they have the same fields.
 pub(super) const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
-/// The kind of the envelope.
+/// Kind of the envelope.
 pub(super) const KIND: &str = "AdmissionReview";
 
 /// The envelope.
@@ -22,7 +22,7 @@ pub(super) struct Review {
     pub(super) request: Option<Request>,
 }
 
-/// What is asked.
+/// The request inside a review.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Request {
@@ -67,7 +67,7 @@ impl From<&RequestKind> for GroupVersionKind {
 }
 
 impl Request {
-    /// `PodSet default/web`, for messages.
+    /// Formats the object for messages: `PodSet default/web`.
     pub(super) fn shown(&self) -> String {
         let Self { kind, namespace, name, .. } = self;
         if namespace.is_empty() { format!("{} {name}", kind.kind) } else { format!("{} {namespace}/{name}", kind.kind) }

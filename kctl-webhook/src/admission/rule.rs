@@ -1,4 +1,4 @@
-//! One function for one kind: typed inside, a review outside.
+//! An admission function for one kind: typed inside, a review outside.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -21,19 +21,19 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Answer {
-    /// Why the request is refused; none lets it go on.
+    /// The rejection; `None` accepts the request.
     pub denied: Option<Denial>,
-    /// The object as it is to be stored, where the function changed it.
+    /// The object to store, if the function changed it.
     pub object: Option<Value>,
-    /// For the client.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// For the audit log.
+    /// Annotations for the audit log.
     pub audit: BTreeMap<String, String>,
 }
 
 type Call = Arc<dyn Fn(&Request, Operation) -> Called<Answer> + Send + Sync>;
 
-/// A function with what it is for.
+/// An admission function with its kind and options.
 #[derive(Clone)]
 pub struct Rule {
     about: About,
@@ -51,8 +51,29 @@ impl fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Makes a rule of what gets the typed object. The call returns it, changed or not; where the function only validates,
-    /// changes are not looked at.
+    /// Creates a rule from a function that gets the typed object, for a delete the stored one.
+    ///
+    /// The function returns the object, changed or not; changes of a validating function are
+    /// ignored. An object that does not fit the type is rejected with 400, and the message names
+    /// the field.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Service;
+    /// use kctl_webhook::{About, admission::{Action, Denial, Options, Rule}};
+    ///
+    /// let rule = Rule::object(
+    ///     About::new("no_node_ports", file!(), line!()),
+    ///     Options::of(Action::Validate),
+    ///     |service: Service, request| async move {
+    ///         let kind = service.spec.as_ref().and_then(|spec| spec.type_.as_deref());
+    ///         if kind == Some("NodePort") && request.namespace.as_deref() != Some("edge") {
+    ///             return Err(Denial::field("spec.type", "NodePort", "is allowed in the namespace `edge` only"));
+    ///         }
+    ///         Ok(service)
+    ///     },
+    /// );
+    /// assert_eq!(rule.kind().kind, "Service");
+    /// ```
     pub fn object<K, F, Fut>(about: About, options: Options, call: F) -> Self
     where
         K: Kind,
@@ -87,7 +108,21 @@ impl Rule {
         })
     }
 
-    /// Makes a rule of what gets the request alone.
+    /// Creates a rule from a function that gets the request alone, for example for `pods/exec`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Rule}};
+    ///
+    /// let mut options = Options::of(Action::Validate);
+    /// options.operations = vec![Operation::Connect];
+    /// options.subresources = vec!["exec".into()];
+    /// let rule = Rule::request(About::new("no_shell", file!(), line!()), options, |request: Arc<Admission<Pod>>| async move {
+    ///     Err(Denial::because(format!("no shell in {}", request.name)))
+    /// });
+    /// assert_eq!(rule.path(), "/validate--v1-pod-exec");
+    /// ```
     pub fn request<K, F, Fut>(about: About, options: Options, call: F) -> Self
     where
         K: Kind,
@@ -119,34 +154,34 @@ impl Rule {
         Self { about, kind: K::gvk(), plural: K::plural(), options, definition, call: Arc::new(call) }
     }
 
-    /// Adds how the kind is defined, where it is a custom resource; generated code calls it.
+    /// Adds the CRD of the kind, if it is a custom resource; generated code calls it.
     #[must_use]
     pub fn defined(mut self, definition: Definition) -> Self {
         self.definition = definition;
         self
     }
 
-    /// Returns how the kind is defined.
+    /// Returns the CRD of the kind.
     pub fn definition(&self) -> Definition {
         self.definition
     }
 
-    /// Returns which function it is.
+    /// Returns the name and location of the function.
     pub fn about(&self) -> About {
         self.about
     }
 
-    /// Returns the kind that it is for.
+    /// Returns the kind that the function is for.
     pub fn kind(&self) -> &GroupVersionKind {
         &self.kind
     }
 
-    /// Returns when it is asked.
+    /// Returns the options of the function.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The resources that it is asked about, as in a configuration.
+    /// Returns the resources as a configuration names them, such as `pods/exec`.
     pub(super) fn resources(&self) -> Vec<String> {
         match self.options.subresources.as_slice() {
             [] => vec![self.plural.clone()],
@@ -154,7 +189,8 @@ impl Rule {
         }
     }
 
-    /// The path that it is served at, as kubebuilder names it: `/validate-apps-example-com-v1-podset`. Subresources follow.
+    /// Returns the path that the function is served at, as kubebuilder names it:
+    /// `/validate-apps-example-com-v1-podset`, followed by subresources.
     pub fn path(&self) -> String {
         let GroupVersionKind { group, version, kind } = &self.kind;
         let mut path = format!(
@@ -183,6 +219,7 @@ fn old<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
     (!request.old_object.is_null()).then(|| read(request, "the old object", &request.old_object)).transpose()
 }
 
+/// Parses an object of the request.
 fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Denial> {
     let wanted = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     K::deserialize(value).map_err(|error| {
@@ -198,18 +235,19 @@ fn unwritable(shown: &str, error: &serde_json::Error) -> Denial {
     Denial::failed(500, format!("{shown}: the object can't be written as JSON: {error}"))
 }
 
-/// What the function changed, laid over the object as it was sent: fields that the type does not know stay.
+/// Applies what the function changed to the object as it was sent: fields that the type does not
+/// know stay.
 fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, shown: &str) -> Result<Value, Denial> {
     let after = serde_json::to_value(after).map_err(|error| unwritable(shown, &error))?;
     change::apply(&mut sent, before, &after);
     Ok(sent)
 }
 
-/// Functions that can't all be served.
+/// The reason why functions can't be served together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionTwice {
-    /// Two functions for the same: which of them would answer?
+    /// Two functions do the same for one kind.
     #[error("two functions {action} {kind:?}: {first} and {second}; make one of them\ncode: K0109")]
     SameKind {
         /// `validate` or `mutate`.
@@ -221,7 +259,7 @@ pub enum FunctionTwice {
         /// Another one.
         second: String,
     },
-    /// A selector is none.
+    /// A label selector is invalid.
     #[error("{place}: {problem}\ncode: K0105")]
     Selector {
         /// The function.
@@ -231,7 +269,7 @@ pub enum FunctionTwice {
     },
 }
 
-/// Checks that every function has a path of its own, and what the compiler can't check of options.
+/// Checks that each function has its own path, and that selectors are valid.
 pub(crate) fn check(rules: &[Rule]) -> Result<(), FunctionTwice> {
     let mut paths: BTreeMap<String, &Rule> = BTreeMap::new();
     for rule in rules {

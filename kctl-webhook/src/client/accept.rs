@@ -1,4 +1,4 @@
-//! Whether what a server sent is an answer, with the texts of client-go where it is none
+//! Decides if a response is a success, with the messages of client-go for others
 //! (`rest.Request.transformResponse`, `errors.NewGenericServerResponse`).
 
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 
-/// What of the text of an HTTP error is read, in bytes, as client-go does.
+/// Maximum number of bytes of an error body that are read, as in client-go.
 const ERROR_READ_MAX: usize = 2048;
-/// What of it is shown behind a text of client-go, in characters.
+/// Maximum number of characters of it in a message.
 const ERROR_SHOWN_MAX: usize = 512;
 
-/// Returns when a server wants to be asked again: of an overload or an error, in whole seconds.
+/// Returns the wait in `Retry-After` of a 429 or a server error, in whole seconds.
 pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     let status = response.status();
     let is_asked_again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
@@ -19,10 +19,22 @@ pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     seconds.filter(|_| is_asked_again).map(Duration::from_secs)
 }
 
-/// Returns the body of a successful response. The media type is not checked: decoding the body shows its format.
+/// Returns the body of a successful response. The media type is not checked: decoding the body
+/// shows its format.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::Response;
+/// use kctl_webhook::client::accepted;
+///
+/// let response = |code: u16, body: &'static str| Response::builder().status(code).body(Bytes::from(body)).unwrap();
+/// assert_eq!(accepted(&response(200, "{}")).unwrap(), "{}");
+/// let error = accepted(&response(500, "boom")).unwrap_err();
+/// assert_eq!(error.to_string(), r#"an error on the server ("boom") has prevented the request from succeeding"#);
+/// ```
 ///
 /// # Errors
-/// The status of the response is not a success.
+/// The status of the response is not a success, or its body is empty.
 pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
     let (status, body) = (response.status(), response.body());
     let content = match text(response.headers(), header::CONTENT_TYPE) {
@@ -56,7 +68,17 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The text, and behind it what the server said, which client-go leaves out of most.
+    /// Returns the message, followed by the body that client-go leaves out of most messages.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::Response;
+    /// use kctl_webhook::client::accepted;
+    ///
+    /// let response = Response::builder().status(404).body(Bytes::from("no such path")).unwrap();
+    /// let text = accepted(&response).unwrap_err().with_body();
+    /// assert_eq!(text, r#"the server could not find the requested resource ("no such path")"#);
+    /// ```
     pub fn with_body(self) -> String {
         let shown: String = self.shown.chars().take(ERROR_SHOWN_MAX).collect();
         if shown.is_empty() || self.text.contains(&shown) || self.text.contains(&format!("{:?}", self.shown)) {
@@ -71,14 +93,14 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The message of a `Status`, where the body is one.
+/// Returns the message of a `Status`, if the body is one.
 fn status_within(body: &Bytes) -> Option<String> {
     let status: serde_json::Value = serde_json::from_slice(body).ok()?;
     let is_failure = status["kind"] == "Status" && status["apiVersion"] == "v1" && status["status"] == "Failure";
     status["message"].as_str().filter(|_| is_failure).map(str::to_owned)
 }
 
-/// The text of a status that is no answer, and what the server said where that counts as text.
+/// Returns client-go's message for a status code. `said` is the body, if it counts as text.
 fn of_status(code: u16, said: &str) -> String {
     let text = match code {
         400 => "the server rejected our request for an unknown reason",
@@ -104,7 +126,7 @@ fn of_status(code: u16, said: &str) -> String {
     text.to_owned()
 }
 
-/// What is wrong with the form of a media type, in the words of Go's `mime`; nothing when it has one.
+/// Returns what is wrong with a media type, in the words of Go's `mime`; `None` for a valid one.
 fn problem_of_media_type(content: &str) -> Option<&'static str> {
     let (media, parameters) = content.split_once(';').unwrap_or((content, ""));
     let mut parts = media.trim().splitn(2, '/');
@@ -118,13 +140,13 @@ fn problem_of_media_type(content: &str) -> Option<&'static str> {
     }
 }
 
-/// The length of the token at the start of a text (RFC 2045).
+/// Returns the length of the token at the start (RFC 2045).
 fn token(text: &str) -> usize {
     let is_of_one = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
     text.find(|c| !is_of_one(c)).unwrap_or(text.len())
 }
 
-/// Whether a text is `name=value` between semicolons; values may be quoted.
+/// Returns `true` for `name=value` between semicolons; values may be quoted.
 fn are_parameters(text: &str) -> bool {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -142,7 +164,7 @@ fn are_parameters(text: &str) -> bool {
     true
 }
 
-/// The length of the quoted text at the start of a text; 0 where it does not end.
+/// Returns the length of the quoted string at the start; 0 if it does not end.
 fn quoted(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

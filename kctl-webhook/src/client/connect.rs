@@ -1,4 +1,4 @@
-//! Where a connection goes: to the host of the address, or somewhere that stands for it.
+//! Opens connections to the host of a URI, or to an address that stands for it.
 
 use std::{
     error::Error,
@@ -12,11 +12,15 @@ use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-/// The `host:port` that stands for an address; nothing where it stands for itself. It is asked for each new connection and must not wait.
-/// An error is what [`AskFailed::unresolved`](super::AskFailed::unresolved) finds.
+/// Returns the `host:port` to connect to for a URI, or `None` for its own host.
+///
+/// It is called for each new connection and must not block.
+/// [`AskFailed::unresolved`](super::AskFailed::unresolved) finds its error. An API server uses it
+/// to map `name.namespace.svc` to the address of a Service.
 pub type Resolve = Arc<dyn Fn(&Uri) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// Opens the sockets of one webhook. The name in the request and in the certificate stays that of its address.
+/// Opens the sockets of one webhook. The name in the request and in the certificate stays that of
+/// the URI.
 #[derive(Clone)]
 pub(super) struct Connect {
     http: HttpConnector,

@@ -1,7 +1,28 @@
-//! Asks a webhook of others: a POST over TLS, within a time and a size, as Go's clients send it and with their words where it fails.
+//! A client for webhooks of others: a POST over TLS with a deadline and a size limit, as Go's
+//! clients send it, with their error messages.
 //!
-//! Differences: a redirect is followed to https only, the certificate is always that of the host which is asked, and an answer has at
-//! most [`ANSWER_LEN_MAX`] bytes.
+//! An embedded API server or a control plane calls webhooks with it. People know Go's messages,
+//! such as `x509: certificate signed by unknown authority`, and search for them; so they are the
+//! same here.
+//!
+//! Differences from Go: a redirect is followed to https only, the certificate is always that of the
+//! called host, and a response has at most [`ANSWER_LEN_MAX`] bytes.
+//!
+//! ```no_run
+//! use std::{sync::Arc, time::Duration};
+//! use bytes::Bytes;
+//! use kctl_webhook::client::{Client, accepted};
+//! use tokio::time::Instant;
+//!
+//! # async fn call(ca_bundle: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let uri = "https://web.default.svc/validate?timeout=10s".parse()?;
+//! // The address of the Service, for the host name of the URI:
+//! let client = Client::new(uri, ca_bundle, "kube-apiserver-admission", Arc::new(|_uri| Ok(Some("10.0.0.7:443".into()))))?;
+//! let response = client.ask(&Bytes::from("{}"), Instant::now() + Duration::from_secs(10)).await?;
+//! println!("{:?}", accepted(&response)?);
+//! # Ok(())
+//! # }
+//! ```
 
 mod accept;
 mod connect;
@@ -36,16 +57,18 @@ pub use self::{
 };
 use self::{connect::Connect, trust::Trust};
 
-/// The longest answer, in bytes: an object of the size that etcd takes (1.5 MiB), as text in base64, and more.
+/// Maximum length of a response in bytes: an object of the maximum size of etcd (1.5 MiB) as
+/// base64, with room to spare.
 pub const ANSWER_LEN_MAX: usize = 8 << 20;
-/// How often a webhook that says when is asked again in one call, as client-go has it.
+/// Maximum number of retries after a `Retry-After` in one call, as in client-go.
 const RETRIES_MAX: u32 = 10;
-/// Connections that are kept between calls.
+/// Maximum number of idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 8;
-/// How long they are kept. Servers close theirs later: a request on a connection that is being closed fails.
+/// Lifetime of an idle connection. Servers close theirs later: a request on a connection that is
+/// being closed fails.
 const IDLE_CONNECTION_FOR: Duration = Duration::from_secs(30);
 
-/// Asks one webhook, and keeps connections to it.
+/// A client of one webhook, with a pool of connections to it.
 pub struct Client {
     uri: Uri,
     user_agent: HeaderValue,
@@ -61,7 +84,7 @@ pub struct AskFailed {
 }
 
 impl AskFailed {
-    /// Why [`Resolve`] knew no address, where that is what has failed.
+    /// Returns the error of [`Resolve`], if that is the cause.
     pub fn unresolved<E: std::error::Error + 'static>(&self) -> Option<&E> {
         let first = self.source.as_ref().map(|error| error as &(dyn std::error::Error + 'static));
         std::iter::successors(first, |error| error.source()).find_map(|error| error.downcast_ref())
@@ -75,8 +98,19 @@ impl From<String> for AskFailed {
 }
 
 impl Client {
-    /// Creates a client. `uri` is the address with its query. `ca_bundle` is base64-encoded PEM, as in webhook configurations; if it is
-    /// empty, the system's roots are trusted. `resolve` returns the address to connect to.
+    /// Creates a client.
+    ///
+    /// `uri` is the address with its query. `ca_bundle` is base64-encoded PEM, as in webhook
+    /// configurations; if it is empty, the system's roots are trusted. `resolve` returns the
+    /// address to connect to.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use kctl_webhook::client::Client;
+    ///
+    /// let client = Client::new("https://example.com/".parse().unwrap(), "!", "test", Arc::new(|_uri| Ok(None)));
+    /// assert!(client.err().is_some_and(|error| error.contains("caBundle")));
+    /// ```
     ///
     /// # Errors
     /// `ca_bundle` is invalid; the message says why.
@@ -95,11 +129,16 @@ impl Client {
         Ok(Self { uri, user_agent: HeaderValue::from_static(user_agent), http })
     }
 
-    /// Asks; again where the webhook says when, as client-go does. The deadline ends it in any case. The answer may be a refusal:
-    /// see [`accepted`].
+    /// Sends a request and returns the response, which may be a rejection: see [`accepted`].
+    ///
+    /// Like client-go, it sends the request again after a response with `Retry-After`, at most ten
+    /// times. The deadline ends it in any case.
     ///
     /// # Errors
-    /// Nothing came that is an answer, or not in time.
+    /// There is no response, or not in time.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection; the webhook may have received the request.
     pub async fn ask(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
         let mut n_again = 0;
         loop {
@@ -112,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and goes where it is sent.
+    /// Sends a request and follows redirects.
     async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
         let (mut method, mut at) = (Method::POST, self.uri.clone());
         let mut last = String::new();
@@ -149,7 +188,7 @@ fn late(uri: &Uri) -> AskFailed {
     format!("Post \"{uri}\": context deadline exceeded").into()
 }
 
-/// Reads a body to its end, its bound, or the deadline.
+/// Reads a body to its end, its maximum length, or the deadline.
 async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, AskFailed> {
     let broken = |problem: String| {
         let text = "unexpected error when reading response body. Please retry. Original error";
@@ -165,7 +204,8 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, AskFailed> {
     }
 }
 
-/// The authorities that are trusted: those of the configuration, or those of the system where it names none.
+/// Returns the TLS settings for the authorities of the configuration, or those of the system if it
+/// names none.
 fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

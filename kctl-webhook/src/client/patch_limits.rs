@@ -1,25 +1,28 @@
-//! Bounds of JSON patches that others send: what `copy` may add, and the number of operations.
+//! Bounds of JSON patches that others send: the number of operations, and how much `copy` may add.
 //!
-//! A `copy` of a map into itself doubles it, so that 40 operations of 60 bytes each would fill any memory. API servers bound both
-//! (`JSONPatchMaxCopyBytes` of `k8s.io/apiserver/pkg/server/config.go`, `maxJSONPatchOperations` of its `endpoints/handlers`); whoever
-//! applies a patch here charges each copy before it is made.
+//! A `copy` of a map into itself doubles it, so 40 operations of 60 bytes each would fill any
+//! memory. API servers bound both (`JSONPatchMaxCopyBytes` of
+//! `k8s.io/apiserver/pkg/server/config.go`, `maxJSONPatchOperations` of its `endpoints/handlers`).
+//! Code that applies a patch charges each copy before it makes it.
 
 use std::io;
 
 use serde::Serialize;
 
-/// Most operations of one JSON patch, as API servers have it.
+/// Maximum number of operations of one JSON patch, as in API servers.
 pub const PATCH_OPERATIONS_MAX: usize = 10_000;
-/// Most bytes of JSON that all `copy` operations of one patch may add, as API servers have it: 3 MiB.
+/// Maximum number of bytes of JSON that all `copy` operations of one patch may add, as in API
+/// servers: 3 MiB.
 pub const PATCH_COPIED_LEN_MAX: usize = 3 << 20;
 
-/// A `copy` that would make a patch add more than [`PATCH_COPIED_LEN_MAX`] bytes, with the text of `evanphx/json-patch`.
+/// The error of a `copy` that exceeds [`PATCH_COPIED_LEN_MAX`], with the message of
+/// `evanphx/json-patch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Unable to complete the copy, the accumulated size increase of copy is {len}, exceeding the limit {PATCH_COPIED_LEN_MAX}"
 )]
 pub struct CopiedTooMuch {
-    /// Bytes of all copies so far, this one included.
+    /// Number of bytes of all copies so far, including this one.
     pub len: usize,
 }
 
@@ -38,10 +41,11 @@ pub struct CopyBudget {
 }
 
 impl CopyBudget {
-    /// Charges the value that a `copy` is about to add; `None`, where nothing is at its `from`, is free.
+    /// Charges the value that a `copy` is about to add. `None`, for a `from` without a value, is
+    /// free.
     ///
     /// # Errors
-    /// The patch has copied more than [`PATCH_COPIED_LEN_MAX`] bytes; the copy must not be made.
+    /// The patch has copied more than [`PATCH_COPIED_LEN_MAX`] bytes; don't make the copy.
     pub fn charge(&mut self, value: Option<&impl Serialize>) -> Result<(), CopiedTooMuch> {
         let mut counted = Counted(0);
         // Values of JSON can always be written; where one could not, the bytes before it count.
@@ -51,7 +55,7 @@ impl CopyBudget {
     }
 }
 
-/// Counts bytes as Go writes them: `<`, `>`, `&` and two separators as escapes of six.
+/// Counts bytes as Go writes them: `<`, `>`, `&` and two separators are escapes of six bytes.
 struct Counted(usize);
 
 impl io::Write for Counted {

@@ -1,8 +1,8 @@
-//! Where an answer sends its client: as Go's client follows, but never to where the request could be read on the way.
+//! Redirects as Go's client follows them, but never to an address without TLS.
 
 use http::{Method, StatusCode, Uri, header, response};
 
-/// Requests of one call, the first included; Go's client stops there, too.
+/// Maximum number of requests of one call, including the first; the bound of Go's client.
 pub(super) const REQUESTS_MAX: usize = 10;
 
 /// The next request.
@@ -11,15 +11,15 @@ pub(super) struct Redirect {
     /// POST with the same body, or GET without one.
     pub(super) method: Method,
     pub(super) to: Uri,
-    /// The address as the answer names it, for messages.
+    /// The address as the response names it, for messages.
     pub(super) said: String,
 }
 
-/// Returns where an answer to a request sends its client; nothing where it is the answer itself, also when it says "elsewhere" without
-/// a place.
+/// Returns the next request after a response, or `None` if the response is final, for example a
+/// redirect without a location.
 ///
 /// # Errors
-/// The place is none, or not one behind TLS: in words.
+/// The location is invalid or not https.
 pub(super) fn of(parts: &response::Parts, method: &Method, from: &Uri) -> Result<Option<Redirect>, String> {
     let method = match parts.status {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => method.clone(),
@@ -40,7 +40,7 @@ pub(super) fn of(parts: &response::Parts, method: &Method, from: &Uri) -> Result
     }
 }
 
-/// A reference from an address, as RFC 3986 resolves it (section 5.2).
+/// Resolves a reference against an address (RFC 3986, section 5.2).
 fn absolute(reference: &str, from: &Uri) -> String {
     let reference = reference.split('#').next().unwrap_or_default();
     let authority = from.authority().map_or("", |authority| authority.as_str());
@@ -63,7 +63,7 @@ fn absolute(reference: &str, from: &Uri) -> String {
     format!("https://{authority}{path}{query}")
 }
 
-/// A path without the segments `.` and `..`.
+/// Removes the segments `.` and `..` of a path.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();

@@ -1,4 +1,5 @@
-//! Whom a webhook is taken for: whoever the authorities of its configuration vouch for, as Go's TLS sees it.
+//! Verifies the certificate of a webhook against the authorities of its configuration, as Go's TLS
+//! does.
 
 use std::sync::Arc;
 
@@ -14,12 +15,15 @@ use tokio_rustls::rustls::{
     server::ParsedCertificate,
 };
 
-/// What `webpki` says of a certificate that could sign others, and is right in all else that it looks at before, time included.
+/// Error of `webpki` for a certificate that may sign others and is right in everything checked
+/// before, including time.
 pub(super) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Verifies by authorities. A certificate that is one of them is its own proof, as in Go (`Certificate.Verify` of `crypto/x509`):
-/// what `openssl req -x509` makes serves by itself, and so does a serving certificate that stands in `caBundle` without its
-/// authority, as controller-runtime's envtest writes it.
+/// Verifies certificates by authorities.
+///
+/// A certificate that is itself in the bundle is trusted, as in Go (`Certificate.Verify` of
+/// `crypto/x509`). That covers a certificate of `openssl req -x509`, and a serving certificate in
+/// `caBundle` without its authority, as controller-runtime's envtest writes it.
 #[derive(Debug)]
 pub(super) struct Trust {
     authorities: Vec<CertificateDer<'static>>,
@@ -27,8 +31,10 @@ pub(super) struct Trust {
 }
 
 impl Trust {
+    /// Creates a verifier.
+    ///
     /// # Errors
-    /// No authority, or one that is no certificate.
+    /// There is no authority, or one of them is not a certificate.
     pub(super) fn new(
         authorities: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
@@ -41,8 +47,11 @@ impl Trust {
         Ok(Self { authorities, chains: chains.map_err(|error| format!("caBundle: {error}"))? })
     }
 
-    /// Returns `true` for a certificate that is in the bundle, where an error says no more than that no other authority has signed
-    /// it. `webpki` finds that last: time and purpose are right then, the name has not been looked at.
+    /// Returns `true` for a certificate in the bundle whose only fault is that no other authority
+    /// has signed it.
+    ///
+    /// `webpki` finds that last: time and purpose are right then, and the name has not been
+    /// checked.
     fn is_authority(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let is_unsigned = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,

@@ -1,4 +1,4 @@
-//! What went wrong on the way, in the words of Go's client: those are what people know, and search for.
+//! Errors of a connection in the words of Go's client: those that people know and search for.
 
 use std::{error::Error, io, time::Duration};
 
@@ -6,7 +6,7 @@ use http::Uri;
 use jiff::Timestamp;
 use tokio_rustls::rustls::{self, CertificateError, pki_types::ServerName};
 
-/// Why no answer came to a request.
+/// Returns the reason why a request has no response.
 pub(super) fn of_request(error: &(dyn Error + 'static), to: &Uri) -> String {
     for cause in causes(error) {
         if let Some(error) = cause.downcast_ref() {
@@ -26,7 +26,7 @@ pub(super) fn of_request(error: &(dyn Error + 'static), to: &Uri) -> String {
     chained(error.source().unwrap_or(error))
 }
 
-/// Why an answer did not end.
+/// Returns the reason why a response did not end.
 pub(super) fn of_body(error: &(dyn Error + 'static)) -> String {
     let is_short = |cause: &(dyn Error + 'static)| {
         cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
@@ -35,7 +35,8 @@ pub(super) fn of_body(error: &(dyn Error + 'static)) -> String {
     if causes(error).any(is_short) { "unexpected EOF".into() } else { chained(error) }
 }
 
-/// An error and its causes. One of input and output shows the cause of what it carries as its own, and not what it carries.
+/// Returns an error and its sources. `io::Error` shows the source of its inner error as its own, so
+/// the inner error is visited too.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next = Some(error);
     std::iter::from_fn(move || {
@@ -108,7 +109,8 @@ fn since_epoch(time: rustls::pki_types::UnixTime) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
-/// Go's `x509.HostnameError`. A certificate without any name is one of old, that has its name as the common name.
+/// Returns Go's `x509.HostnameError`. A certificate without any name is an old one with only a
+/// common name.
 fn of_names(expected: &ServerName<'_>, presented: &[String]) -> String {
     let names = |prefix: &str| -> Vec<&str> {
         let known = presented.iter().filter_map(|name| name.strip_prefix(prefix)?.strip_suffix(')'));
@@ -128,7 +130,7 @@ fn of_names(expected: &ServerName<'_>, presented: &[String]) -> String {
     }
 }
 
-/// An error with its causes in one line.
+/// Joins an error with its sources.
 fn chained(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = causes(error).map(ToString::to_string).collect();
     texts.dedup();

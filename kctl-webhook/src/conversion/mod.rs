@@ -1,5 +1,32 @@
-//! `#[conversion]`: functions between versions of one kind, which an API server asks when it shows an object in another version
-//! than the stored one.
+//! Functions between versions of one kind, which an API server calls when a client uses another
+//! version than the stored one.
+//!
+//! A [`Rule`] converts one version into another. [`Conversions`] finds the shortest path of rules
+//! between each pair of versions, and all of them are served at [`PATH`].
+//!
+//! A response contains all objects of the request or none: one object that can't be converted fails
+//! the whole list, which makes `kubectl get` of the kind fail. Return an error only for objects
+//! that really have no form in the other version.
+//!
+//! `metadata` stays as it was, except for labels and annotations that the function adds or sets. An
+//! API server rejects other changes.
+//!
+//! ```
+//! use k8s_openapi::api::autoscaling::{v1, v2};
+//! use kctl_webhook::{About, conversion::{Conversions, Rule}};
+//!
+//! let about = |name| About::new(name, file!(), line!());
+//! let up = Rule::new(about("up"), |old: v1::HorizontalPodAutoscaler| async move {
+//!     let metadata = old.metadata;
+//!     Ok(v2::HorizontalPodAutoscaler { metadata, ..Default::default() })
+//! });
+//! let down = Rule::new(about("down"), |new: v2::HorizontalPodAutoscaler| async move {
+//!     let metadata = new.metadata;
+//!     Ok(v1::HorizontalPodAutoscaler { metadata, ..Default::default() })
+//! });
+//! let conversions = Conversions::new(vec![up, down], &[]).unwrap();
+//! assert!(conversions.has("autoscaling", "HorizontalPodAutoscaler"));
+//! ```
 
 mod respond;
 mod table;
@@ -20,7 +47,9 @@ use crate::{
 /// The path of all conversions, as in controller-runtime.
 pub const PATH: &str = "/convert";
 
-/// One function with `#[conversion]`, by the type of its name, or a tuple of such.
+/// A function with `#[conversion]`, or a tuple of such; the function's name is the type.
+///
+/// Generated code implements it. `App::conversion` takes it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a conversion",
     label = "not made by `#[conversion]`",
@@ -28,7 +57,7 @@ pub const PATH: &str = "/convert";
     note = "code: K0115"
 )]
 pub trait Converts {
-    /// Returns what the functions convert.
+    /// Returns the rules of the functions.
     fn rules() -> Vec<Rule>;
 }
 
@@ -36,7 +65,7 @@ crate::tuples!(Converts, Rule);
 
 type Call = Arc<dyn Fn(&Value) -> Called<Result<Value, String>> + Send + Sync>;
 
-/// A function with the versions that it is between.
+/// A conversion function with the versions that it connects.
 #[derive(Clone)]
 pub struct Rule {
     about: About,
@@ -54,6 +83,10 @@ impl fmt::Debug for Rule {
 
 impl Rule {
     /// Creates a rule from a function. An error of the function is reported with the object's name.
+    ///
+    /// # Errors
+    /// Not of this call: when the rule runs, an object that does not fit `From` is an error with
+    /// the field.
     pub fn new<From, To, F, Fut>(about: About, call: F) -> Self
     where
         From: Kind,
@@ -74,29 +107,39 @@ impl Rule {
         Self { about, from, to, definitions: [Definition::default(); 2], call: Arc::new(call) }
     }
 
-    /// Adds how both versions are defined; generated code calls it.
+    /// Adds the CRDs of both versions; generated code calls it.
     #[must_use]
     pub fn defined(mut self, from: Definition, to: Definition) -> Self {
         self.definitions = [from, to];
         self
     }
 
-    /// Returns how both versions are defined.
+    /// Returns the CRDs of both versions.
     pub fn definitions(&self) -> [Definition; 2] {
         self.definitions
     }
 
-    /// Returns which function it is.
+    /// Returns the name and location of the function.
     pub fn about(&self) -> About {
         self.about
     }
 
-    /// Returns the version that it takes.
+    /// Returns the version that the function takes.
     pub fn from(&self) -> &GroupVersionKind {
         &self.from
     }
 
-    /// Returns the version that it makes.
+    /// Returns the version that the function returns.
+    ///
+    /// ```
+    /// use k8s_openapi::api::autoscaling::{v1, v2};
+    /// use kctl_webhook::{About, conversion::Rule};
+    ///
+    /// let up = Rule::new(About::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
+    ///     Ok(v2::HorizontalPodAutoscaler { metadata: old.metadata, ..Default::default() })
+    /// });
+    /// assert_eq!((up.from().version.as_str(), up.to().version.as_str()), ("v1", "v2"));
+    /// ```
     pub fn to(&self) -> &GroupVersionKind {
         &self.to
     }

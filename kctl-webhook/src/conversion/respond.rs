@@ -1,4 +1,5 @@
-//! `ConversionReview`: the body of a request → the body of its answer, without the network.
+//! The conversion protocol without the network: the body of a `ConversionReview` request to the
+//! body of its response.
 
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use crate::{
     metrics::Running,
 };
 
-/// The longest body that is read, in bytes. An API server sends whole lists: 500 objects, a page of client-go's, of 256 KiB each.
+/// Maximum length of a request body in bytes. An API server sends whole lists: 500 objects (a page
+/// of client-go) of 256 KiB each.
 pub(crate) const BODY_LEN_MAX: usize = 128 << 20;
-/// The version and the kind of the envelope.
+/// Version and kind of the envelope.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
 
@@ -39,18 +41,18 @@ struct Request {
     objects: Vec<Value>,
 }
 
-/// Why objects were not converted.
+/// The reason why objects were not converted.
 struct Failed {
     text: String,
     code: u16,
 }
 
-/// The answer to what was not read as a review.
+/// Returns the response to a body that is not a review.
 pub(crate) fn unread(text: &str) -> Value {
     failed("", text)
 }
 
-/// The answer to a review with this uid, when there is none.
+/// Returns the response to a review that failed, and logs it.
 pub(crate) fn failed(uid: &str, text: &str) -> Value {
     tracing::error!("conversion failed: {text}");
     envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
@@ -60,7 +62,7 @@ fn envelope(response: &Value) -> Value {
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }
 
-/// Answers a review: all objects, or none of them and why.
+/// Converts all objects of a review, or returns the first error.
 pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &mut Turn) -> Value {
     let request = match decoded(body) {
         Ok(request) => request,
@@ -100,6 +102,7 @@ fn decoded(body: &[u8]) -> Result<Request, String> {
     review.request.ok_or_else(|| format!("the {KIND} has no request"))
 }
 
+/// Converts one object along the path between its version and the desired one.
 async fn convert(
     conversions: &Conversions,
     object: Value,
@@ -126,7 +129,7 @@ fn split(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// One function. Its result gets the version that it is of, and the metadata of what it was made of.
+/// Calls one function. The result gets the target version, and the metadata of the source.
 async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, String> {
     let called = unwound(rule.about, || (rule.call)(&object)).await;
     let converted = called.inspect_err(|_panic| running.panicked())??;
@@ -138,8 +141,9 @@ async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, St
     Ok(converted.into())
 }
 
-/// Metadata stays as it was, but for labels and annotations that the function adds or sets: an API server refuses other changes,
-/// and what a function leaves out was not meant to go.
+/// Returns the metadata of the source with labels and annotations that the function added or set.
+///
+/// An API server rejects other changes, and what a function left out was not meant to be removed.
 fn metadata(before: &Value, made: Option<&Value>) -> Value {
     let mut metadata = before.clone();
     for field in ["labels", "annotations"] {

@@ -1,15 +1,15 @@
-//! Functions → ways between any two versions: direct, or over others, of which one is usually the hub.
+//! The paths between versions: direct, or over others, of which one is usually the hub.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Rule;
 use crate::kind::shown;
 
-/// Functions that do not make a whole.
+/// The reason why conversion functions don't form a complete set.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConversionError {
-    /// Two functions convert the same.
+    /// Two functions convert between the same versions.
     #[error("{kind} {from} → {to} has two conversions: {first} and {second}; remove one of them\ncode: K0114")]
     Twice {
         /// The kind with its group.
@@ -23,7 +23,7 @@ pub enum ConversionError {
         /// Another one.
         second: String,
     },
-    /// A function makes another kind of its object.
+    /// A function returns another kind, or the version that it takes.
     #[error("{place} makes {to} of {from}: a conversion is between versions of one kind\ncode: K0114")]
     OtherKind {
         /// The function.
@@ -33,7 +33,7 @@ pub enum ConversionError {
         /// The kind that it makes.
         to: String,
     },
-    /// From one version to another there is no way.
+    /// There is no path between two versions.
     #[error(
         "{kind}: there is no conversion from {from} to {to}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and add it by `App::conversion`\ncode: K0113"
     )]
@@ -49,10 +49,18 @@ pub enum ConversionError {
     },
 }
 
-/// The versions of a kind, and the way from each to each: rules in order.
+/// For each pair of versions, the indexes of the rules in order.
 type Ways = BTreeMap<(String, String), Vec<usize>>;
 
-/// All conversions of a program.
+/// All conversions of a program, with the path between each pair of versions.
+///
+/// ```
+/// use kctl_webhook::conversion::Conversions;
+///
+/// let none = Conversions::default();
+/// assert!(none.is_empty());
+/// assert!(!none.has("example.com", "Web"));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Conversions {
     rules: Vec<Rule>,
@@ -61,11 +69,26 @@ pub struct Conversions {
 }
 
 impl Conversions {
-    /// Finds the shortest way between any two versions of each kind that has a conversion. `versions` are those that a definition
-    /// has: group, kind and version; they may be more than those of the functions.
+    /// Finds the shortest path between each two versions of each kind that has a conversion.
+    ///
+    /// `versions` are those of the CRD: group, kind and version. Pass them so that a version which
+    /// no function knows is found now, and not at the first request.
+    ///
+    /// ```
+    /// use k8s_openapi::api::autoscaling::{v1, v2};
+    /// use kctl_webhook::{About, conversion::{ConversionError, Conversions, Rule}};
+    ///
+    /// let up = Rule::new(About::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
+    ///     Ok(v2::HorizontalPodAutoscaler { metadata: old.metadata, ..Default::default() })
+    /// });
+    /// // There is no way back:
+    /// let error = Conversions::new(vec![up], &[]).unwrap_err();
+    /// assert!(matches!(error, ConversionError::Missing { from, to, .. } if from == "v2" && to == "v1"));
+    /// ```
     ///
     /// # Errors
-    /// Between two versions there is no way, or there are two functions.
+    /// There is no path between two versions, there are two functions for one, or a function leads
+    /// to another kind.
     pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {
@@ -94,12 +117,13 @@ impl Conversions {
         self.rules.is_empty()
     }
 
-    /// Whether objects of a kind are converted.
+    /// Returns `true` if objects of a kind are converted.
     pub fn has(&self, group: &str, kind: &str) -> bool {
         self.kinds.contains_key(&(group.to_owned(), kind.to_owned()))
     }
 
-    /// The functions, in order, by which an object of one version becomes one of another; none where one of them is unknown.
+    /// Returns the functions, in order, that convert an object of one version into another; `None`
+    /// if a version is unknown.
     pub(super) fn way(&self, group: &str, kind: &str, from: &str, to: &str) -> Option<Vec<&Rule>> {
         let ways = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
         let way = ways.get(&(from.to_owned(), to.to_owned()))?;
@@ -107,6 +131,7 @@ impl Conversions {
     }
 }
 
+/// Returns the paths between all versions of one kind.
 fn between(rules: &[Rule], kind: &(String, String), versions: &BTreeSet<String>) -> Result<Ways, ConversionError> {
     let (group, short) = kind;
     let of_group = || format!("{short}.{group}");
@@ -134,7 +159,7 @@ fn between(rules: &[Rule], kind: &(String, String), versions: &BTreeSet<String>)
     Ok(ways)
 }
 
-/// The shortest way to each version that can be reached; of several the one over the first names.
+/// Returns the shortest path to each reachable version. Ties are broken by name.
 fn reached<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str) -> BTreeMap<&'a str, Vec<usize>> {
     let mut ways = BTreeMap::from([(from, Vec::new())]);
     let mut next = VecDeque::from([from]);

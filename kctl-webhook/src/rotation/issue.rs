@@ -1,4 +1,4 @@
-//! Authorities and the certificates that they sign: what goes into the Secret.
+//! Creates authorities and the certificates that they sign.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{
@@ -8,23 +8,23 @@ use rcgen::{
 
 use super::RotationError;
 
-/// Certificates are valid since yesterday: clocks differ, and days begin at other times.
+/// Certificates are valid since yesterday, because clocks differ and days begin at different times.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
-/// An authority as it is made: what is trusted, and the key by which it signs.
+/// A new authority: its certificate and its private key.
 pub(super) struct Authority {
     pub(super) certificate: String,
     pub(super) key: String,
 }
 
-/// Makes an authority. The id is in its name, so that two of them are told apart.
+/// Creates an authority. Its name contains the id, which distinguishes two of them.
 pub(super) fn authority(id: &str, now: Timestamp, until: Timestamp) -> Result<Authority, RotationError> {
     let key = KeyPair::generate()?;
     let made = CertifiedIssuer::self_signed(authority_params(id, now, until)?, key)?;
     Ok(Authority { certificate: made.pem(), key: made.key().serialize_pem() })
 }
 
-/// Signs a certificate for these names. Returns it and its key.
+/// Creates a certificate for these names. Returns it and its key.
 pub(super) fn certificate(
     id: &str,
     authority_key: &str,
@@ -55,7 +55,7 @@ fn authority_params(id: &str, now: Timestamp, until: Timestamp) -> Result<Certif
     Ok(params)
 }
 
-/// Whole days: from the one before to the one after.
+/// Sets the validity in whole days, from the day before to the day after.
 fn validity(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), RotationError> {
     let day = |time: Result<Timestamp, jiff::Error>| -> Result<_, RotationError> {
         let date = time?.to_zoned(TimeZone::UTC).date();

@@ -1,13 +1,37 @@
-//! Certificates in a Secret, and when they are made anew: a pure function of what is stored and of the time.
+//! Rotation of certificates in a Secret: which one is due is a pure function of what is stored and
+//! of the time.
 //!
-//! API servers trust all authorities of the bundle. A new authority signs nothing before every configuration trusts it, and an
-//! old one is trusted until the last certificate that it has signed runs out. So whichever certificate a replica serves, a
-//! call never fails: nobody has to know which replica has read what.
+//! API servers trust all authorities of a bundle. A new authority signs nothing before each
+//! configuration trusts it, and an old one is trusted until its last certificate has expired. So a
+//! call succeeds with whichever certificate a replica serves, and no replica has to know what
+//! another one has read.
 //!
 //! ```text
-//! authority 1  ──────────────────────────────────────────────┤ trusted until its last certificate has run out
+//! authority 1  ──────────────────────────────────────────────┤ trusted until its last certificate has expired
 //! authority 2            ├─ trusted ─┼─ signs ───────────────────────────
 //! served       1.1 ──┤ 1.2 ──────────┤ 2.1 ─────────────────
+//! ```
+//!
+//! The caller reads the Secret, calls [`due`], writes what it returns with the `resourceVersion`
+//! that it read, and puts [`Stored::bundle`] into `caBundle` of each configuration. `kctl`'s `run
+//! --webhook-secret` does that every ten seconds.
+//!
+//! ```
+//! use jiff::{SignedDuration, Timestamp};
+//! use kctl_webhook::rotation::{Who, due};
+//!
+//! let (names, day) = (["web.default.svc".to_owned()], SignedDuration::from_hours(24));
+//! let now = Timestamp::now();
+//! // Nothing is stored: any replica creates an authority and a certificate.
+//! let first = due(None, &names, now, Who::Standby)?.expect("nothing is there");
+//! // For 60 days nothing is due.
+//! let leader = Who::Leader { trusted: true };
+//! assert!(due(Some(&first), &names, now + day * 59, leader)?.is_none());
+//! // With 30 of 90 days left the leader renews the certificate. The authority stays.
+//! let renewed = due(Some(&first), &names, now + day * 61, leader)?.expect("the certificate is due");
+//! assert_eq!(renewed.bundle(), first.bundle());
+//! assert!(renewed.pair() != first.pair());
+//! # Ok::<(), kctl_webhook::rotation::RotationError>(())
 //! ```
 
 mod issue;
@@ -20,44 +44,48 @@ use serde::{Deserialize, Serialize};
 use crate::server::Pair;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// How long an authority is valid.
+/// Lifetime of an authority: 365 days.
 pub const AUTHORITY_VALID: SignedDuration = DAY.saturating_mul(365);
-/// An authority with less than this left is followed by the next one: twice as long as what it signs is valid.
+/// Remaining lifetime at which the next authority is created: 180 days, twice the lifetime of what
+/// it signs.
 pub const AUTHORITY_LEFT: SignedDuration = DAY.saturating_mul(180);
-/// How long a certificate is valid.
+/// Lifetime of a certificate: 90 days.
 pub const CERTIFICATE_VALID: SignedDuration = DAY.saturating_mul(90);
-/// A certificate with less than this left is made anew: a third, as cert-manager does it.
+/// Remaining lifetime at which a certificate is renewed: 30 days, a third as with cert-manager.
 pub const CERTIFICATE_LEFT: SignedDuration = DAY.saturating_mul(30);
-/// After all configurations trust a new authority it waits so long before it signs: API servers read configurations by watches.
+/// Wait between the moment at which all configurations trust a new authority and its first
+/// signature: API servers learn of configurations by watches.
 pub const SETTLE: SignedDuration = SignedDuration::from_mins(10);
-/// So many authorities are trusted at most; the oldest goes first. Two overlap; a third one is there when a Secret was broken.
+/// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
+/// third one exists after a Secret was broken.
 pub const AUTHORITIES_LEN_MAX: usize = 4;
 
-/// The fields of the Secret: those of any TLS Secret with an authority, its key, and what is known of them.
+/// The keys of the Secret: those of a TLS Secret with an authority, the authority's key, and the
+/// state.
 pub const FIELDS: [&str; 5] = ["tls.crt", "tls.key", "ca.crt", "ca.key", "state.json"];
 
-/// Why nothing could be made.
+/// The reason why no certificate could be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RotationError {
-    /// No certificate could be made; a name of it may be none.
+    /// The certificate could not be created; one of the names may be invalid.
     #[error("no certificate can be made")]
     NotMade(#[from] rcgen::Error),
-    /// The time is beyond what can be counted.
+    /// The time is out of range.
     #[error("the time of this machine can't be used for certificates")]
     Time(#[from] jiff::Error),
-    /// The state can't be written.
+    /// The state can't be serialized.
     #[error("the state of certificates can't be written as JSON")]
     Unwritable(#[from] serde_json::Error),
 }
 
-/// What is known of the certificates.
+/// The state of the rotation, in `state.json` of the Secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct State {
-    /// The newest first: it signs, or will.
+    /// Newest first: it signs, or will sign.
     authorities: Vec<Authority>,
-    /// What is served.
+    /// The certificate that is served.
     serving: Serving,
 }
 
@@ -66,17 +94,17 @@ struct State {
 struct Authority {
     id: String,
     certificate: String,
-    /// Since when it is trusted.
+    /// Start of its trust.
     since: Timestamp,
     not_after: Timestamp,
-    /// When the last certificate that it has signed runs out.
+    /// Expiry of the last certificate that it has signed.
     needed_until: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Serving {
-    /// The id of the authority that has signed it.
+    /// The id of the authority that signed it.
     by: String,
     not_after: Timestamp,
     names: Vec<String>,
@@ -91,19 +119,33 @@ pub struct Stored {
 }
 
 /// The role of the replica that asks for the next rotation step.
+///
+/// Several replicas run the same code. Renewal is left to the leader, so that they don't compete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The leader, or the only process; with whether every configuration trusts all authorities.
+    /// The leader, or the only replica.
     Leader {
-        /// Whether they do.
+        /// `true` if each configuration trusts all authorities.
         trusted: bool,
     },
-    /// A process that waits: it repairs what is of no use to anybody, and changes nothing that works.
+    /// Another replica: it replaces what does not work at all, and changes nothing else.
     Standby,
 }
 
 impl Stored {
-    /// Reads the fields of a Secret; none where something is missing or does not fit together.
+    /// Reads the data of a Secret. Returns `None` if a field is missing or they don't belong
+    /// together.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use kctl_webhook::rotation::{Stored, Who, due};
+    ///
+    /// assert!(Stored::read(&BTreeMap::new()).is_none());
+    /// let made = due(None, &["localhost".to_owned()], jiff::Timestamp::now(), Who::Standby)?.unwrap();
+    /// let data = made.fields()?.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+    /// assert!(Stored::read(&data).is_some_and(|stored| stored.bundle() == made.bundle()));
+    /// # Ok::<(), kctl_webhook::rotation::RotationError>(())
+    /// ```
     pub fn read(fields: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
         let text = |name: &str| String::from_utf8(fields.get(name)?.clone()).ok();
         let state: State = serde_json::from_str(&text("state.json")?).ok()?;
@@ -114,10 +156,10 @@ impl Stored {
         (is_usable && is_signed && text("ca.crt")? == stored.bundle()).then_some(stored)
     }
 
-    /// Writes the fields.
+    /// Returns the data of the Secret, under the keys of [`FIELDS`].
     ///
     /// # Errors
-    /// The state can't be written.
+    /// The state can't be serialized.
     pub fn fields(&self) -> Result<BTreeMap<String, String>, RotationError> {
         let state = serde_json::to_string(&self.state)?;
         let Pair { certificate, key } = self.pair.clone();
@@ -130,12 +172,13 @@ impl Stored {
         &self.pair
     }
 
-    /// The authorities to trust, as PEM.
+    /// Returns all trusted authorities as PEM, for `caBundle`.
     pub fn bundle(&self) -> String {
         self.state.authorities.iter().map(|authority| authority.certificate.as_str()).collect()
     }
 
-    /// The authority that has signed what is served: without it in a configuration, calls fail.
+    /// Returns the authority that signed the served certificate, as PEM. A configuration without it
+    /// rejects each call.
     pub fn needed(&self) -> &str {
         let by = &self.state.serving.by;
         let signed = self.state.authorities.iter().find(|authority| authority.id == *by);
@@ -143,10 +186,13 @@ impl Stored {
     }
 }
 
-/// Returns what is to be stored instead of what is there; none where nothing is due.
+/// Returns the contents to store next, or `None` if nothing is due.
+///
+/// `names` are the DNS names and addresses that callers use. A name that the served certificate
+/// lacks makes it due.
 ///
 /// # Errors
-/// A certificate could not be made.
+/// A certificate could not be created.
 pub fn due(
     stored: Option<&Stored>,
     names: &[String],
@@ -177,7 +223,7 @@ fn left(until: Timestamp, now: Timestamp) -> SignedDuration {
     until.duration_since(now)
 }
 
-/// Whether what is served is valid, and for all names.
+/// Returns `true` if the served certificate is valid, and valid for all names.
 fn works(stored: &Stored, names: &[String], now: Timestamp) -> bool {
     let Serving { not_after, names: served, .. } = &stored.state.serving;
     let is_signed = stored
@@ -188,7 +234,7 @@ fn works(stored: &Stored, names: &[String], now: Timestamp) -> bool {
     *not_after > now && is_signed && names.iter().all(|name| served.contains(name))
 }
 
-/// Everything new; authorities that are still needed stay trusted.
+/// Creates a new authority and certificate; authorities that are still needed stay trusted.
 fn anew(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
     let known = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };
@@ -200,6 +246,7 @@ fn anew(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Sto
     Ok(stored)
 }
 
+/// Adds a new authority in front.
 fn add_authority(state: &mut State, now: Timestamp) -> Result<issue::Authority, RotationError> {
     // Two that are made within a millisecond are never in one bundle: the second one replaces a state that the first is in.
     let id = now.as_millisecond().to_string();
@@ -212,7 +259,7 @@ fn add_authority(state: &mut State, now: Timestamp) -> Result<issue::Authority, 
     Ok(made)
 }
 
-/// Has the newest authority sign a certificate.
+/// Signs a certificate with the newest authority.
 fn sign(stored: &mut Stored, names: &[String], now: Timestamp) -> Result<(), RotationError> {
     let not_after = now.checked_add(CERTIFICATE_VALID)?;
     let newest = &mut stored.state.authorities[0];

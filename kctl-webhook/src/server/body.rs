@@ -1,4 +1,4 @@
-//! What every webhook checks of a request before its content: its media type, its length, and how long its client waits.
+//! Checks of a request before its content: media type, length, and how long its client waits.
 
 use std::time::Duration;
 
@@ -10,40 +10,57 @@ use http_body_util::BodyExt;
 
 use crate::slots::{Slot, Slots};
 
-/// The longest timeout that a configuration can have; a request without one gets it.
+/// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
-/// What of a body that is too long is read and thrown away, so that the client gets to read why it was refused.
+/// Maximum number of bytes of a too long body that are read and dropped, so that the client gets to
+/// read the error.
 const REFUSED_LEN_MAX: usize = 64 << 20;
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It is longer than what is read.
+    /// It has more bytes than the limit.
     #[error("the request has more than {0} bytes: the webhook reads no larger ones")]
     TooLong(usize),
     /// The connection broke.
     #[error("the request can't be read: {0}")]
     Broken(#[source] axum::Error),
-    /// Newer requests needed its place before it was complete.
+    /// Newer requests took its slot before it was complete.
     #[error("the rest of the request did not come, and other requests waited for its place: send it again")]
     TooSlow,
 }
 
-/// How far a request has come, for the error of one that took too long.
+/// The phase of a request, for the error of one that took too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// It waits until another request has been answered.
+    /// It waits for other requests.
     #[default]
     Queued,
-    /// Its body is read.
+    /// Its body is being read.
     Receiving,
-    /// It has been read, and has its place among those that run.
+    /// It was read, and is among the running requests.
     Running,
 }
 
-/// Reads a body as [`read`], with so many others at a time as there are slots. At that bound the body that is incomplete for
-/// longest is given up. The slot is kept until the request runs: what waits for that holds memory.
+/// Reads a body like [`read`], with at most as many others at a time as there are slots.
+///
+/// If all slots are taken, the body that has been incomplete the longest is given up. Keep the slot
+/// until the request runs: a waiting body occupies memory.
+///
+/// ```
+/// use axum::body::Body;
+/// use kctl_webhook::{server::body::{Progress, read_in_slot}, slots::Slots};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), kctl_webhook::server::body::BodyError> {
+/// let (slots, mut progress) = (Slots::new(64), Progress::default());
+/// let (bytes, slot) = read_in_slot(&slots, Body::from("{}"), 1 << 20, &mut progress).await?;
+/// assert_eq!((bytes.as_slice(), progress), (b"{}".as_slice(), Progress::Queued));
+/// drop(slot); // once the request runs
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// As [`read`], and [`BodyError::TooSlow`].
@@ -65,7 +82,19 @@ pub async fn read_in_slot(
     Ok((body, slot))
 }
 
-/// Why a request is not taken for JSON, in the words of Go's servers. A charset may stand behind the type.
+/// Returns an error text if the media type is not `application/json`, in the words of Go's servers.
+/// Parameters such as a charset are ignored.
+///
+/// ```
+/// use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+/// use kctl_webhook::server::body::not_json;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+/// assert_eq!(not_json(&headers), None);
+/// headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+/// assert_eq!(not_json(&headers).as_deref(), Some("contentType=text/plain, expected application/json"));
+/// ```
 pub fn not_json(headers: &HeaderMap) -> Option<String> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = given.split(';').next().unwrap_or_default().trim();
@@ -73,7 +102,18 @@ pub fn not_json(headers: &HeaderMap) -> Option<String> {
     (!media.eq_ignore_ascii_case("application/json")).then_some(text)
 }
 
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most `len_max` bytes.
+///
+/// ```
+/// use axum::body::Body;
+/// use kctl_webhook::server::body::{BodyError, read};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// assert_eq!(read(Body::from("abc"), 3).await.unwrap(), b"abc");
+/// assert!(matches!(read(Body::from("abcd"), 3).await, Err(BodyError::TooLong(3))));
+/// # }
+/// ```
 ///
 /// # Errors
 /// It is longer, or the connection broke.
@@ -96,7 +136,19 @@ pub async fn read(mut body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> 
     if len <= len_max { Ok(read) } else { Err(BodyError::TooLong(len_max)) }
 }
 
-/// `?timeout=3s`, as API servers write it: a duration of Go. At most [`TIMEOUT_MAX`], which is also that of a request without.
+/// Returns the timeout of a request: the query parameter that API servers add, `?timeout=3s`, as a
+/// duration of Go.
+///
+/// At most [`TIMEOUT_MAX`], which is also the result for a request without one.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_webhook::server::body::{TIMEOUT_MAX, time_of};
+///
+/// assert_eq!(time_of(&"/convert?timeout=1m3s".parse().unwrap()), TIMEOUT_MAX);
+/// assert_eq!(time_of(&"/convert?timeout=500ms".parse().unwrap()), Duration::from_millis(500));
+/// assert_eq!(time_of(&"/convert".parse().unwrap()), TIMEOUT_MAX);
+/// ```
 pub fn time_of(uri: &Uri) -> Duration {
     parsed(uri).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX)
 }

@@ -1,4 +1,5 @@
-//! The server's certificate: from files that may change while it runs, or made at the start.
+//! The server's certificate: from files that may change while it runs, from memory, or created at
+//! the start.
 
 use std::{
     fmt, fs,
@@ -24,37 +25,61 @@ use tokio_rustls::rustls::{
     sign::CertifiedKey,
 };
 
-/// How often the files are looked at: Kubernetes itself takes a minute to bring a changed Secret into a pod.
+/// Interval at which the files are read: the kubelet takes about a minute to update a mounted
+/// Secret.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);
 
-/// Where the certificate comes from.
+/// The source of the certificate.
+///
+/// | variant | authority that callers trust | use it for |
+/// |---|---|---|
+/// | `SelfMade` | new at each start | tests and local programs |
+/// | `Kept` | kept in a folder | a local program that restarts |
+/// | `Files` | `ca.crt`, or the system's roots | a mounted Secret, for example of cert-manager |
+/// | `Handed` | whatever the program registers | certificates that the program rotates itself |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Certificate {
-    /// Made at the start, with an authority that is valid for this start only; for these DNS names and addresses.
+    /// Created at the start for these DNS names and addresses, by an authority that lives as long
+    /// as the server.
     SelfMade(Vec<String>),
-    /// Made at the start, with an authority that a folder keeps: configurations that trust it are good for later starts.
+    /// Created at the start, by an authority that a folder keeps: a configuration that trusts it
+    /// stays valid after a restart.
     Kept {
         /// The DNS names and addresses of the certificate.
         names: Vec<String>,
-        /// The folder, which must exist. The authority and its key are in `webhook-authority.pem`, for the owner alone.
+        /// The folder, which must exist. The authority and its key are in `webhook-authority.pem`,
+        /// readable by the owner only.
         folder: PathBuf,
     },
-    /// PEM files, read again when they change.
+    /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate
+    /// stays in use.
     Files {
-        /// The certificate and the chain behind it.
+        /// The certificate, followed by its chain.
         certificate: PathBuf,
-        /// Its key.
+        /// The private key.
         key: PathBuf,
-        /// The authority that clients are told to trust; without it they use the roots of their system.
+        /// The authority that clients have to trust; without it they use the roots of their system.
         authority: Option<PathBuf>,
     },
-    /// Handed over while the server runs; until then handshakes fail.
+    /// Set with [`Served::set`] while the server runs. Until then handshakes fail.
     Handed(Arc<Served>),
 }
 
 impl Certificate {
-    /// The files of a TLS Secret in a folder: `tls.crt`, `tls.key` and, where there is one, `ca.crt`.
+    /// Returns the files of a TLS Secret in a folder: `tls.crt`, `tls.key` and, if it exists,
+    /// `ca.crt`.
+    ///
+    /// ```
+    /// use std::path::{Path, PathBuf};
+    /// use kctl_webhook::server::Certificate;
+    ///
+    /// let Certificate::Files { certificate, authority, .. } = Certificate::in_folder(Path::new("/no/such/folder")) else {
+    ///     unreachable!()
+    /// };
+    /// assert_eq!(certificate, PathBuf::from("/no/such/folder/tls.crt"));
+    /// assert_eq!(authority, None);
+    /// ```
     pub fn in_folder(folder: &Path) -> Self {
         let authority = Some(folder.join("ca.crt")).filter(|file| file.exists());
         Self::Files { certificate: folder.join("tls.crt"), key: folder.join("tls.key"), authority }
@@ -73,7 +98,8 @@ pub enum CertificateError {
         /// Why not.
         source: io::Error,
     },
-    /// The files are not a certificate with its key: write PEM, and the key that belongs to the certificate.
+    /// The files are not a certificate with its key: write PEM, and the key that belongs to the
+    /// certificate.
     #[error("{} is no certificate in PEM with its key in {}", certificate.display(), key.display())]
     FilesInvalid {
         /// The file of the certificate.
@@ -83,10 +109,10 @@ pub enum CertificateError {
         /// What is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No certificate could be made.
+    /// No certificate could be created, for example for an invalid DNS name.
     #[error("no certificate can be made for {}", names.join(", "))]
     NotMade {
-        /// The names that it was to be for.
+        /// The DNS names and addresses of the certificate.
         names: Vec<String>,
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -95,19 +121,29 @@ pub enum CertificateError {
 
 /// A certificate in use.
 pub(super) struct Identity {
-    /// What clients are told to trust, as PEM.
+    /// The authority that clients have to trust, as PEM.
     pub(super) authority: Option<String>,
     pub(super) current: Arc<Served>,
     files: Option<Files>,
 }
 
-/// The files, and what stood in them.
+/// The files of a certificate.
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// The certificate that the next handshake gets; connections that are open go on with theirs.
+/// The certificate of the next TLS handshake. Open connections keep the one that they started with.
+///
+/// ```
+/// use kctl_webhook::server::{Pair, Served};
+///
+/// let served = Served::default();
+/// assert!(!served.is_set());
+/// let broken = Pair { certificate: "no PEM".into(), key: String::new() };
+/// assert!(served.set(broken).is_err());
+/// assert_eq!(served.reads(), (1, 1));
+/// ```
 #[derive(Debug, Default)]
 pub struct Served {
     current: RwLock<Option<(Pair, Arc<CertifiedKey>)>>,
@@ -116,7 +152,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Serves this certificate from the next handshake on. Returns `true` if it differs from the previous one.
+    /// Serves this certificate from the next handshake on. Returns `true` if it differs from the
+    /// previous one.
     ///
     /// # Errors
     /// The pair is not a certificate with its key. The previous certificate stays in use.
@@ -147,7 +184,7 @@ impl Served {
         Ok(true)
     }
 
-    /// Whether there is a certificate.
+    /// Returns `true` if there is a certificate. Without one each handshake fails.
     pub fn is_set(&self) -> bool {
         self.current.read().is_some()
     }
@@ -175,7 +212,7 @@ impl Identity {
         }
     }
 
-    /// An identity whose certificate is made now.
+    /// Creates a certificate.
     fn signed(
         names: &[String],
         authority: impl FnOnce() -> Result<Authority, Box<dyn std::error::Error + Send + Sync>>,
@@ -196,7 +233,8 @@ impl Identity {
         Ok(Arc::new(config))
     }
 
-    /// Reads the files again whenever they change, as long as it is polled. What is broken is said and not used.
+    /// Reads the files at an interval, as long as it is polled. A broken file is logged and not
+    /// used.
     pub(super) async fn reload(&self) {
         let Some(files) = &self.files else { return std::future::pending().await };
         loop {
@@ -213,7 +251,7 @@ impl Identity {
 }
 
 impl Files {
-    /// Serves what is in them. Returns whether it is another one than before.
+    /// Serves the content of the files. Returns `true` if it differs from before.
     fn read_into(&self, served: &Served) -> Result<bool, CertificateError> {
         let Self { certificate, key } = self;
         let read = || Ok(Pair { certificate: text(certificate)?, key: text(key)? });
@@ -224,12 +262,21 @@ impl Files {
     }
 }
 
-/// A certificate with the chain behind it, and its key, as PEM.
+/// A certificate with its chain and its private key, as PEM.
+///
+/// `Debug` prints neither.
+///
+/// ```
+/// use kctl_webhook::server::Pair;
+///
+/// let pair = Pair { certificate: "-----BEGIN CERTIFICATE-----".into(), key: "secret".into() };
+/// assert_eq!(format!("{pair:?}"), "Pair { .. }");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// The certificate, and those that lead to the authority.
+    /// The certificate, followed by those that lead to the authority.
     pub certificate: String,
-    /// The key; never printed.
+    /// The private key.
     pub key: String,
 }
 
@@ -254,12 +301,12 @@ fn text(path: &Path) -> Result<String, CertificateError> {
     fs::read_to_string(path).map_err(|source| CertificateError::FileUnreadable { path: path.to_owned(), source })
 }
 
-/// The file of a folder with an authority and its key.
+/// Name of the file with an authority and its key.
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
-/// An authority that signs the certificate of a start.
+/// An authority that signs the certificate of one start.
 struct Authority {
-    /// What clients are told to trust, as PEM.
+    /// What clients have to trust, as PEM.
     certificate: String,
     key: KeyPair,
 }
@@ -279,7 +326,7 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// The authority that a folder keeps; a new one where there is none.
+    /// Reads the authority of a folder, or creates it.
     fn in_folder(folder: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let path = folder.join(AUTHORITY_FILE);
         match fs::read_to_string(&path) {
@@ -311,7 +358,7 @@ impl Authority {
         Ok(Self { certificate: certificate.to_owned(), key })
     }
 
-    /// A certificate for these names, with its key.
+    /// Creates a certificate for these names, with its key.
     fn sign(&self, names: &[String]) -> Result<Pair, Box<dyn std::error::Error + Send + Sync>> {
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
@@ -325,7 +372,7 @@ impl Authority {
     }
 }
 
-/// Writes a new file that only its owner can read, whole or not at all.
+/// Writes a new file that only its owner can read. It appears completely or not at all.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     match fs::remove_file(&beside) {

@@ -1,4 +1,4 @@
-//! From a socket to the routes: the handshake, and bounds on connections.
+//! Serves sockets: TLS handshake, HTTP, and the bounds on connections.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,16 +19,17 @@ use tower::ServiceExt as _;
 use super::{ServerOptions, body::TIMEOUT_MAX};
 use crate::connections::{Connection, Connections, Limits};
 
-/// A client has this long for its half of the TLS handshake.
+/// Time that a client has for the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// After the stop, a handshake that has begun has this long: what opens connections and asks nothing (a probe of the port) holds
-/// no process up.
+/// Time that a handshake in progress has after the stop: a port probe that opens connections and
+/// sends nothing must not delay the end of the process.
 const HANDSHAKE_AFTER_STOP: Duration = Duration::from_secs(1);
-/// A client has this long from the accept to the whole head of its first request (controller-runtime, `internal/httpserver`).
+/// Time from the accept to the complete head of the first request (controller-runtime,
+/// `internal/httpserver`).
 const HEAD_WITHIN: Duration = Duration::from_secs(32);
-/// The next request of a connection must have begun by then. Clients in Go close theirs after 90 s.
+/// Longest idle time of a connection. Go's clients close theirs after 90 s.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// After a failed accept (too many open files) the next one waits.
+/// Wait after a failed accept, for example when too many files are open.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(

@@ -1,4 +1,20 @@
-//! One port with TLS for all webhooks of a program: routes come in, connections and their limits are here.
+//! One TLS port for all webhooks of a program.
+//!
+//! [`Server::listen`] binds the port and prepares the certificate; [`Server::serve`] accepts
+//! connections until a future ends. The split lets a program register the address before the first
+//! request arrives. HTTP/1.1 and HTTP/2 are supported.
+//!
+//! Beside the routes there is `GET /readyz`: 200 while it serves, 503 once it stops. Unknown paths
+//! get a 404 that lists the known ones.
+//!
+//! | bound | value |
+//! |---|---|
+//! | connections | `connections_max`, 512 by default |
+//! | TLS handshake | 10 s |
+//! | accept to complete head of the first request | 32 s |
+//! | body of a request | 30 s |
+//! | idle connection | 120 s |
+//! | running requests after the stop | `stop_within`, 30 s by default |
 
 pub mod body;
 mod certificate;
@@ -20,17 +36,27 @@ use tokio::net::TcpListener;
 use self::certificate::Identity;
 pub use self::certificate::{Certificate, CertificateError, Pair, Served};
 
-/// Where and how webhooks are served.
+/// The address, the certificate and the bounds of a server.
+///
+/// ```
+/// use std::{net::Ipv4Addr, path::Path};
+/// use kctl_webhook::server::{Certificate, ServerOptions};
+///
+/// let mut options = ServerOptions::default();
+/// options.address = (Ipv4Addr::UNSPECIFIED, 9443).into();
+/// options.certificate = Certificate::in_folder(Path::new("/var/run/webhook-tls"));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// The address; port 0 is any free one.
+    /// The address to listen on, by default `127.0.0.1` and any free port (0).
     pub address: SocketAddr,
-    /// Where the certificate comes from.
+    /// The source of the certificate, by default one that is created at the start for `localhost`.
     pub certificate: Certificate,
-    /// How many connections there are at a time; others wait to be accepted.
+    /// Maximum number of connections, by default 512. At the bound the longest idle one is closed.
     pub connections_max: usize,
-    /// How long requests that run may take to end after the stop.
+    /// Time that running requests have after the stop, by default 30 seconds: the longest timeout
+    /// of a webhook configuration.
     pub stop_within: Duration,
 }
 
@@ -46,37 +72,55 @@ impl Default for ServerOptions {
     }
 }
 
-/// Why webhooks are not served.
+/// The reason why a server does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The certificate.
+    /// The certificate can't be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// TLS can't be set up.
     #[error("the webhook has no TLS")]
     Tls(#[from] tokio_rustls::rustls::Error),
-    /// The address is taken, or not one of this machine.
+    /// The address is in use, or does not belong to this machine.
     #[error("the webhook can't listen on {address}")]
     AddressUnusable {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 /// The routes of a server, with the list of paths for the 404 response.
+///
+/// [`routes`](crate::routes) creates them from functions. An empty value is a server that answers
+/// 404.
 #[derive(Clone, Default)]
 pub struct Routes {
-    /// Without a fallback.
+    /// An axum router without a fallback.
     pub router: Router,
-    /// Each path.
+    /// The path of each route.
     pub paths: Vec<String>,
 }
 
 impl Routes {
-    /// Both.
+    /// Joins two sets of routes.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use kctl_webhook::server::Routes;
+    ///
+    /// let status = Routes {
+    ///     router: Router::new().route("/status", get(async || "fine")),
+    ///     paths: vec!["/status".into()],
+    /// };
+    /// let all = Routes::default().and(status);
+    /// assert_eq!(all.paths, ["/status"]);
+    /// ```
+    ///
+    /// # Panics
+    /// Both have the same path; axum's `Router::merge` panics.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
@@ -84,7 +128,7 @@ impl Routes {
         self
     }
 
-    /// With `/readyz`, which tells when the server stops, and an answer to all other paths that names those that there are.
+    /// Adds `/readyz` and the 404 response.
     fn whole(mut self, is_stopping: Arc<AtomicBool>) -> Router {
         self.paths.sort();
         let known = self.paths.join(", ");
@@ -100,7 +144,21 @@ impl Routes {
     }
 }
 
-/// A server that has its address, and answers once [`Server::serve`] is polled.
+/// A server that has its address, and answers once [`serve`](Self::serve) is polled.
+///
+/// ```
+/// use kctl_webhook::server::{Routes, Server, ServerOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), kctl_webhook::server::ServerError> {
+/// let server = Server::listen(Routes::default(), ServerOptions::default()).await?;
+/// assert!(server.address().ip().is_loopback());
+/// // Put the authority into `caBundle` of a webhook configuration:
+/// assert!(server.authority().is_some_and(|pem| pem.starts_with("-----BEGIN CERTIFICATE-----")));
+/// assert!(server.certificate().is_set());
+/// server.serve(async {}).await
+/// # }
+/// ```
 pub struct Server {
     router: Router,
     listener: TcpListener,
@@ -111,7 +169,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens.
+    /// Binds the port and loads or creates the certificate. Connections wait until
+    /// [`serve`](Self::serve) is polled.
     ///
     /// # Errors
     /// The certificate or the address can't be used.
@@ -124,33 +183,42 @@ impl Server {
         Ok(Self { router: routes.whole(is_stopping.clone()), listener, identity, address, options, is_stopping })
     }
 
-    /// Returns the address.
+    /// Returns the address, with the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the authority that clients must trust, as PEM; none where they use the roots of their system, or where it
-    /// changes while the server runs.
+    /// Returns the authority that clients have to trust, as PEM.
+    ///
+    /// `None` if they use the roots of their system ([`Certificate::Files`] without an authority),
+    /// or if it changes while the server runs ([`Certificate::Handed`]).
     pub fn authority(&self) -> Option<&str> {
         self.identity.authority.as_deref()
     }
 
-    /// Returns the certificate in use, with how often it was read.
+    /// Returns the certificate in use, with its read counters.
     pub fn certificate(&self) -> Arc<Served> {
         self.identity.current.clone()
     }
 
-    /// Serves until the future ends, and then until the requests that run are answered.
+    /// Serves until `stopped` ends, and then until the running requests are answered, at most
+    /// `stop_within`.
     ///
     /// # Errors
     /// TLS can't be set up.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts off all requests.
     pub async fn serve(self, stopped: impl Future<Output = ()>) -> Result<(), ServerError> {
         self.serve_lingering(stopped, std::future::ready(())).await
     }
 
-    /// Serves as [`Server::serve`], but goes on to accept after the future ended, until `linger` has ended too. `/readyz`
-    /// answers 503 by then, so that who sends requests here learns of the stop before connections are refused. `linger` is
-    /// polled from the stop on: a sleep, or the end of what still needs the answers.
+    /// Serves like [`serve`](Self::serve), but continues to accept after `stopped` ended, until
+    /// `linger` has ended too.
+    ///
+    /// During that time `/readyz` answers 503, so that load balancers stop sending requests before
+    /// connections are refused. `linger` is polled from the stop on: a sleep, or the end of what
+    /// still needs the responses.
     ///
     /// # Errors
     /// TLS can't be set up.
