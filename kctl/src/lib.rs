@@ -152,6 +152,23 @@
 //! }
 //! ```
 //!
+//! # Run it in a cluster
+//!
+//! ```sh
+//! cargo run -- generate-manifests --image example.com/sites:1 --leader-elect | kubectl apply --server-side -f -
+//! ```
+//!
+//! That applies the CRDs, a service account, the roles with exactly the declared permissions, and a Deployment that
+//! runs `sites run`. At its start the program logs each declared permission that it lacks, with the command that grants
+//! it. `/metrics` and `/healthz` are options of `run`, and the metrics have the names of controller-runtime's.
+//!
+//! # When to use something else
+//!
+//! * A program that only sends requests, such as a command-line tool, needs [`kube`] alone.
+//! * A rule that a schema or CEL can express belongs into the CRD ([`macro@resource`]): it needs no running webhook.
+//! * A controller that decides at run time which kinds it handles is built from the parts of
+//!   [`kctl_runtime`](https://docs.rs/kctl-runtime), or opens watches with [`app::Env::watches`].
+//!
 //! # Features
 //!
 //! | feature | default | adds |

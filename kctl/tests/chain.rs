@@ -180,7 +180,7 @@ async fn the_role_of_the_app_allows_what_the_chain_reads() {
     assert_eq!(read(&app().interpreter_chain(&chain)), expected);
 }
 
-/// What a webhook of one version answers, some time after it was asked: calls are under way whenever rules change.
+/// Returns the response of a webhook of one version, with a delay, so that calls are in flight whenever rules change.
 macro_rules! version {
     ($module:ident, $replicas:literal) => {
         mod $module {
@@ -192,7 +192,7 @@ macro_rules! version {
                 Ok(Replicas { replicas: $replicas, requirements: None })
             }
 
-            /// Serves it with an authority of its own; returns its configuration.
+            /// Serves it with a separate authority; returns its configuration.
             pub(super) async fn serve() -> kctl::Json {
                 let rules = <replicas as Interpreter>::rules();
                 let webhook = Webhook::listen(rules.clone(), WebhookOptions::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `converge` of a primary without a namespace: its objects are told apart by namespace and name.
+//! `converge` of a primary without a namespace: namespace and name distinguish its objects.
 
 use kctl::{
     kube::{

@@ -1,4 +1,4 @@
-//! `dev` in an environment that names a real cluster: a client that a reconcile makes of its own finds none. This program is the app, too.
+//! `dev` in an environment that names a real cluster: a client that a reconcile creates finds none. This program is the app, too.
 
 #![expect(clippy::print_stdout, reason = "the app tells the test what it found, and the test is a program")]
 
@@ -9,7 +9,7 @@ use std::{
 
 use kctl::{kube::Client, prelude::*};
 
-/// Reads its cluster by a client of its own, which the compiler cannot keep it from.
+/// Reads its cluster with another client, which the compiler can't prevent.
 #[controller]
 async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     let found = match Client::try_default().await {
@@ -32,7 +32,7 @@ fn kubeconfig(address: std::net::SocketAddr) -> String {
     )
 }
 
-/// What `dev` prints, and how many connections the cluster of the environment got.
+/// Returns the output of `dev`, and the number of connections to the cluster of the environment.
 fn dev(in_environment: impl Fn(&mut Command, &std::path::Path)) -> (String, usize) {
     let cluster = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = std::env::temp_dir().join(format!("kctl-environment-test-{}", std::process::id()));

@@ -9,7 +9,7 @@ use kctl::{
 };
 
 struct Failing {
-    /// What the error asks for.
+    /// The help of the error.
     retry_after: Option<Duration>,
     attempts: Arc<AtomicU32>,
 }
@@ -43,7 +43,7 @@ impl Reconcile for NeverDropped {
     }
 }
 
-/// What an app with one object says to `idle`, and how often it was reconciled.
+/// Returns the result of `idle` for an app with one object, and the number of its reconciles.
 async fn idle<C: Reconcile>(make: fn(Failing) -> C, retry_after: Option<Duration>) -> (Result<()>, u32) {
     let attempts = Arc::new(AtomicU32::new(0));
     let counted = attempts.clone();

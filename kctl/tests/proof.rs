@@ -1,4 +1,4 @@
-//! `check_role`: what it says of roles that are too large and of scenarios that fail.
+//! `check_role`: its errors for roles that are too large and for scenarios that fail.
 
 use kctl::{
     kube::{

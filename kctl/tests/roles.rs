@@ -45,7 +45,7 @@ idle! {
     superuser: ConfigMap, (owns = Pod, rbac(everything()),);
 }
 
-/// What is needed for the primaries of most.
+/// The permissions that most controllers need for their primaries.
 const OWN: &str = "*: [] configmaps: list,watch";
 
 struct Edge;
@@ -401,7 +401,7 @@ async fn subresource_that_a_built_in_kind_has_not_is_refused_with_those_that_it_
     assert_eq!(started(App::new("app").controller::<scaled_deployment>()).await, None);
 }
 
-/// What the table of subresources says is what the API server says of every built-in kind.
+/// The table of subresources agrees with the API server for every built-in kind.
 #[tokio::test]
 async fn subresources_that_are_known_are_those_of_the_api_server() {
     let server = kctl::apiserver::ApiServer::new();

@@ -68,7 +68,7 @@ words! {
     FailurePolicy {
         /// It is rejected. A webhook that is down then blocks all matching requests.
         Fail = "Fail",
-        /// It goes on, as if there were no webhook.
+        /// It goes on without the webhook.
         Ignore = "Ignore",
     }
 }

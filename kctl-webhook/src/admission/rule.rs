@@ -264,7 +264,7 @@ pub enum FunctionTwice {
     Selector {
         /// The function.
         place: String,
-        /// What can't be read.
+        /// The problem.
         problem: String,
     },
 }

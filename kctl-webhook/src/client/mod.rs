@@ -135,7 +135,7 @@ impl Client {
     /// times. The deadline ends it in any case.
     ///
     /// # Errors
-    /// There is no response, or not in time.
+    /// The webhook did not respond, or not in time.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection; the webhook may have received the request.

@@ -34,7 +34,7 @@ impl Trust {
     /// Creates a verifier.
     ///
     /// # Errors
-    /// There is no authority, or one of them is not a certificate.
+    /// The bundle is empty, or one of its authorities is not a certificate.
     pub(super) fn new(
         authorities: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// What `openssl req -x509` makes, until the end of a year.
+    /// Returns a certificate as `openssl req -x509` creates it, valid until the end of a year.
     fn own(name: &str, year: i32) -> CertificateDer<'static> {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -121,7 +121,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// What an authority has signed for `hook.example.com`, until the end of a year; the authority itself is in no bundle.
+    /// Returns a certificate for `hook.example.com` by an authority that no bundle contains, valid until the end of a year.
     fn signed(year: i32, purpose: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -33,7 +33,7 @@ pub enum ConversionError {
         /// The kind that it makes.
         to: String,
     },
-    /// There is no path between two versions.
+    /// No functions lead from one version to another.
     #[error(
         "{kind}: there is no conversion from {from} to {to}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and add it by `App::conversion`\ncode: K0113"
     )]
@@ -87,7 +87,7 @@ impl Conversions {
     /// ```
     ///
     /// # Errors
-    /// There is no path between two versions, there are two functions for one, or a function leads
+    /// No functions lead from one version to another, two convert between the same, or a function leads
     /// to another kind.
     pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();

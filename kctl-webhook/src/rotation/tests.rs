@@ -21,7 +21,7 @@ fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// Whether a client that trusts a bundle takes a certificate at a time.
+/// Returns `true` if a client that trusts a bundle accepts a certificate at a time.
 fn verifies(bundle: &str, pair: &Pair, now: Timestamp) -> bool {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(bundle.as_bytes()) {

@@ -106,7 +106,7 @@ pub enum CertificateError {
         certificate: PathBuf,
         /// The file of its key.
         key: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No certificate could be created, for example for an invalid DNS name.
@@ -306,7 +306,7 @@ const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
 /// An authority that signs the certificate of one start.
 struct Authority {
-    /// What clients have to trust, as PEM.
+    /// The certificate that clients have to trust, as PEM.
     certificate: String,
     key: KeyPair,
 }

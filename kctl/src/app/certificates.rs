@@ -3,7 +3,7 @@
 //!
 //! [`kctl_webhook::rotation`] decides which certificate is due; this module reads and writes. Any
 //! replica repairs what does not work at all: no certificate, or a configuration that does not
-//! trust the one that is served. Caches may need conversions, and there is no leader before its
+//! trust the one that is served. Caches may need conversions, and a replica can't lead before its
 //! caches are full. Only the leader changes what works. Each write names the `resourceVersion` that
 //! it is based on, so one of two concurrent writes wins.
 

@@ -110,7 +110,7 @@ struct ManifestOptions {
     breaking: BreakingOptions,
 }
 
-/// What the roles are for.
+/// The scope and the form of generated roles.
 #[derive(clap::Args)]
 struct RoleOptions {
     /// Only for objects in this namespace, as `run --namespace`; can be repeated. By default those that the controllers declare
@@ -161,7 +161,7 @@ impl From<DeployOptions> for manifest::ManagerOptions {
     }
 }
 
-/// What a cluster may have.
+/// Programs that a cluster may have beside Kubernetes.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum With {
     /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics

@@ -65,7 +65,7 @@ pub(super) fn check_proxy(url: &str) -> Result<()> {
     Proxy::parse(url, "--proxy-url").map(drop)
 }
 
-/// Reads the named kubeconfig, or that of the user; `None` if there is no file.
+/// Reads the named kubeconfig, or that of the user; `None` if neither exists.
 ///
 /// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
 /// readable.

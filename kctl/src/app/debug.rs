@@ -11,7 +11,7 @@ use kctl_runtime::{
 };
 use tokio::net::TcpListener;
 
-/// Where the page is, and for whom.
+/// The address of the debug page, and its allowed hosts.
 #[derive(clap::Args, Default)]
 pub(super) struct DebugOptions {
     /// Answer `/debug/` here: a page about controllers, queues, caches and the last reconciles; 0 is nowhere

@@ -17,7 +17,7 @@ const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
 /// A file that cannot be there. Its name is what the error of a client says.
 #[cfg(not(windows))]
 const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for a client of its own - send requests through `Context`";
-/// The same where `/dev/null` is no file.
+/// The same for a system without `/dev/null`.
 #[cfg(windows)]
 const NO_CLUSTER: &str = r"NUL\dev has no cluster for a client of its own - send requests through Context";
 

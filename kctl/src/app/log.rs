@@ -181,7 +181,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What is written while this happens, as objects without their times.
+    /// Returns the lines that are written while `what` runs, as objects without their times.
     pub(crate) fn logged(what: impl FnOnce()) -> Vec<Value> {
         let lines = Arc::new(Mutex::new(String::new()));
         let written = lines.clone();

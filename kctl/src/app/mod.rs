@@ -399,6 +399,18 @@ impl App {
     }
 
     /// Returns the interpreters in the order of their registration.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[interpreter(op = InterpretHealth)]
+    /// fn health(deployment: &Deployment) -> bool {
+    ///     deployment.spec.replicas == Some(0)
+    /// }
+    ///
+    /// let app = App::new("interpreter").interpreter::<health>();
+    /// assert_eq!(app.interpreters()[0].kind().kind, "Deployment");
+    /// ```
     #[cfg(feature = "webhook")]
     pub fn interpreters(&self) -> &[kctl_interpreter::function::Rule] {
         &self.interpreters
@@ -458,13 +470,27 @@ impl App {
 
     /// Returns a handle that queues keys of the app's controllers from outside.
     ///
-    /// Get it before [`App::main`] takes the app; the handle works afterwards as well.
+    /// Get it before [`App::main`] takes the app; the handle works afterwards as well. [`Triggers`]
+    /// has an example.
     pub fn triggers(&self) -> Triggers {
         self.triggers.clone()
     }
 
     /// Queues a key for the controller `C`: now if the app runs, otherwise at its start. See
     /// [`Triggers::trigger`].
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[controller]
+    /// async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("idler").controller::<idle>();
+    /// app.trigger::<idle>(&Key::namespaced("default", "web"))?;
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Triggers::trigger`].
@@ -628,9 +654,9 @@ impl App {
 
     /// Creates a manager with all controllers, ready to run against a cluster.
     ///
-    /// For programs with a command line of their own. It connects the clusters of [`App::cluster`]
-    /// and creates the controllers, but checks no permissions, serves no webhooks and installs no
-    /// CRDs: [`App::main`] does that.
+    /// For programs that parse the command line themselves. It connects the clusters of
+    /// [`App::cluster`] and creates the controllers, but checks no permissions, serves no webhooks
+    /// and installs no CRDs: [`App::main`] does that.
     ///
     /// ```no_run
     /// use kctl::prelude::*;

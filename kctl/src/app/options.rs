@@ -28,7 +28,7 @@ use kctl_runtime::{
 
 use super::{debug::DebugOptions, rbac_check::Extra};
 
-/// How the manager runs.
+/// The settings of the manager.
 #[derive(clap::Args, Default)]
 pub(super) struct ManagerOptions {
     /// Work only while holding a lease: of several replicas one works, and another one takes over when it goes
@@ -84,19 +84,20 @@ pub(super) struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// What is wrong with the options by themselves, before anything is started.
-    ///
-    /// # Errors
-    /// When an address is none, or the times of the lease contradict each other.
-    /// How long reconciles may go on after the stop; for ever if none.
+    /// Returns how long running reconciles may take after the stop; `None` waits for ever.
     pub(super) fn grace(&self) -> Option<Duration> {
         self.graceful_shutdown_timeout.map_or(Some(GRACEFUL_TIMEOUT), |timeout| timeout.try_into().ok())
     }
 
+    /// Returns `true` with leader election.
     pub(super) fn elects(&self) -> bool {
         self.leader_elect
     }
 
+    /// Finds mistakes that don't need a cluster.
+    ///
+    /// # Errors
+    /// An address is invalid, or the times of the Lease contradict each other.
     pub(super) fn check(&self, app: &str) -> Result<()> {
         let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
         let health = ("--health-probe-bind-address", &self.health_probe_bind_address);
@@ -111,7 +112,8 @@ impl ManagerOptions {
         Ok(())
     }
 
-    /// The manager as these options want it. `namespace` is where the program runs; `lease` asks for the lease.
+    /// Returns the manager with these options. `namespace` is the one that the program runs in;
+    /// `lease` is the client for the Lease.
     pub(super) async fn apply(
         self,
         app: &str,
@@ -146,8 +148,9 @@ impl ManagerOptions {
         Ok(manager)
     }
 
-    /// Serves the metrics of a program without a manager, as long as it is polled. Whom to let in beyond loopback, the cluster
-    /// says: it is asked for only then.
+    /// Serves the metrics of a program without controllers, as long as it is polled.
+    ///
+    /// A cluster is only asked if others than this machine can connect: it decides who may read.
     #[cfg(feature = "webhook")]
     pub(super) async fn metrics_without_manager(
         &self,
@@ -175,7 +178,8 @@ impl ManagerOptions {
         Ok(Box::pin(serve_metrics_securely(listener, metrics, self.certificate(), client)?))
     }
 
-    /// What a replica needs to contend for the lease: what `generate-rbac --leader-elect` gives.
+    /// Returns the permissions for leader election: those that `generate-rbac --leader-elect`
+    /// prints.
     pub(super) fn election_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {
         if !self.leader_elect {
             return Ok(None);
@@ -226,7 +230,7 @@ impl ManagerOptions {
     }
 }
 
-/// Reads `15s`, `1m30s`, `500ms`; a bare number is seconds.
+/// Parses `15s`, `1m30s`, `500ms`; a bare number means seconds.
 fn signed_time(text: &str) -> Result<SignedDuration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(SignedDuration::from_secs(seconds));

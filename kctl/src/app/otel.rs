@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Makes a span of its own.
+    /// Opens another span.
     #[controller(crate = crate)]
     async fn does(_config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
         let _inner = tracing::info_span!("inner", trace = %Trace::current().unwrap()).entered();

@@ -459,7 +459,7 @@ mod tests {
         assert!(text.contains("generate-rbac --namespace ops | kubectl"), "{text}");
     }
 
-    /// What a server says that takes each question and answers it after a time, or never.
+    /// Returns a client of a server that answers each request after a time, or never.
     fn slow(after: Option<Duration>) -> Client {
         let service = tower::service_fn(move |_asked: http::Request<kube::client::Body>| async move {
             match after {

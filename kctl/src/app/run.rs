@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Whose writes never meet the newest state.
+    /// Each write of this controller is based on an outdated state.
     #[controller(crate = crate)]
     async fn outdated(_config: Arc<ConfigMap>, _cx: Context<outdated>) -> Result<Action> {
         let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;

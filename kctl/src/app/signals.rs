@@ -43,10 +43,10 @@ enum Asked {
 }
 
 impl Signals {
-    /// Starts listening on a thread of its own; a second signal ends the process at once.
+    /// Starts listening on a separate thread; a second signal ends the process at once.
     ///
-    /// The separate thread works even where reconciles block all others: a person can still end the
-    /// program, and it ends by itself after `grace` (never if `None`).
+    /// The thread works even where reconciles block all others: a person can still end the program,
+    /// and it ends by itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
         let blocked = Blocked { grace, runtime: tokio::runtime::Handle::current() };
         let (ask, asked) = watch::channel(None);

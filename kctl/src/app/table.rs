@@ -119,8 +119,8 @@ fn other(object: &Value) -> (Option<String>, Option<String>) {
     (counted.or(ready), status.or(phase))
 }
 
-/// Returns the status of the condition `Ready`, and a text: why the object is not ready, or which
-/// condition is true.
+/// Returns the status of the condition `Ready`, and a description: why the object is not ready, or
+/// the condition that is true.
 fn conditions(object: &Value) -> (Option<String>, Option<String>) {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let conditions = conditions.map_or(&[][..], Vec::as_slice);

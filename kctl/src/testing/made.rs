@@ -32,7 +32,7 @@ struct Noted {
 impl Made {
     /// Returns a client that records what it creates.
     ///
-    /// A write runs in a task of its own. If the caller drops the request, the object may still be
+    /// Each write runs in a separate task. If the caller drops the request, the object may still be
     /// created, and is recorded.
     pub(super) fn by(&self, client: Client) -> Client {
         let (made, namespace) = (self.clone(), client.default_namespace().to_owned());

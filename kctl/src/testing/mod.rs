@@ -13,7 +13,7 @@
 //!
 //! A good order is the order of this table: a `TestServer` test fails within milliseconds and says
 //! what is wrong, a simulation finds
-//! what nobody thought of.
+//! the cases that no test covers.
 //!
 //! The embedded API server stores, validates, defaults and watches like `kube-apiserver`, runs the
 //! garbage collector, and can simulate a
@@ -202,14 +202,52 @@ impl TestServer {
     /// cluster of that name.
     ///
     /// Like [`client`](Self::client), it has all permissions.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::TestServer};
+    ///
+    /// /// Counts the Pods of the cluster `edge`.
+    /// #[controller(reads = Pod(on = "edge"))]
+    /// async fn census(_config: Arc<ConfigMap>, cx: Context<census>) -> Result<Action> {
+    ///     println!("{} pods", cx.store::<Pod>().len());
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> kctl::Result<()> {
+    /// let app = App::new("census").controller::<census>();
+    /// // In a test the closure is not called: an embedded API server takes its place.
+    /// let server = TestServer::start(app.cluster("edge", || async { Err("no such cluster".into()) })).await?;
+    /// assert!(server.cluster("edge").is_some());
+    /// assert!(server.cluster("moon").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cluster(&self, name: &str) -> Option<Client> {
         self.0.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// Returns the API server itself, with its request log and its stored objects.
     ///
-    /// Use it to assert on requests instead of objects, for example that a second reconcile writes
-    /// nothing.
+    /// Use it to assert on requests instead of objects, for example that an app at rest sends none:
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::TestServer};
+    ///
+    /// # #[controller]
+    /// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> kctl::Result<()> {
+    /// let server = TestServer::start(App::new("idler").controller::<idle>()).await?;
+    /// server.idle().await?;
+    /// let user = "system:serviceaccount:default:idler";
+    /// let before = server.server().requests().iter().filter(|request| request.user == user).count();
+    /// tokio::time::sleep(Duration::from_secs(30)).await;
+    /// let after = server.server().requests().iter().filter(|request| request.user == user).count();
+    /// assert_eq!(before, after);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn server(&self) -> &kctl_apiserver::ApiServer {
         &self.0.server
     }
@@ -218,10 +256,29 @@ impl TestServer {
     /// status, as in a cluster.
     ///
     /// Call it in a test of an app that waits for a Deployment to be available or for a Job to
-    /// complete. Without it such an object is
-    /// stored and nothing else happens, as on a control plane without `kube-controller-manager`.
-    /// Further calls have no effect. Other
-    /// clusters of the app run these controllers from the start.
+    /// complete. Without it such an object is stored and nothing else happens, as on a control
+    /// plane without `kube-controller-manager`. Further calls have no effect. Other clusters of the
+    /// app run these controllers from the start.
+    ///
+    /// ```
+    /// use kctl::{kube::Api, prelude::*, testing::TestServer};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> kctl::Result<()> {
+    /// let job = "
+    /// apiVersion: batch/v1
+    /// kind: Job
+    /// metadata: { name: pi }
+    /// spec: { template: { spec: { restartPolicy: Never, containers: [{ name: pi, image: perl }] } } }
+    /// ";
+    /// let server = TestServer::start_with(App::new("nothing"), job).await?;
+    /// server.simulate_workloads();
+    /// server.idle().await?;
+    /// let job = Api::<Job>::default_namespaced(server.client()).get("pi").await?;
+    /// assert_eq!(job.status.and_then(|status| status.succeeded), Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn simulate_workloads(&self) {
         self.0.add_workloads();
     }
@@ -230,17 +287,42 @@ impl TestServer {
     /// date.
     ///
     /// A key that waits for a requeue in the future does not count, so the call returns although
-    /// `Action::requeue` was used. To see that
-    /// reconcile, advance time with `tokio::time::sleep` and call `idle` again.
+    /// `Action::requeue` was used. To see that reconcile, advance time and call `idle` again:
+    ///
+    /// ```
+    /// use kctl::{kube::Api, prelude::*, testing::TestServer};
+    ///
+    /// /// Deletes each `ConfigMap` an hour after it was created.
+    /// #[controller(primary(delete))]
+    /// async fn expires(config: Arc<ConfigMap>, cx: Context<expires>) -> Result<Action> {
+    ///     let created = config.creation_timestamp().map_or(cx.now(), |time| time.0);
+    ///     if cx.now().duration_since(created).as_hours() >= 1 {
+    ///         cx.delete().await?;
+    ///         return Ok(Action::await_change());
+    ///     }
+    ///     Ok(Action::requeue(Duration::from_secs(3_600)))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> kctl::Result<()> {
+    /// let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}";
+    /// let server = TestServer::start_with(App::new("expires").controller::<expires>(), config).await?;
+    /// let configs = Api::<ConfigMap>::default_namespaced(server.client());
+    /// server.idle().await?;
+    /// assert!(configs.get_opt("web").await?.is_some());
+    /// tokio::time::sleep(Duration::from_secs(3_601)).await;
+    /// server.idle().await?;
+    /// assert!(configs.get_opt("web").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The app is still busy after a minute; the error names what fails or waits. Under paused time
-    /// also if a key is reconciled 1,000
-    /// times, or one reconcile sends 10,000 requests, without time passing: such a hot loop would
-    /// never let time advance. The error
-    /// names the controller, the key and its requests, and the app is stopped. Writes by other
-    /// clients restart the count of reconciles,
-    /// up to 10,000.
+    /// also if a key is reconciled 1,000 times, or one reconcile sends 10,000 requests, without
+    /// time passing: such a hot loop would never let time advance. The error names the controller,
+    /// the key and its requests, and the app is stopped. Writes by other clients restart the count
+    /// of reconciles, up to 10,000.
     ///
     /// # Cancel safety
     /// Dropping the future stops only the waiting. The app keeps running.

@@ -28,7 +28,7 @@ struct Process {
     running: JoinHandle<std::result::Result<(), ManagerError>>,
 }
 
-/// Starts it under a service account of its own.
+/// Starts a process under a separate service account.
 async fn start(server: &ApiServer, of: &Certificates, name: &str) -> Process {
     let client = Client::new(server.service_as(account(name)), "default");
     let manager = App::new("web").manager(client.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Replicas with TLS servers of their own, and an embedded API server that calls them while certificates change.
+//! Replicas with a TLS server each, and an embedded API server that calls them while certificates change.
 
 use std::{
     convert::Infallible,
@@ -91,7 +91,7 @@ pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     (server, [one, two])
 }
 
-/// What the generated manifests allow the program.
+/// The permissions that the generated manifests give the program.
 pub(super) fn roles(configuration: &Value) -> Vec<Value> {
     let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
     let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);

@@ -149,7 +149,7 @@ mod tests {
         token
     }
 
-    /// What a server sees that accepts this token alone, and its answer.
+    /// Returns the requests that a server sees which accepts only this token, and its response.
     async fn ask(token: &TokenFile, accepted: &'static str) -> (String, u16) {
         let server = tower::service_fn(move |request: Request<Body>| async move {
             let seen = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();

@@ -25,7 +25,7 @@ const CONTAINER_PORT: u16 = 9443;
 /// Folder of the certificate in the container.
 const CERTIFICATES: &str = "/var/run/webhook-tls";
 
-/// How control planes are told to reach the webhooks.
+/// The address of the webhooks in generated manifests.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(in crate::app) struct RegisterOptions {
     /// The URL that the webhooks are reached at; by default the Service of the name of the roles
@@ -160,7 +160,7 @@ enum Probed {
     Manager,
     /// The webhook for readiness; the manager for liveness.
     Webhook,
-    /// The webhook for both, since there is no manager.
+    /// The webhook for both, in a program without a manager.
     WebhookAlone,
 }
 

@@ -12,7 +12,7 @@ use kube::Config;
 
 use super::*;
 
-/// What the port of the webhooks answers to a kubelet, which verifies no certificate.
+/// Returns the response of the webhook port to a kubelet, which verifies no certificate.
 async fn asked(address: SocketAddr) -> std::result::Result<String, kube::Error> {
     let mut config = Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;

@@ -457,10 +457,10 @@ mod tests {
         }
     }
 
-    /// What happens, and the number of the process.
+    /// An event, and the number of the process.
     type Steps<'a> = &'a [(&'a str, &'a str)];
 
-    /// What is found when these processes get the lease, or write, one after the other.
+    /// Returns the finding when these processes get the Lease, or write, one after the other.
     fn found(steps: Steps<'_>) -> Option<String> {
         let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
         for (what, number) in steps {

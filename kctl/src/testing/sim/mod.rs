@@ -145,6 +145,14 @@ impl Sim {
     ///
     /// The plan of a seed depends on the run without faults as well: a change of the app or the
     /// scenario gives the same seed other faults.
+    ///
+    /// ```
+    /// use kctl::{App, testing::{Scenario, Sim}};
+    ///
+    /// let sim = Sim::seeded(17).replayed_by("cargo run --example simulate -- {seed}");
+    /// assert!(sim.run(&Scenario::new(|| App::new("nothing")))?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     pub fn seeded(seed: u64) -> Self {
         Self::new(vec![Cases::Seeds(seed..seed + 1)])
     }
@@ -235,10 +243,9 @@ impl Sim {
     /// Runs a scenario until a checker fails or all runs are done.
     ///
     /// The run without faults comes first, and twice: it shows where faults are possible, what the
-    /// final state is, and that the app is
-    /// deterministic. The others run on up to eight threads, and a failing plan is reduced with up
-    /// to 40 more runs. The call blocks; each
-    /// run has a thread and a Tokio runtime of its own, so it also works inside of another runtime.
+    /// final state is, and that the app is deterministic. The others run on up to eight threads,
+    /// and a failing plan is reduced with up to 40 more runs. The call blocks; each run has a
+    /// separate thread and Tokio runtime, so it also works inside of another runtime.
     ///
     /// # Errors
     /// The scenario can't be set up, or the number of a single fault is too high. Findings of the

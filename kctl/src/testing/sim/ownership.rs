@@ -51,7 +51,7 @@ impl Ownership {
         }
     }
 
-    /// Checks a change by the app, and returns a text that says what is wrong with it.
+    /// Checks a change by the app. An error describes what is wrong with it.
     ///
     /// Only objects of owned kinds are checked: on others the role allows exactly what is declared.
     pub(super) fn check(&self, id: &Id, change: &Change) -> Result<(), String> {

@@ -259,7 +259,7 @@ const FAILURES: [RequestFault; 8] = [
 ];
 
 /// Failures of a read. A watch response has no end that could be missing, so it is not truncated;
-/// its events have faults of their own.
+/// its events have separate faults.
 const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Reset(Moment::Before),

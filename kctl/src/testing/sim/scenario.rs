@@ -70,7 +70,7 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
-    /// What runs in the app's own cluster beside the app.
+    /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
     /// JSON pointers of fields that are not compared.
     pub(super) ignored: Vec<String>,
@@ -222,8 +222,20 @@ impl Scenario {
     /// is busy.
     ///
     /// For the first step, the time counts from when the objects were applied. Use it for changes
-    /// that overtake a reconcile: a spec that
-    /// changes during a rollout, a primary that is deleted while its finalizer runs.
+    /// that overtake a reconcile: a spec that changes during a rollout, a primary that is deleted
+    /// while its finalizer runs.
+    ///
+    /// ```
+    /// use kctl::{kube::{Api, api::DeleteParams}, prelude::*, testing::Scenario};
+    ///
+    /// let scenario = Scenario::default()
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+    ///     .step_at(Duration::from_millis(300), "delete it at once", |client| async move {
+    ///         Api::<ConfigMap>::default_namespaced(client).delete("web", &DeleteParams::default()).await?;
+    ///         Ok(())
+    ///     });
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn step_at<F, Fut>(self, after: Duration, name: &str, action: F) -> Self
     where
@@ -277,8 +289,23 @@ impl Scenario {
     /// everything is deleted at the end.
     ///
     /// The result of a later requeue is seen only with
-    /// [`waiting_for_requeues`](Self::waiting_for_requeues). When a rule fails while
-    /// a requeue is pending, the message names the key and its wait.
+    /// [`waiting_for_requeues`](Self::waiting_for_requeues). When a rule fails while a requeue is
+    /// pending, the message names the key and its wait.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
+    ///
+    /// let scenario = Scenario::default().settled("all replicas are ready", |snapshot: &Snapshot| {
+    ///     for deployment in snapshot.all::<Deployment>() {
+    ///         let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas);
+    ///         if ready != deployment.spec.replicas {
+    ///             return Err(format!("{} has {ready:?} ready replicas", deployment.name_any()));
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// });
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn settled(
         mut self,
@@ -330,6 +357,37 @@ impl Scenario {
     ///
     /// For an app that creates such objects and waits for them. Other clusters of an app have these
     /// controllers always.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Keeps one Deployment for each `ConfigMap`.
+    /// #[controller(owns = Deployment(apply))]
+    /// async fn webs(config: Arc<ConfigMap>, cx: Context<webs>) -> Result<Action> {
+    ///     cx.owned::<Deployment>().apply(kctl::json!({
+    ///         "metadata": { "name": config.name_any() },
+    ///         "spec": {
+    ///             "selector": { "matchLabels": { "app": "web" } },
+    ///             "template": {
+    ///                 "metadata": { "labels": { "app": "web" } },
+    ///                 "spec": { "containers": [{ "name": "web", "image": "nginx" }] },
+    ///             },
+    ///         },
+    ///     })).await?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("webs").controller::<webs>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+    ///     .with_workloads()
+    ///     .settled("a pod", |snapshot| match snapshot.all::<Pod>().len() {
+    ///         1 => Ok(()),
+    ///         n => Err(format!("{n} pods")),
+    ///     });
+    /// let report = Sim::seeds(0..1).run(&scenario)?;
+    /// assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
     #[must_use]
     pub fn with_workloads(mut self) -> Self {
         self.simulated = Simulated::Workloads;
@@ -439,8 +497,14 @@ impl Scenario {
     /// `/status/attempts`.
     ///
     /// For counters and histories, which rightly differ after a fault. Server-side fields, times,
-    /// uids and generated names are excluded
-    /// already.
+    /// uids and generated names are excluded already.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().ignoring("/status/attempts").ignoring("/status/history");
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn ignoring(mut self, pointer: &str) -> Self {
         self.ignored.push(pointer.into());

@@ -96,6 +96,22 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Returns the objects of another cluster of the app; it is empty for an unknown name.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::Snapshot};
+    ///
+    /// /// Each `ConfigMap` here has a copy on the cluster `edge`.
+    /// fn copied(snapshot: &Snapshot) -> Result<(), String> {
+    ///     let edge = snapshot.on("edge");
+    ///     for config in snapshot.in_namespace::<ConfigMap>("default") {
+    ///         if edge.get::<ConfigMap>("default", &config.name_any()).is_none() {
+    ///             return Err(format!("{} is not at the edge", config.name_any()));
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # let _ = kctl::testing::Scenario::default().settled("copied", copied);
+    /// ```
     #[must_use]
     pub fn on(&self, cluster: &str) -> Self {
         Self { cluster: cluster.into(), ..self.clone() }
@@ -158,6 +174,20 @@ impl Snapshot {
     /// other times in objects.
     ///
     /// The clocks of the app's processes may differ from it, by a fault.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::Snapshot};
+    ///
+    /// /// No `ConfigMap` is older than two hours.
+    /// fn all_are_young(snapshot: &Snapshot) -> Result<(), String> {
+    ///     let hours = |config: &ConfigMap| config.creation_timestamp().map(|time| snapshot.now().duration_since(time.0).as_hours());
+    ///     match snapshot.all::<ConfigMap>().iter().find(|config| hours(config) > Some(2)) {
+    ///         Some(old) => Err(format!("{} is old, after {:?}", old.name_any(), snapshot.time())),
+    ///         None => Ok(()),
+    ///     }
+    /// }
+    /// # let _ = kctl::testing::Scenario::default().invariant("young", all_are_young);
+    /// ```
     pub fn now(&self) -> Timestamp {
         SignedDuration::try_from(self.time)
             .ok()

@@ -98,7 +98,7 @@ async fn fill(here: &Client, edge: &Client) {
     let _secret: Secret = put(edge, "{}").await;
 }
 
-/// What is left once the program has removed all it can.
+/// Returns the objects that the program could not remove.
 async fn left(options: &OutgoingOptions) -> Vec<String> {
     let (here, edge) = (ApiServer::on_system_time(), ApiServer::on_system_time());
     let [direct, at_edge] = [&here, &edge].map(|server| Client::new(server.service(), "default"));
