@@ -13,7 +13,7 @@
 //! Generated code names types by paths into `::kctl`. A crate that renames or re-exports kctl writes
 //! `crate = path`, in the attributes that have this option.
 //!
-//! What an attribute generates is kept small, so that it compiles fast and can be read:
+//! The generated code is kept small, so that it compiles fast and can be read:
 //! `tests/expand` in the repository has examples, and `cargo expand` shows your own.
 
 mod admission;

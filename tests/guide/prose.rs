@@ -45,14 +45,14 @@ fn patterns() -> Vec<Pattern> {
 
 /// Lines of public docs with such a phrase, by folder.
 const LIMITS: [(&str, usize); 8] = [
-    ("kctl", 207),
+    ("kctl", 5),
     ("kctl-apiserver", 1128),
     ("kctl-cel", 83),
     ("kctl-cli", 19),
     ("kctl-interpreter", 177),
     ("kctl-macros", 85),
     ("kctl-runtime", 245),
-    ("kctl-webhook", 79),
+    ("kctl-webhook", 0),
 ];
 
 fn root() -> PathBuf {
