@@ -13,14 +13,14 @@
 //!
 //! | module | has | feature |
 //! |---|---|---|
-//! | [admission](admission/index.html) | functions that validate or change objects, and their webhook configurations | `function` |
-//! | [conversion](conversion/index.html) | functions between versions of a CRD | `function` |
-//! | [server](server/index.html) | TLS, connections, certificates from files or memory | `server` |
-//! | [rotation](rotation/index.html) | which certificate is due, as a pure function | `function` |
-//! | [client](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
-//! | [connections](connections/index.html), [slots](slots/index.html) | bounds that silent clients can't exhaust | `connections` |
-//! | [giving_way](giving_way/index.html) | runs functions that may block their thread | `giving-way` |
-//! | [change](change/index.html) | applies changes of a typed object to the original JSON | always |
+//! | [`admission`](admission/index.html) | functions that validate or change objects, and their webhook configurations | `function` |
+//! | [`conversion`](conversion/index.html) | functions between versions of a CRD | `function` |
+//! | [`server`](server/index.html) | TLS, connections, certificates from files or memory | `server` |
+//! | [`rotation`](rotation/index.html) | which certificate is due, as a pure function | `function` |
+//! | [`client`](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
+//! | [`connections`](connections/index.html), [`slots`](slots/index.html) | bounds that silent clients can't exhaust | `connections` |
+//! | [`giving_way`](giving_way/index.html) | runs functions that may block their thread | `giving-way` |
+//! | [`change`](change/index.html) | applies changes of a typed object to the original JSON | always |
 //!
 //! # The way of a request
 //!

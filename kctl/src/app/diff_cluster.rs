@@ -138,7 +138,7 @@ async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Reads a ServiceAccount or RBAC object; `None` if it does not exist.
+/// Reads a `ServiceAccount` or RBAC object; `None` if it does not exist.
 async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) -> Result<Option<Value>> {
     let root = if kind == "ServiceAccount" { "/api/v1" } else { "/apis/rbac.authorization.k8s.io/v1" };
     let place = namespace.map_or(String::new(), |namespace| format!("/namespaces/{namespace}"));

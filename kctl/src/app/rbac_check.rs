@@ -72,7 +72,7 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
 
 /// Returns the wanted permissions that are not allowed.
 ///
-/// It asks a SelfSubjectRulesReview per namespace, and a SelfSubjectAccessReview for single
+/// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
 pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
     let places: BTreeSet<&Place> = wanted.iter().map(|grant| &grant.place).collect();

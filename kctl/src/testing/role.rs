@@ -1,7 +1,7 @@
 //! Proof that a role is exactly what an app needs: sufficient, and without a permission that could
 //! be dropped.
 //!
-//! Reviewers of a ClusterRole ask two questions: does the program work with it, and why does it
+//! Reviewers of a `ClusterRole` ask two questions: does the program work with it, and why does it
 //! need each line? [`check_role`] answers
 //! both by experiment. It runs a scenario under the generated role, then again once for each
 //! permission with that permission removed.
@@ -177,7 +177,7 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 ///
 /// The kubeconfig is found as `kubectl` finds it. The API server has to be one that may be written
 /// to: each run installs the app's
-/// CRDs, a ClusterRole and a ClusterRoleBinding, and removes the objects, the role and the
+/// CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role and the
 /// namespace at its end. CRDs stay.
 ///
 /// # Errors

@@ -10,9 +10,8 @@
 //! 4. `plan` turns these places into faults; `search` executes one run per plan, on several
 //!    threads.
 //! 5. `world` builds the run: a copy of the prepared API servers, the processes of the app, and the
-//!    fault rules. `run` goes through its
-//! phases: apply the objects, take the steps, wait until the state settles, compare it, delete
-//! everything.
+//!    fault rules. `run` goes through its phases: apply the objects, take the steps, wait until the
+//!    state settles, compare it, delete everything.
 //! 6. `checks` sees each request, each change and each reconcile. The first finding ends the run.
 //! 7. `search` drops faults from a failing plan as long as it still fails. [`Report`] has the
 //!    shortest plan and its timeline.

@@ -41,8 +41,8 @@ pub(super) enum Simulated {
 /// * [`invariant`](Self::invariant) holds after *each* change: "never more than one leader Pod".
 /// * [`settled`](Self::settled) holds once nothing happens any more: "all replicas are ready".
 /// * The final state has to equal that of the run without faults. This needs no code;
-///   [`ignoring`](Self::ignoring) and
-/// [`depending_on_time`](Self::depending_on_time) exclude what may differ.
+///   [`ignoring`](Self::ignoring) and [`depending_on_time`](Self::depending_on_time) exclude what
+///   may differ.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
