@@ -10,11 +10,11 @@
 //! `code: K0042`, which the [book](https://github.com/kctl-rs/kctl/blob/main/guide/errors.md)
 //! explains.
 //!
-//! Generated code names types by paths into `::kctl`. A crate that renames or re-exports kctl writes
-//! `crate = path`, in the attributes that have this option.
+//! Generated code names types by paths into `::kctl`. A crate that renames or re-exports kctl
+//! writes `crate = path`, in the attributes that have this option.
 //!
-//! The generated code is kept small, so that it compiles fast and can be read:
-//! `tests/expand` in the repository has examples, and `cargo expand` shows your own.
+//! The generated code is kept small, so that it compiles fast and can be read: `tests/expand` in
+//! the repository has examples, and `cargo expand` shows your own.
 
 mod admission;
 mod attribute;

@@ -2,10 +2,10 @@
 //! `#[admission(mutate)]`.
 //!
 //! An API server calls admission webhooks after it has authenticated and authorized a request, and
-//! before it validates the schema and stores the object. Mutating webhooks come first, validating
-//! ones see the result. kctl turns a function into such a webhook: it decodes the
-//! `AdmissionReview`, calls the function with the typed object, and answers with a patch or a
-//! rejection.
+//! before it stores the object. It calls the mutating ones, validates the result against the
+//! schema, and then calls the validating ones. kctl turns a function into such a webhook: it
+//! decodes the `AdmissionReview`, calls the function with the typed object, and answers with a
+//! patch or a rejection.
 //!
 //! The attribute declares when the function is called. [`App::admission`](crate::App::admission)
 //! adds it to the program. From then on `dev` and tests call it on the embedded API server, `run`

@@ -158,14 +158,16 @@
 //! cargo run -- generate-manifests --image example.com/sites:1 --leader-elect | kubectl apply --server-side -f -
 //! ```
 //!
-//! That applies the CRDs, a service account, the roles with exactly the declared permissions, and a Deployment that
-//! runs `sites run`. At its start the program logs each declared permission that it lacks, with the command that grants
-//! it. `/metrics` and `/healthz` are options of `run`, and the metrics have the names of controller-runtime's.
+//! That applies the CRDs, a service account, the roles with exactly the declared permissions, and a
+//! Deployment that runs `sites run`. At its start the program logs each declared permission that it
+//! lacks, with the command that grants it. `/metrics` and `/healthz` are options of `run`, and the
+//! metrics have the names of controller-runtime's.
 //!
 //! # When to use something else
 //!
 //! * A program that only sends requests, such as a command-line tool, needs [`kube`] alone.
-//! * A rule that a schema or CEL can express belongs into the CRD ([`macro@resource`]): it needs no running webhook.
+//! * A rule that a schema or CEL can express belongs into the CRD ([`macro@resource`]): it needs no
+//!   running webhook.
 //! * A controller that decides at run time which kinds it handles is built from the parts of
 //!   [`kctl_runtime`](https://docs.rs/kctl-runtime), or opens watches with [`app::Env::watches`].
 //!
@@ -187,11 +189,15 @@
 //!
 //! Use these paths instead of dependencies of your own, so that both have one version.
 //!
-//! * `kctl::k8s` is [`k8s_openapi`](k8s): the built-in kinds, such as `kctl::k8s::api::core::v1::Pod`.
-//! * `kctl::kube` is [`kube`]: its `Api`, clients and error types, for tests and for what the context does not offer.
+//! * `kctl::k8s` is [`k8s_openapi`](k8s): the built-in kinds, such as
+//!   `kctl::k8s::api::core::v1::Pod`.
+//! * `kctl::kube` is [`kube`]: its `Api`, clients and error types, for tests and for what the
+//!   context does not offer.
 //! * `kctl::metrics` has the metric types for [`App::metrics`], from `prometheus-client`.
-//! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control than a test server gives.
-//! * Everything of [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`] and [`manifest`].
+//! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control
+//!   than a test server gives.
+//! * Everything of [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`]
+//!   and [`manifest`].
 //!
 //! # Where to go next
 //!
@@ -728,7 +734,8 @@ pub use kube;
 /// ```
 #[doc(inline)]
 pub use serde_json::Value as Json;
-/// Converts JSON into a type. With [`json!`] it is the short way to write an object with nested fields.
+/// Converts JSON into a type. With [`json!`] it is the short way to write an object with nested
+/// fields.
 ///
 /// ```
 /// use kctl::k8s::api::core::v1::Service;

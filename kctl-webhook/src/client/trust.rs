@@ -121,7 +121,8 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// Returns a certificate for `hook.example.com` by an authority that no bundle contains, valid until the end of a year.
+    /// Returns a certificate for `hook.example.com` by an authority that no bundle contains, valid
+    /// until the end of a year.
     fn signed(year: i32, purpose: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

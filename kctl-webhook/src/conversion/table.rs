@@ -87,8 +87,8 @@ impl Conversions {
     /// ```
     ///
     /// # Errors
-    /// No functions lead from one version to another, two convert between the same, or a function leads
-    /// to another kind.
+    /// No functions lead from one version to another, two convert between the same, or a function
+    /// leads to another kind.
     pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {

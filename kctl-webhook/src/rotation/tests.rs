@@ -1,4 +1,5 @@
-//! Years of rotation in which no replica and no API server ever has to know what another one has read.
+//! Years of rotation in which no replica and no API server ever has to know what another one has
+//! read.
 
 use std::sync::Arc;
 

@@ -259,7 +259,8 @@ mod tests {
         }
     }
 
-    /// Manifests of an app that reads pods in namespace `a`, and a server on which they are with others.
+    /// Manifests of an app that reads pods in namespace `a`, and a server on which they are with
+    /// others.
     #[cfg(feature = "dev")]
     #[tokio::test]
     async fn what_other_bindings_give_the_account_is_too_much() {

@@ -151,7 +151,8 @@ impl App {
     /// ```
     ///
     /// # Errors
-    /// Two functions have the same path, or no functions lead from one version of a kind to another.
+    /// Two functions have the same path, or no functions lead from one version of a kind to
+    /// another.
     pub fn hook_routes(&self, metrics: &Metrics) -> Result<Routes> {
         Ok(kctl_webhook::routes(&self.hooks.admission, self.ways()?, metrics)?)
     }

@@ -593,6 +593,31 @@ impl App {
     ///     Ok(kctl::client(Config::from_kubeconfig(&edge).await?)?)
     /// });
     /// ```
+    ///
+    /// A type that implements [`Cluster`](crate::reconcile::Cluster) names the cluster where it is
+    /// written to, or where one kind is declared on several clusters:
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// struct Edge;
+    /// impl Cluster for Edge {
+    ///     const NAME: &'static str = "edge";
+    /// }
+    ///
+    /// /// Deletes the copies at the edge that a `ConfigMap` names.
+    /// #[controller(reads = Secret(delete, on = Edge))]
+    /// async fn revokes(config: Arc<ConfigMap>, cx: Context<revokes>) -> Result<Action> {
+    ///     let edge = cx.cluster(Edge);
+    ///     for secret in edge.store::<Secret>().iter().filter(|secret| secret.name_any() == config.name_any()) {
+    ///         edge.objects::<Secret>().delete(&secret).await?;
+    ///     }
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("revokes").controller::<revokes>().cluster(Edge::NAME, || async { Err("no kubeconfig".into()) });
+    /// assert_eq!(app.specs()[0].relations[0].cluster, "edge");
+    /// ```
     #[must_use]
     pub fn cluster<F, Fut>(mut self, name: &str, client: F) -> Self
     where

@@ -2,9 +2,8 @@
 //! know nothing of their requests.
 //!
 //! Such a client is kube's own, created from a `kube::Config`. It opens a `tracing` span for each
-//! request, and logs an event when it
-//! finds no cluster. A subscriber on the thread of the test sees both, and passes everything on to
-//! the subscriber that was set before.
+//! request, and logs an event when it finds no cluster. A subscriber on the thread of the test sees
+//! both, and passes everything on to the subscriber that was set before.
 
 use std::{fmt, sync::Arc};
 

@@ -2,13 +2,11 @@
 //! one declaration.
 //!
 //! `#[controller(…)]` generates a [`ControllerSpec`](kctl_runtime::spec::ControllerSpec), from
-//! which the role is printed, and types,
-//! from which the compiler decides which operations compile. [`grants_test!`](crate::grants_test)
-//! fails when the two disagree.
+//! which the role is printed, and types, from which the compiler decides which operations compile.
+//! [`grants_test!`](crate::grants_test) fails when the two disagree.
 //!
 //! The macro asks the compiler about each verb with *autoref specialization*: method lookup on
-//! `&&Probe` prefers [`Granted`], which has
-//! a bound, and falls back to [`Refused`], which has none.
+//! `&&Probe` prefers [`Granted`], which has a bound, and falls back to [`Refused`], which has none.
 
 use std::{collections::BTreeSet, marker::PhantomData};
 
@@ -30,13 +28,11 @@ use kctl_runtime::{
 ///   [cluster](crate::reconcile::Cluster).
 ///
 /// Several tests in one module need names: `fn name: controller; …`. Rules of `rbac(…)` and
-/// permissions that kctl itself needs, such
-/// as those on events, are not compared.
+/// permissions that kctl itself needs, such as those on events, are not compared.
 ///
 /// Most projects don't need this macro: the declaration is the single source of both. It is a guard
-/// for code that names verbs in
-/// two places, such as macros of your own. [`role_tests!`](crate::role_tests) tests the role
-/// against what a program does.
+/// for code that names verbs in two places, such as macros of your own.
+/// [`role_tests!`](crate::role_tests) tests the role against what a program does.
 ///
 /// ```
 /// # use kctl::prelude::*;

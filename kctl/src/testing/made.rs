@@ -11,8 +11,7 @@ use tokio::sync::RwLock;
 use tower::{BoxError, service_fn};
 
 /// Maximum number of objects that are recorded on a server. A scenario that creates more ends with
-/// an error, because the later ones
-/// stay in the cluster.
+/// an error, because the later ones stay in the cluster.
 const MADE_MAX: usize = 10_000;
 /// Wait between two checks whether a deleted object is gone.
 const POLL: Duration = Duration::from_millis(100);

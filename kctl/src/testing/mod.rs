@@ -1,8 +1,7 @@
 //! Tests of an app without a cluster: on an embedded API server, under its generated role, and
 //! under simulated faults.
 //!
-//! All three run the [`App`] that `main` runs. Nothing in a controller knows that it is
-//! tested.
+//! All three run the [`App`] that `main` runs. Nothing in a controller knows that it is tested.
 //!
 //! | | tests | use it for |
 //! |---|---|---|
@@ -11,24 +10,20 @@
 //! | [`grants_test!`](crate::grants_test) | the generated RBAC role against the types | a declaration with a verb that no type grants, or the reverse |
 //! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs with crashes, lost answers, late watch events | retries, restarts, leader election, leaks, hot loops |
 //!
-//! A good order is the order of this table: a `TestServer` test fails within milliseconds and says
-//! what is wrong, a simulation finds
-//! the cases that no test covers.
+//! A good order is the order of this table: a `TestServer` test is fast and shows one mistake, a
+//! simulation finds the cases that no test covers.
 //!
 //! The embedded API server stores, validates, defaults and watches like `kube-apiserver`, runs the
-//! garbage collector, and can simulate a
-//! kubelet. It does not run images: a Pod becomes ready because the simulation says so. Controllers
-//! of Kubernetes such as the one of
-//! Deployments exist only after [`TestServer::simulate_workloads`].
+//! garbage collector, and can simulate a kubelet. It does not run images: a Pod becomes ready
+//! because the simulation says so. Controllers of Kubernetes such as the one of Deployments exist
+//! only after [`TestServer::simulate_workloads`].
 //!
 //! # Time
 //!
 //! Time in these tests is Tokio's. Under `#[tokio::test(start_paused = true)]` it stands still
-//! while a task can run and jumps to the next
-//! timer when none can. A backoff of ten minutes takes no real time, and the order of events is the
-//! same in each run. Code that
-//! reads the clock of the machine is not affected; use
-//! [`Context::now`](crate::reconcile::Context::now).
+//! while a task can run and jumps to the next timer when none can. A backoff of ten minutes takes
+//! no real time, and the order of events is the same in each run. Code that reads the clock of the
+//! machine is not affected; use [`Context::now`](crate::reconcile::Context::now).
 //!
 //! # Example
 //!
@@ -90,14 +85,12 @@ use crate::{
 /// An app that runs on an embedded API server, for tests.
 ///
 /// A test acts as a user: it creates objects with [`client`](Self::client), waits with
-/// [`idle`](Self::idle) until the controllers have
-/// nothing left to do, and reads what they made. No sleeps and no polling are needed. The app runs
-/// under its generated role, so a
-/// missing permission fails here as it would in a cluster.
+/// [`idle`](Self::idle) until the controllers have nothing left to do, and reads what they made. No
+/// sleeps and no polling are needed. The app runs under its generated role, so a missing permission
+/// fails here as it would in a cluster.
 ///
 /// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts
-/// take no real time. Dropping the value
-/// stops the app and the server.
+/// take no real time. Dropping the value stops the app and the server.
 ///
 /// Use a [`Scenario`] instead when the question is what happens if a request fails or the program
 /// crashes halfway.
@@ -133,21 +126,19 @@ impl TestServer {
     /// Starts the server, installs the CRDs of the app's kinds and runs its controllers.
     ///
     /// Kinds that are only owned, watched or read are installed as well, if their types have a CRD.
-    /// Admission functions and conversions
-    /// are registered, and are called within the process. For each cluster of [`App::cluster`]
-    /// another server starts.
+    /// Admission functions and conversions are registered, and are called within the process. For
+    /// each cluster of [`App::cluster`] another server starts.
     ///
     /// # Errors
     /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared
-    /// kind; the error names the kind.
-    /// [`App::kind`] adds a CRD from a type, and [`start_with`](Self::start_with) one from YAML.
+    /// kind; the error names the kind. [`App::kind`] adds a CRD from a type, and
+    /// [`start_with`](Self::start_with) one from YAML.
     pub async fn start(app: App) -> Result<Self> {
         Ok(Self(World::start(&app).await?))
     }
 
     /// Starts the server like [`start`](Self::start), and applies a stream of YAML documents before
-    /// the controllers run: CRDs of kinds
-    /// without a Rust type, and initial objects.
+    /// the controllers run: CRDs of kinds without a Rust type, and initial objects.
     ///
     /// Documents are separated by `---`, as in a file for `kubectl apply`. Objects without a
     /// namespace go to `default`.

@@ -89,8 +89,7 @@ where
 /// `requestinfo.go` of Kubernetes does.
 ///
 /// An apply needs two: `patch`, and `create` for the case that the object does not exist. Requests
-/// outside `/api` and `/apis` need
-/// none here; they are about no object.
+/// outside `/api` and `/apis` need none here; they are about no object.
 fn asked<A>(request: &Request<A>) -> Vec<Grant> {
     let query = request.uri().query().unwrap_or_default();
     let mut parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();

@@ -2,14 +2,13 @@
 //! be dropped.
 //!
 //! Reviewers of a `ClusterRole` ask two questions: does the program work with it, and why does it
-//! need each line? [`check_role`] answers
-//! both by experiment. It runs a scenario under the generated role, then again once for each
-//! permission with that permission removed.
-//! A run that is not rejected with 403 shows that the permission is superfluous.
+//! need each line? [`check_role`] answers both by experiment. It runs a scenario under the
+//! generated role, then again once for each permission with that permission removed. A run that is
+//! not rejected with 403 shows that the permission is superfluous.
 //!
 //! The experiment is as good as its scenario. A permission that only a rare branch uses is reported
-//! as superfluous until the scenario
-//! reaches that branch, which makes these tests a measure of what the scenario covers.
+//! as superfluous until the scenario reaches that branch, which makes these tests a measure of what
+//! the scenario covers.
 
 use std::{fmt, panic::AssertUnwindSafe};
 
@@ -32,11 +31,10 @@ use crate::{
 /// file, on a real one.
 ///
 /// The first argument is the path of a function that returns the [`App`]; the second is an async
-/// function that takes a
-/// [`Trial`](crate::testing::Trial) and makes the app do everything that it can do. The tests are
-/// `role_is_exactly_what_the_app_needs` and `role_is_exactly_what_the_app_needs_on_a_real_server`.
-/// The second prints that it was
-/// skipped when `KUBECONFIG` is unset or names no file.
+/// function that takes a [`Trial`](crate::testing::Trial) and makes the app do everything that it
+/// can do. The tests are `role_is_exactly_what_the_app_needs` and
+/// `role_is_exactly_what_the_app_needs_on_a_real_server`. The second prints that it was skipped
+/// when `KUBECONFIG` is unset or names no file.
 ///
 /// The embedded test needs `tokio` with the feature `test-util` among the dev-dependencies.
 ///
@@ -102,20 +100,17 @@ pub fn names_a_real_server() -> bool {
 /// without each permission.
 ///
 /// Each run without a permission has to fail with 403. List and watch of caches, and events, are
-/// always needed and not tried.
-/// Instead, a cache of `reads` or `watches` is superfluous if no reconcile of the scenario calls
-/// `cx.store` or `cx.objects` for it.
-/// Kinds that are watched at run time ([`Env::watches`](crate::app::Env::watches)) and `watches =
-/// K(metadata)` are not reported.
+/// always needed and not tried. Instead, a cache of `reads` or `watches` is superfluous if no
+/// reconcile of the scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched at run
+/// time ([`Env::watches`](crate::app::Env::watches)) and `watches = K(metadata)` are not reported.
 ///
 /// A request that bypasses the context, for example with `kube::Client::try_default()`, is reported
-/// with its URL, even if it
-/// reaches no cluster. Only requests on the thread of the test are seen, not those on other threads
-/// of a runtime.
+/// with its URL, even if it reaches no cluster. Only requests on the thread of the test are seen,
+/// not those on other threads of a runtime.
 ///
-/// The scenario runs once per permission, so keep it short: under paused time a run takes
-/// milliseconds. It may panic; a panic counts as
-/// a failure of that run. [`role_tests!`](crate::role_tests) wraps this function in a test.
+/// The scenario runs once per permission, so keep it short, and pause time. It may panic; a panic
+/// counts as a failure of that run. [`role_tests!`](crate::role_tests) wraps this function in a
+/// test.
 ///
 /// ```
 /// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::check_role};
@@ -143,8 +138,7 @@ pub fn names_a_real_server() -> bool {
 ///
 /// # Errors
 /// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission
-/// or cache is superfluous; the error
-/// names the declarations, caches of Secrets first.
+/// or cache is superfluous; the error names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().grants();
     let bypasses = Bypasses::watch();
@@ -171,14 +165,13 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 /// Does the same as [`check_role`] on the cluster of the kubeconfig, with impersonation.
 ///
 /// Each run has a new namespace, and the app runs for that namespace only. For other clusters of
-/// the app, its closures connect; each
-/// gets a namespace of the same name and its generated role. Two such checks in one process run one
-/// after the other.
+/// the app, its closures connect; each gets a namespace of the same name and its generated role.
+/// Two such checks in one process run one after the other.
 ///
 /// The kubeconfig is found as `kubectl` finds it. The API server has to be one that may be written
-/// to: each run installs the app's
-/// CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role and the
-/// namespace at its end. CRDs stay.
+/// to: each run installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes
+/// the objects, the role and the namespace at its end. CRDs stay. An API server with etcd suffices,
+/// as envtest starts it: Pods are run by a simulated kubelet.
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
@@ -190,8 +183,8 @@ pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn
 /// declares, usually all.
 ///
 /// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster
-/// without other users: the app
-/// reconciles everything there. Each run deletes what the scenario and the app created.
+/// without other users: the app reconciles everything there. Each run deletes what the scenario and
+/// the app created.
 ///
 /// # Errors
 /// As [`check_role_on_cluster`].
@@ -234,8 +227,8 @@ async fn check_on_clusters(
 /// Returns the role without one permission.
 ///
 /// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
-/// `parts` has all that the declarations
-/// ask for, so removing the larger one brings the smaller ones back.
+/// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
+/// ones back.
 pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
     let is_it = |other: &&Grant| other.place == grant.place && other.on == grant.on && other.verb == grant.verb;
     parts.iter().filter(|other| !is_it(other)).cloned().collect()

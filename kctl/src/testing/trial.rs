@@ -34,10 +34,9 @@ const IDLE_POLLS: u32 = 20;
 /// An app that runs under a role: the argument of a scenario of [`check_role`](super::check_role).
 ///
 /// The scenario acts as a user of the cluster. It creates and changes objects with
-/// [`client`](Self::client) and waits with
-/// [`idle`](Self::idle) until the app has reacted. One scenario runs on the embedded API server and
-/// on a real one, so it names no
-/// namespace and leaves it to the client.
+/// [`client`](Self::client) and waits with [`idle`](Self::idle) until the app has reacted. One
+/// scenario runs on the embedded API server and on a real one, so it names no namespace and leaves
+/// it to the client.
 ///
 /// ```
 /// use kctl::{kube::{Api, api::{DeleteParams, PostParams}}, prelude::*, testing::Trial};
@@ -103,8 +102,8 @@ impl Trial {
     /// Starts an app on the cluster of a kubeconfig, and on the other clusters of the app.
     ///
     /// The connection is an administrator's; the app's own requests impersonate a service account
-    /// that has only the role. `without` names
-    /// a permission to leave out: the cluster, and the index in the role of that cluster.
+    /// that has only the role. `without` names a permission to leave out: the cluster, and the
+    /// index in the role of that cluster.
     pub(super) async fn on_clusters(
         config: &Config,
         app: &mut App,
@@ -145,8 +144,7 @@ impl Trial {
         })
     }
 
-    /// Returns a client with all permissions. Its default namespace is the one that the app
-    /// watches.
+    /// Returns a client with all permissions. The app watches its default namespace.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -248,8 +246,7 @@ impl RealServers {
     }
 
     /// Returns `true` if nothing is on its way to the caches or to the simulations. Quietness is
-    /// checked again after each of
-    /// the two requests, because work may arrive meanwhile.
+    /// checked again after each of the two requests, because work may arrive meanwhile.
     async fn is_still(&self) -> bool {
         self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
     }

@@ -1,4 +1,5 @@
-//! The certificates of two processes, of which one holds the lease: who makes them, and what the other one serves.
+//! The certificates of two processes, of which one holds the lease: who makes them, and what the
+//! other one serves.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -83,7 +84,8 @@ fn is_served(pair: &Pair, process: &Process) -> bool {
     !process.served.set(pair.clone()).unwrap()
 }
 
-/// Writes as long as it runs: each is admitted by the webhooks of both processes, by whatever certificate these serve.
+/// Writes as long as it runs: each is admitted by the webhooks of both processes, by whatever
+/// certificate these serve.
 fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
     let (server, written) = (server.clone(), Arc::<AtomicUsize>::default());
     let counted = written.clone();

@@ -1,4 +1,5 @@
-//! Replicas with a TLS server each, and an embedded API server that calls them while certificates change.
+//! Replicas with a TLS server each, and an embedded API server that calls them while certificates
+//! change.
 
 use std::{
     convert::Infallible,
@@ -75,7 +76,8 @@ pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
 
-/// An API server with the generated role, and a webhook for each replica, by which every write has to go.
+/// An API server with the generated role, and a webhook for each replica, by which every write has
+/// to go.
 pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (replica(&server, leads[0]).await, replica(&server, leads[1]).await);

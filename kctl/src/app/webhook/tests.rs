@@ -1,4 +1,5 @@
-//! The configuration that is written, manifests that bring control planes to the server, and its end.
+//! The configuration that is written, manifests that bring control planes to the server, and its
+//! end.
 
 use super::*;
 use k8s_openapi::api::apps::v1::Deployment;

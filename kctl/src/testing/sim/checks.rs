@@ -98,8 +98,7 @@ pub(super) struct Checks {
     pub(super) n_lasting_changes: u64,
     pub(super) changes_by_app: u64,
     /// Number of objects of the app that the garbage collector has deleted. Creating them again, as
-    /// long as the app can't know that their
-    /// owner is gone, is not a hot loop.
+    /// long as the app can't know that their owner is gone, is not a hot loop.
     collected: u64,
 }
 

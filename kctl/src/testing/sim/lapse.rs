@@ -1,7 +1,6 @@
 //! A leader that continues to work while its Lease runs out. Requests about the Lease fail, all
-//! others arrive, and its writes are in
-//! flight for as long as the write permit allows. Without the permit some of them would arrive
-//! under the next leader.
+//! others arrive, and its writes are in flight for as long as the write permit allows. Without the
+//! permit some of them would arrive under the next leader.
 
 use std::{fmt, time::Duration};
 
@@ -35,8 +34,7 @@ pub(super) fn longest_write() -> Duration {
 
 impl Lapse {
     /// Times before a write at which the Lease stops being renewed. The first is too late for the
-    /// permit to matter, the last is just before a
-    /// leader gives up.
+    /// permit to matter, the last is just before a leader gives up.
     pub(super) const BEFORE_WRITE: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 

@@ -17,9 +17,8 @@
 //!    shortest plan and its timeline.
 //!
 //! A run is a function of its plan: the API server, the clock, generated names and the order of
-//! tasks are deterministic. A controller that
-//! uses random numbers, the order of a `HashMap` or the machine's clock breaks that, and the
-//! checker `one seed, one trace` reports it.
+//! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the
+//! machine's clock breaks that, and the checker `one seed, one trace` reports it.
 
 mod authors;
 mod checks;
@@ -62,9 +61,8 @@ const TWICE: usize = 4;
 /// Chooses the runs of a simulation, and executes them.
 ///
 /// `#[kctl::test]` uses [`from_env`](Self::from_env), which most tests want. Use `Sim` directly for
-/// a simulation outside of a test, for
-/// all single faults ([`single_faults`](Self::single_faults)), or to assert that a broken app is
-/// found.
+/// a simulation outside of a test, for all single faults ([`single_faults`](Self::single_faults)),
+/// or to assert that a broken app is found.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Sim}};
@@ -160,8 +158,7 @@ impl Sim {
     /// most 4,000.
     ///
     /// This is the most thorough choice for bugs that one crash or one lost response triggers. It
-    /// takes longer than a seeded test, so it
-    /// fits a nightly job.
+    /// takes longer than a seeded test, so it fits a nightly job.
     pub fn single_faults() -> Self {
         Self::new(vec![Cases::Singles(SINGLES_MAX)])
     }

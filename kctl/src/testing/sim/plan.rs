@@ -1,8 +1,8 @@
 //! The faults of a run: a list, each at a place that the run without faults has shown.
 //!
 //! A fault is addressed by a count, such as "the third write of the app", not by an object. A plan
-//! stays meaningful when the faults
-//! before it change what the app does, and a shorter plan is tried by leaving entries out.
+//! stays meaningful when the faults before it change what the app does, and a shorter plan is tried
+//! by leaving entries out.
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
@@ -218,8 +218,7 @@ pub(super) struct History {
     /// The revision before each write of the app, to any of the clusters.
     pub(super) before: Vec<u64>,
     /// Set when the app accepts old states (`resourceVersion=0`). The caches do not: they start
-    /// with the newest state, and are behind only
-    /// in that their events arrive late.
+    /// with the newest state, and are behind only in that their events arrive late.
     pub(super) reads_at_hand: bool,
 }
 
@@ -281,8 +280,7 @@ fn fits(verb: &str, fault: RequestFault) -> bool {
 
 impl Points {
     /// Returns each fault alone: a crash before and after each write, each delivered state skipped,
-    /// each restart on each older
-    /// server, and whatever else a single request or event can meet.
+    /// each restart on each older server, and whatever else a single request or event can meet.
     ///
     /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
     /// returned.

@@ -32,9 +32,9 @@ pub(super) enum Simulated {
 /// time from the start.
 ///
 /// The methods return the scenario, so that a test chains them. Only an app and objects are needed;
-/// the checkers that need no
-/// description, such as "no hot loop" and "no leaked objects", always run. The
-/// [guide](https://github.com/kctl-rs/kctl/blob/main/guide/simulation.md#checkers) lists them.
+/// the checkers that need no description, such as "no hot loop" and "no leaked objects", always
+/// run. The [guide](https://github.com/kctl-rs/kctl/blob/main/guide/simulation.md#checkers) lists
+/// them.
 ///
 /// Think of three kinds of statements:
 ///
@@ -111,10 +111,9 @@ impl Scenario {
     /// Creates a scenario for an app.
     ///
     /// The function is called at each start and restart of the program, so a new [`App`] must not
-    /// carry state over. Each run has a thread of
-    /// its own: a `thread_local!` lasts for one run and outlives a crash, as a system outside of
-    /// the cluster does. Use one for a fake
-    /// cloud or registry.
+    /// carry state over. Each run has a separate thread: a `thread_local!` lasts for one run and
+    /// outlives a crash, as a system outside of the cluster does. Use one for a fake cloud or
+    /// registry.
     ///
     /// ```
     /// use std::cell::RefCell;
@@ -177,8 +176,8 @@ impl Scenario {
     /// Adds objects that a user applies first, as a stream of YAML documents.
     ///
     /// They are deleted at the end of a run. Everything that the app created has to disappear then,
-    /// by its owner references or by a
-    /// finalizer; the checker `no leaked objects` reports what is left. Calls add up.
+    /// by its owner references or by a finalizer; the checker `no leaked objects` reports what is
+    /// left. Calls add up.
     #[must_use]
     pub fn objects(mut self, yaml: &str) -> Self {
         if !self.objects.is_empty() {
@@ -260,8 +259,8 @@ impl Scenario {
     /// is violated.
     ///
     /// Use it for what must never be seen, even for a moment. A rule about a goal, such as "three
-    /// Pods are ready", is violated at the
-    /// start of each run and belongs in [`settled`](Self::settled).
+    /// Pods are ready", is violated at the start of each run and belongs in
+    /// [`settled`](Self::settled).
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
@@ -319,8 +318,7 @@ impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
     /// With several, plans also contain Leases that a leader fails to renew and writes that arrive
-    /// late, and the checker `only the leader
-    /// writes` is active.
+    /// late, and the checker `only the leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -397,10 +395,8 @@ impl Scenario {
     /// Leaves out restarts on an API server that serves an old state as the newest one.
     ///
     /// A list without a `resourceVersion` returns the newest state; API servers promise that. The
-    /// fault breaks the promise, as a
-    /// restore of etcd from a backup does. Use this method for an app that has to rely on it;
-    /// prefer a live read before an action that can't
-    /// be undone.
+    /// fault breaks the promise, as a restore of etcd from a backup does. Use this method for an
+    /// app that has to rely on it; prefer a live read before an action that can't be undone.
     #[must_use]
     pub fn without_outdated_lists(mut self) -> Self {
         self.outdated_lists = false;
@@ -410,8 +406,7 @@ impl Scenario {
     /// Leaves out the faults that set the clock of a process wrong.
     ///
     /// For an app that compares [`Context::now`] with times that others wrote, such as
-    /// `metadata.creationTimestamp`, and so relies on clocks
-    /// that agree.
+    /// `metadata.creationTimestamp`, and so relies on clocks that agree.
     ///
     /// [`Context::now`]: kctl_runtime::reconcile::Context::now
     #[must_use]
@@ -423,15 +418,13 @@ impl Scenario {
     /// Waits for requeues that come due within this time before the state counts as settled.
     ///
     /// That delays each step, each [`settled`](Self::settled) rule and the comparison of final
-    /// states. Use a little more than the longest
-    /// `Action::requeue` after which a correct app still has something to do. By default the state
-    /// has settled once nothing has changed for
-    /// 15 simulated seconds.
+    /// states. Use a little more than the longest `Action::requeue` after which a correct app still
+    /// has something to do. By default the state has settled once nothing has changed for 15
+    /// simulated seconds.
     ///
     /// An app with a schedule always has a requeue pending. For it the state has settled when
-    /// nothing but what
-    /// [depends on time](Self::depending_on_time) has changed for this time: the app then has run
-    /// for at least that long.
+    /// nothing but what [depends on time](Self::depending_on_time) has changed for this time: the
+    /// app then has run for at least that long.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};
@@ -470,10 +463,9 @@ impl Scenario {
     /// comparisons.
     ///
     /// `resource` is a plural, such as `jobs`; `schedules/status` excludes only the status of a
-    /// resource. Two correct runs may differ in such
-    /// objects. They are not compared, their changes do not keep the state from settling, and
-    /// writes to them are not needless. Rules
-    /// of [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
+    /// resource. Two correct runs may differ in such objects. They are not compared, their changes
+    /// do not keep the state from settling, and writes to them are not needless. Rules of
+    /// [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::Scenario};
@@ -514,8 +506,15 @@ impl Scenario {
     /// Allows objects of this resource (its plural) to outlive their primaries.
     ///
     /// It covers objects that the app creates, and those that others create for them:
-    /// `keeping("pods")` for the Pods of a Job that the app
-    /// deletes with `.orphan()`, or `keeping("persistentvolumeclaims")` for data that must survive.
+    /// `keeping("pods")` for the Pods of a Job that the app deletes with `.orphan()`, or
+    /// `keeping("persistentvolumeclaims")` for data that must survive.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().keeping("persistentvolumeclaims");
+    /// # let _ = scenario;
+    /// ```
     #[must_use]
     pub fn keeping(mut self, plural: &str) -> Self {
         self.kept.push(plural.into());

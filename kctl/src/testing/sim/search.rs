@@ -198,8 +198,8 @@ impl<'a> Search<'a> {
     /// Returns a note if the run without faults is the wrong one.
     ///
     /// A level-triggered controller finds nothing to do after a restart. If a restart alone changes
-    /// the settled state to what the faults led
-    /// to, the run without faults had not reached the desired state.
+    /// the settled state to what the faults led to, the run without faults had not reached the
+    /// desired state.
     fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
         let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
         let plan = (0..self.points.instances).map(crash).collect();

@@ -35,8 +35,7 @@ use super::{
 use crate::app::{self, FromFile, Simulation};
 
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
-/// is gone would create the same
-/// object again and again while simulated time stands still.
+/// is gone would create the same object again and again while simulated time stands still.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 
 /// Name of the user who takes the steps of a scenario.
