@@ -1,4 +1,9 @@
-//! What a reconcile has written, so that its own echo is told from the events of others.
+//! Own writes of a reconcile, to recognize their watch events.
+//!
+//! A write of a reconcile comes back as a watch event. For a key that succeeded this is harmless: the next reconcile
+//! finds nothing to do. For a key that failed or met a conflict, the event would end the backoff, and the controller
+//! would run in a loop on its own writes. So a reconcile records a number for each version that it wrote, the handlers
+//! compute the same number for each change, and the [queue](crate::queue) compares the two.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -18,10 +23,11 @@ tokio::task_local! {
     static CURRENT: Arc<Mutex<Vec<u64>>>;
 }
 
-/// The seed of the numbers, which never leave the process.
+/// A fixed seed is enough: the numbers never leave the process.
 const NUMBERS: FixedState = FixedState::with_seed(0);
 
-/// Runs a future and returns what it wrote, [`ECHOES_MAX`] versions at most. What a task writes that it spawned is not known.
+/// Runs a future and returns its output with the numbers of the versions that it wrote, at most [`ECHOES_MAX`]. Writes
+/// of tasks that it spawned are not among them, because the list is a task-local value.
 pub(crate) async fn listen<F: Future>(future: F) -> (F::Output, Vec<u64>) {
     let written = Arc::<Mutex<Vec<u64>>>::default();
     let output = CURRENT.scope(written.clone(), future).await;
@@ -29,12 +35,12 @@ pub(crate) async fn listen<F: Future>(future: F) -> (F::Output, Vec<u64>) {
     (output, written)
 }
 
-/// The run that this task is in has written this state.
+/// Records that the reconcile in this task wrote `object`. Does nothing outside of a reconcile.
 pub(crate) fn note(object: &Stored) {
     note_number(of_state(object));
 }
 
-/// The run that this task is in has deleted the object with this uid.
+/// Records that the reconcile in this task deleted the object with this uid. Does nothing outside of a reconcile.
 pub(crate) fn note_end(uid: &Uid) {
     note_number(of_end(uid));
 }
@@ -49,7 +55,7 @@ fn note_number(number: u64) {
     });
 }
 
-/// What a change brings, as a number that is the same for the write and for its echo.
+/// Returns the number of a change: the same that [`note`] or [`note_end`] recorded if this process caused it.
 pub(crate) fn brought(change: &Change<Stored>) -> u64 {
     match change {
         Change::Added(new) | Change::Updated { new, .. } => of_state(new),

@@ -1,18 +1,52 @@
-//! Names of objects: what waits in queues and finds objects in stores.
+//! Keys: the names by which queues hold objects and stores find them.
+//!
+//! A key is a namespace and a name, like `types.NamespacedName` in Go. [`ObjectKey`] is the plain form, which the
+//! untyped stages use: [`store`](crate::store), [`handler`](crate::handler) and [`queue`](crate::queue).
+//! [`Key<K>`](Key) also carries the kind as a type, so that user code cannot look up a Pod by the key of a Node. Both
+//! are cheap to clone: strings are shared.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Node;
+//! use kctl_runtime::key::{Key, ObjectKey};
+//!
+//! let node = Key::<Node>::cluster("node-1");
+//! let untyped: &ObjectKey = node.object();
+//! assert_eq!(untyped, &ObjectKey::new(None, "node-1"));
+//! assert_eq!(Key::<Node>::from(untyped.clone()), node);
+//! ```
 
 use std::{fmt, hash::Hash, marker::PhantomData, sync::Arc};
 
-/// Names an object of a kind that the context knows: a namespace, absent for cluster-scoped kinds, and a name.
+/// The namespace and name of an object whose kind is known from elsewhere, for example from the queue that holds the
+/// key.
+///
+/// A key says nothing about the identity of an object over time: a new object of the same name has the same key and
+/// another `uid`. Keys sort by namespace first, then by name; cluster-scoped objects come first.
+///
+/// ```
+/// use kctl_runtime::key::ObjectKey;
+///
+/// let key = ObjectKey::new(Some("default"), "web-0");
+/// assert_eq!(key.to_string(), "default/web-0");
+/// assert!(ObjectKey::new(None, "z") < key);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ObjectKey {
-    /// `None` for cluster-scoped objects.
+    /// The namespace. `None` for cluster-scoped objects, never an empty string if the key was made by
+    /// [`new`](ObjectKey::new).
     pub namespace: Option<Arc<str>>,
-    /// The object's name.
+    /// The value of `metadata.name`.
     pub name: Arc<str>,
 }
 
 impl ObjectKey {
-    /// Names the object `name` in `namespace`.
+    /// Returns the key of the object `name` in `namespace`. An empty namespace, as in the metadata of cluster-scoped
+    /// objects, counts as `None`.
+    ///
+    /// ```
+    /// use kctl_runtime::key::ObjectKey;
+    /// assert_eq!(ObjectKey::new(Some(""), "node-1"), ObjectKey::new(None, "node-1"));
+    /// ```
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         Self { namespace: namespace.filter(|ns| !ns.is_empty()).map(Arc::from), name: Arc::from(name) }
     }
@@ -27,7 +61,9 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// Names an object of the kind `K`.
+/// The key of an object of kind `K`: an [`ObjectKey`] that the compiler tells apart by kind.
+///
+/// Mappers return keys of the primary, and [`Store::get`](crate::store::Store::get) takes the key of its kind.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -40,34 +76,54 @@ pub struct Key<K> {
 }
 
 impl<K> Key<K> {
-    /// Names an object in a namespace.
+    /// Returns the key of the object `name` in `namespace`. Use [`cluster`](Self::cluster) for kinds without
+    /// namespaces.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::key::Key;
+    ///
+    /// let key = Key::<Pod>::namespaced("default", "web-0");
+    /// assert_eq!((key.namespace(), key.name()), (Some("default"), "web-0"));
+    /// ```
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         ObjectKey::new(Some(namespace), name).into()
     }
 
-    /// Names a cluster-scoped object.
+    /// Returns the key of a cluster-scoped object, such as a Node or a Namespace.
     pub fn cluster(name: &str) -> Self {
         ObjectKey::new(None, name).into()
     }
 
-    /// The namespace, `None` for cluster-scoped objects.
+    /// Returns the namespace, or `None` for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         self.object.namespace.as_deref()
     }
 
-    /// The name.
+    /// Returns the value of `metadata.name`.
     pub fn name(&self) -> &str {
         &self.object.name
     }
 
-    /// The same without its kind.
+    /// Returns the key without its kind, for the untyped stages such as [`SharedStore`](crate::store::SharedStore).
     pub fn object(&self) -> &ObjectKey {
         &self.object
     }
 }
 
 impl<K: kube::Resource> Key<K> {
-    /// The key of an object.
+    /// Returns the key of an object from its metadata. The name is empty if the object has none, for example before the
+    /// API server has filled in `generateName`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_runtime::key::Key;
+    ///
+    /// let mut config = ConfigMap::default();
+    /// config.metadata.namespace = Some("default".into());
+    /// config.metadata.name = Some("settings".into());
+    /// assert_eq!(Key::of(&config), Key::namespaced("default", "settings"));
+    /// ```
     pub fn of(object: &K) -> Self {
         let meta = object.meta();
         ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default()).into()

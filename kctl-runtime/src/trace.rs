@@ -1,4 +1,12 @@
-//! One reconcile as logs, requests and traces name it: a trace of its own, in the words of W3C Trace Context.
+//! Trace IDs of reconciles, in the format of [W3C Trace Context](https://www.w3.org/TR/trace-context/).
+//!
+//! Each reconcile is one trace. Its ID stands in the span of its log lines (`trace_id`), in its
+//! [`Report`](crate::worker::Report), and in the `traceparent` header of its requests. API servers with tracing enabled
+//! continue that trace (`APIServerTracing`), so one ID connects a line of the controller's log with the request in the
+//! API server.
+//!
+//! IDs are random and differ between processes. A simulation makes them from its seed, so that a run can be repeated
+//! exactly.
 
 use std::{
     cell::Cell,
@@ -13,10 +21,18 @@ tokio::task_local! {
     static CURRENT: Current;
 }
 
-/// Whether somebody keeps traces: servers that are asked hear of it.
+/// Is `true` if a tracing backend records all traces. It sets the `sampled` flag of `traceparent`.
 static KEPT: AtomicBool = AtomicBool::new(false);
 
-/// The trace that a reconcile is, and the span that its requests belong to.
+/// The trace of one reconcile and the ID of its root span, which is the parent of the spans of its requests.
+///
+/// [`Display`](fmt::Display) writes the trace ID as 32 hexadecimal digits, as log backends expect it.
+///
+/// ```
+/// use kctl_runtime::trace::Trace;
+/// // Outside of a reconcile there is no trace.
+/// assert_eq!(Trace::current(), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     trace: u128,
@@ -25,52 +41,60 @@ pub struct Trace {
 
 struct Current {
     trace: Trace,
-    /// Whether the span of the reconcile has got its id.
+    /// Is `true` once [`Trace::first_span`] has returned the ID of the root span.
     begun: Cell<bool>,
 }
 
 impl Trace {
-    /// The trace of the reconcile that this task is in. A task that a reconcile spawned is in none.
+    /// Returns the trace of the reconcile that runs in this task, or `None` outside of reconciles.
+    ///
+    /// Tasks that a reconcile spawns are outside: the trace is a task-local value. Call this before spawning and pass
+    /// the result on.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(|current| current.trace).ok()
     }
 
-    /// The id of the trace, as in `traceparent`: the number that [`Display`](fmt::Display) writes.
+    /// Returns the trace ID as a number; [`Display`](fmt::Display) writes the same number. It is never 0, which W3C
+    /// Trace Context reserves as invalid.
     pub fn id(self) -> u128 {
         self.trace
     }
 
-    /// The id of the next span of the reconcile that this task is in, if it is the first: that of the reconcile itself, which
-    /// requests name as their parent.
+    /// Returns the ID of the root span on the first call within a reconcile, and `None` on later calls or outside of
+    /// one.
+    ///
+    /// An exporter of spans, such as one for OpenTelemetry, uses it to give the outermost span the ID that
+    /// `traceparent` already names.
     pub fn first_span() -> Option<u64> {
         let first = CURRENT.try_with(|current| (!current.begun.replace(true)).then_some(current.trace.span));
         first.ok().flatten()
     }
 
-    /// Tells servers that are asked whether traces are kept: the flag `sampled` of `traceparent`.
+    /// Sets the `sampled` flag of all later `traceparent` headers, for the whole process; the default is `false`. Set
+    /// it if spans are exported: API servers then record their part of the trace as well.
     pub fn keep_all(kept: bool) {
         KEPT.store(kept, Ordering::Relaxed);
     }
 
-    /// The header of requests.
+    /// Returns the value of the `traceparent` header: version `00`, trace ID, ID of the parent span, flags.
     pub(crate) fn parent(self) -> String {
         format!("00-{self}-{:016x}-{:02x}", self.span, u8::from(KEPT.load(Ordering::Relaxed)))
     }
 
-    /// Runs a future in this trace.
+    /// Runs a future as a part of this trace: [`Trace::current`] returns it there.
     pub(crate) async fn run<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(Current { trace: self, begun: Cell::new(false) }, future).await
     }
 }
 
-/// 32 hexadecimal digits.
+/// Writes the trace ID as 32 lower-case hexadecimal digits.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.trace)
     }
 }
 
-/// Gives every reconcile of a manager a trace.
+/// Generates the traces of a manager's reconciles: a hash of a seed and of the number of the reconcile.
 pub(crate) struct Traces {
     seed: [u64; 2],
     n_given: AtomicU64,
@@ -85,11 +109,12 @@ impl Default for Traces {
 }
 
 impl Traces {
-    /// The same traces in each run: for a world that repeats itself.
+    /// Returns a generator that repeats the same traces for the same seed, for simulations.
     pub(crate) fn of_seed(seed: u64) -> Self {
         Self { seed: [seed, !seed], n_given: AtomicU64::new(0) }
     }
 
+    /// Returns the trace of the next reconcile. Both IDs are different from 0.
     pub(crate) fn next(&self) -> Trace {
         let number = self.n_given.fetch_add(1, Ordering::Relaxed);
         let [low, high] = self.seed;

@@ -1,7 +1,13 @@
-//! Cuts managedFields out of the JSON of an object: nothing that reads the cache needs them, and they are up to half of it.
+//! Removes `metadata.managedFields` from the JSON of an object before it is cached.
+//!
+//! No reader of the cache needs these fields, and they take up to half of an object's bytes. The rest of the JSON stays
+//! as it is, byte for byte: it is cut, not parsed and written again.
 
-/// The JSON without `managed_fields`, which is the value of a member and a part of it, and with these members at its beginning
-/// (each with a comma after it). Everything else stays byte for byte.
+/// Returns `json` without the member whose value is `managed_fields`, and with `first` inserted behind the opening
+/// brace.
+///
+/// `managed_fields` must be a subslice of `json`: its address is the position. `first` is a list of members, each
+/// followed by a comma; it may be empty. Everything else stays byte for byte.
 pub(crate) fn trimmed(json: &str, managed_fields: Option<&str>, first: &str) -> Box<str> {
     let (before, after) = match managed_fields {
         Some(value) => around(json, value),
@@ -15,7 +21,8 @@ pub(crate) fn trimmed(json: &str, managed_fields: Option<&str>, first: &str) -> 
     trimmed.into()
 }
 
-/// What is before and after the member of which `value`, a part of the JSON, is the value.
+/// Returns the JSON before and after the member that has `value`, a subslice of `json`, as its value. One of the two
+/// commas around the member is removed with it.
 fn around<'a>(json: &'a str, value: &str) -> (&'a str, &'a str) {
     let start = value.as_ptr() as usize - json.as_ptr() as usize;
     let (before, after) = (json[..start].trim_end(), json[start + value.len()..].trim_start());

@@ -1,5 +1,8 @@
-//! The locks of the queue and the store. In the tests of this crate every lock and unlock is a place where shuttle lets another
-//! task go on, so that tests of schedules see what happens between any two of them.
+//! The locks of the queue and the store: those of `parking_lot`, and in the tests of this crate locks that shuttle
+//! schedules.
+//!
+//! In tests each lock and unlock is a point where shuttle may switch to another task. Tests of schedules therefore see
+//! every interleaving that can happen between two critical sections, without changes to the code under test.
 
 #[cfg(not(test))]
 pub(crate) use parking_lot::{Mutex, RwLock};
@@ -15,9 +18,9 @@ mod under_test {
 
     use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
-    /// Schedules of each kind that are tried, unless `SHUTTLE_SCHEDULES` names another number.
+    /// Number of schedules of each kind that a test runs, unless the variable `SHUTTLE_SCHEDULES` holds another number.
     const SCHEDULES: usize = 200;
-    /// Changes of priority in a schedule: bugs that need more of them are not found (PCT).
+    /// Number of priority changes in a PCT schedule. Bugs that need more of them are not found.
     const DEPTH: usize = 3;
 
     thread_local! {
@@ -25,7 +28,8 @@ mod under_test {
         static SCHEDULED: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs a test under many schedules: random ones, and some with few changes of priority.
+    /// Runs a test under many schedules: random ones, and PCT ones with few priority changes, which find rare orders
+    /// sooner.
     pub(crate) fn any_schedule(test: impl Fn() + Send + Sync + Clone + 'static) {
         let named = std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|text| text.parse().ok());
         let n = named.unwrap_or(SCHEDULES);
@@ -35,14 +39,15 @@ mod under_test {
         SCHEDULED.set(false);
     }
 
-    /// Others may go on here.
+    /// Lets shuttle switch to another task.
     fn turn() {
         if SCHEDULED.get() && !std::thread::panicking() {
             shuttle::thread::yield_now();
         }
     }
 
-    /// A task that is interrupted while it holds a lock holds it: others wait by trying again.
+    /// Takes a lock. A task that was interrupted while holding it keeps it, so the others must try again rather than
+    /// block the only thread.
     fn wait<T>(mut attempt: impl FnMut() -> Option<T>, block: impl FnOnce() -> T) -> T {
         if !SCHEDULED.get() {
             return block();
@@ -55,7 +60,7 @@ mod under_test {
         }
     }
 
-    /// A guard after whose end others may go on.
+    /// A guard that lets other tasks run after it was dropped.
     pub(crate) struct Guard<G>(Option<G>);
 
     impl<G: Deref> Deref for Guard<G> {

@@ -1,4 +1,5 @@
-//! Handlers that run the user's code: each has a mailbox and a task of its own, so that a slow one delays its controller alone.
+//! Handlers that run user code (`map`, `when`). Each has a mailbox and a task, so that a slow one delays only its own
+//! controller.
 
 use std::{
     future::poll_fn,
@@ -18,13 +19,15 @@ use tokio::{
 use super::mailbox::{CHANGES_WAITING_MAX, Inlet, Letter, Mailbox};
 use crate::{store::Handler, worker::panic_text};
 
-/// Changes that one turn handles, before other tasks get theirs.
+/// Maximum number of changes handled in one turn, before other tasks of the thread run.
 const HANDLED_AT_ONCE: usize = 16;
 
-/// A handler that stays behind has its controller go through all objects once in so many changes, or when it has caught up.
+/// A handler that stays behind queues all objects of its controller once per this many changes, or when it has caught
+/// up.
 const CAUGHT_UP_EVERY: usize = CHANGES_WAITING_MAX;
 
-/// A handler beside the writer of its store. It is behind by [`CHANGES_WAITING_MAX`] changes and one more an object at most.
+/// A handler with a task of its own beside the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes plus
+/// one per object behind.
 pub(crate) struct Aside {
     controller: String,
     relation: String,
@@ -34,6 +37,7 @@ pub(crate) struct Aside {
     handled: watch::Sender<u64>,
 }
 
+/// The change that is being handled now.
 #[derive(Clone, Copy)]
 struct InHand {
     waits_since: Instant,
@@ -52,14 +56,18 @@ impl Aside {
         }
     }
 
-    /// What the store calls. Nothing is handled any more once it is dropped.
+    /// Returns the handler that the store calls: it only puts changes into the mailbox. Once it is dropped,
+    /// [`run`](Self::run) ends after the last change.
     pub(crate) fn inlet(&self) -> Handler {
         let inlet = Inlet::new(self.mailbox.clone());
         Arc::new(move |change, initial| inlet.put(change, initial))
     }
 
-    /// Handles changes until none can come. `all` queues every object of the controller: it is called when states were
-    /// merged away, of which a reconcile may have seen one that no change tells of.
+    /// Handles changes until the inlet is dropped.
+    ///
+    /// `all` queues every object of the controller. It is called after states were merged away, because a reconcile may
+    /// have read one of these states and no change will report that it has passed. A panic of `map` or `when` is logged
+    /// and costs one change.
     ///
     /// # Cancel safety
     /// Dropping the future ends the handler.
@@ -111,7 +119,7 @@ impl Aside {
         all();
     }
 
-    /// Returns once everything that is there now has been handled.
+    /// Returns once every change that is in the mailbox now has been handled.
     pub(crate) async fn delivered(&self) {
         let (n_put, _) = self.mailbox.counts();
         let mut handled = self.handled.subscribe();
@@ -126,23 +134,23 @@ impl Aside {
         &self.relation
     }
 
-    /// Changes that wait, the one in hand among them.
+    /// Returns the number of changes that wait, including the one that is being handled.
     pub(crate) fn waiting(&self) -> usize {
         usize::from(self.in_hand.lock().is_some()) + self.mailbox.len()
     }
 
-    /// How long the change that is handled now, or next, has waited.
+    /// Returns how long the change that is handled now, or next, has waited.
     pub(crate) fn lag(&self) -> Duration {
         let in_hand = self.in_hand.lock().map(|in_hand| in_hand.waits_since);
         in_hand.or_else(|| self.mailbox.waits_since()).map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// How long it has been at one change.
+    /// Returns how long the present change has been handled, or `None` between two changes.
     pub(crate) fn busy(&self) -> Option<Duration> {
         self.in_hand.lock().map(|in_hand| in_hand.begun.elapsed())
     }
 
-    /// Changes that were handled since the start, those of a turn together.
+    /// Returns the number of handled changes since the start. It grows once per turn.
     pub(crate) fn n_handled(&self) -> u64 {
         *self.handled.borrow()
     }

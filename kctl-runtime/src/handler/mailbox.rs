@@ -1,4 +1,5 @@
-//! What one subscriber has not taken yet: each change while it keeps up, one change an object when it falls behind.
+//! The changes that one subscriber has not taken yet: each change while it keeps up, one change per object when it
+//! falls behind.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,11 +13,13 @@ use tokio::time::Instant;
 
 use crate::{key::ObjectKey, object::Stored, store::Change};
 
-/// Maximum number of separate changes that wait for a subscriber. Beyond it, changes of the same object are merged into one, from the last
-/// delivered state to the newest, so the number of objects is the bound and the store never waits.
+/// Maximum number of separate changes that wait for one subscriber.
+///
+/// Beyond it, changes of the same object are merged into one, from the last delivered state to the newest. So the
+/// number of objects is the bound, and the store never waits for a subscriber.
 pub const CHANGES_WAITING_MAX: usize = 1024;
 
-/// Filled by the writer of a store, emptied by one subscriber.
+/// A queue of changes with one reader, filled by the writer of a store.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     waiting: Mutex<Waiting>,
@@ -26,11 +29,12 @@ pub(crate) struct Mailbox {
 /// A change on its way to a subscriber.
 pub(crate) struct Letter {
     pub(crate) change: Change<Stored>,
-    /// Whether it belongs to the initial list.
+    /// Is `true` if it belongs to the initial list.
     pub(crate) initial: bool,
-    /// The object came and went while its change waited: the subscriber was never told that it is there.
+    /// Is `true` if the object was created and deleted while its change waited, so that the subscriber never learned of
+    /// it.
     pub(crate) unseen: bool,
-    /// Since when it waits.
+    /// The moment at which it began to wait.
     pub(crate) since: Instant,
 }
 
@@ -40,15 +44,15 @@ struct Waiting {
     /// The order of `merged`. Invariant: each of its keys is here once.
     order: VecDeque<ObjectKey>,
     merged: HashMap<ObjectKey, Merged>,
-    /// Whether states were merged away since somebody asked.
+    /// Is `true` if states were merged away since the last call of [`Mailbox::has_skipped`].
     skipped: bool,
-    /// Letters that were put and taken since the start; those that are merged count once.
+    /// Numbers of letters that were put and taken since the start; merged changes count as one.
     n_put: u64,
     n_taken: u64,
     ended: bool,
 }
 
-/// All that happened to an object since the subscriber was told of `before`.
+/// All changes of an object since the state that the subscriber saw last.
 struct Merged {
     before: Option<Arc<Stored>>,
     after: Option<Arc<Stored>>,
@@ -57,7 +61,7 @@ struct Merged {
     since: Instant,
 }
 
-/// The end of a mailbox that fills it: nothing more comes once it is dropped.
+/// The writing end of a mailbox. Dropping it ends the mailbox.
 pub(crate) struct Inlet(Arc<Mailbox>);
 
 impl Inlet {
@@ -79,6 +83,7 @@ impl Drop for Inlet {
 }
 
 impl Mailbox {
+    /// Takes the next letter. Returns `None` once the [`Inlet`] is dropped and all letters are taken.
     pub(crate) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Letter>> {
         // Before the look: a change that comes between the two wakes.
         self.waker.register(context.waker());
@@ -90,7 +95,7 @@ impl Mailbox {
         }
     }
 
-    /// The next one, if there is one.
+    /// Takes the next letter without waiting.
     pub(crate) fn take(&self) -> Option<Letter> {
         self.waiting.lock().take()
     }
@@ -100,21 +105,22 @@ impl Mailbox {
         waiting.letters.len() + waiting.order.len()
     }
 
-    /// Since when the next one waits.
+    /// Returns the moment since which the next letter has waited.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
         let waiting = self.waiting.lock();
         let merged = || waiting.order.front().and_then(|key| waiting.merged.get(key)).map(|merged| merged.since);
         waiting.letters.front().map(|letter| letter.since).or_else(merged)
     }
 
-    /// How many were put and how many were taken since the start: whoever has taken as many as there were put has all of them.
+    /// Returns the numbers of letters put and taken since the start. If they are equal, the reader has taken
+    /// everything.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let waiting = self.waiting.lock();
         (waiting.n_put, waiting.n_taken)
     }
 
-    /// Whether states were merged away since the last call: a subscriber that reads the store may have seen one of them there,
-    /// and is not told that it has passed.
+    /// Returns `true` if states were merged away since the last call. A reconcile may have read one of these states
+    /// from the store, and no change will report that it has passed.
     pub(crate) fn has_skipped(&self) -> bool {
         std::mem::take(&mut self.waiting.lock().skipped)
     }
@@ -195,8 +201,8 @@ mod tests {
         Change::Deleted { last: pod("a", "1", version) }
     }
 
-    /// What comes out after so many changes of another object were not taken: `!` is an object that came and went unseen, and
-    /// `…` at the end says that states were skipped.
+    /// What comes out after so many changes of another object were not taken: `!` is an object that came and went
+    /// unseen, and `…` at the end says that states were skipped.
     fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
         let mut waiting = Waiting::default();
         for version in 0..behind {

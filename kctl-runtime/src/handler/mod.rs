@@ -1,4 +1,21 @@
-//! Changes → keys: the object itself, its controller, or what a mapper says. Reads changes of stores, adds to a work queue.
+//! Event handlers: they turn the changes of a store into keys on a work queue.
+//!
+//! A handler is a function that a [`SharedStore`] calls for each change, in order. [`for_object`] queues the key of the
+//! changed object. [`for_relation`] does what the declaration of a controller asks for:
+//!
+//! | Relation | Queued keys |
+//! |---|---|
+//! | primary | the object itself |
+//! | `owns = K` | the primary in the object's controller reference |
+//! | `watches = K(map = f)` | the keys that the mapper `f` returns |
+//! | `reads = K` | none, the cache is only read |
+//!
+//! Mappers run on the old and on the new state, so both the old and the new owner of an object are queued. A
+//! [predicate](predicate) (`when = f`) drops changes before that. The work is that of controller-runtime's
+//! `pkg/handler` and `pkg/predicate`.
+//!
+//! Handlers that run user code have a task and a mailbox each. A slow mapper therefore delays only its own controller,
+//! and at [`CHANGES_WAITING_MAX`] waiting changes those of one object are merged.
 
 mod aside;
 pub(crate) mod mailbox;
@@ -20,27 +37,31 @@ use crate::{
     store::{Change, Handler, SharedStore},
 };
 
-/// Priority of what is there when a program starts: fresh changes go first (controller-runtime, `handler/eventhandler.go`).
+/// Priority of the objects in the initial list: changes that happen after the start go first. The value is that of
+/// controller-runtime (`pkg/handler/eventhandler.go`, `LowPriority`).
 pub const PRIORITY_INITIAL: i32 = -100;
 
-/// The tag of what was there at the start.
+/// The tag of keys that are queued because their object was in the initial list.
 pub const TAG_INITIAL: u32 = 1 << 2;
-/// The tag of a resync.
+/// The tag of keys that a resync queued.
 pub const TAG_RESYNC: u32 = 1 << 3;
-/// The tag of keys from outside.
+/// The tag of keys that were queued from outside, by [`trigger`].
 pub const TAG_TRIGGERED: u32 = 1 << 4;
-/// The tag of the primary's changes; those of the relations follow.
+/// The bit of the tag for changes of the primary. The bits above it belong to the other relations.
 const TAG_PRIMARY_BIT: usize = 5;
-/// All tags of changed objects.
+/// All tags that stand for a changed object.
 pub(crate) const RELATION_TAGS: u32 = u32::MAX << TAG_PRIMARY_BIT;
 
-/// The tag of changes of one kind of a declaration: 0 is the primary. Declarations of more than 26 cached kinds share the last.
+/// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 26 cached kinds, the
+/// further ones share the last tag.
 pub(crate) fn relation_tag(index: usize) -> u32 {
     1 << (TAG_PRIMARY_BIT + index).min(31)
 }
 
-/// Returns a handler that queues the key of each changed object; initial objects have a lower priority. It is the only handler that a
-/// program with one kind and without the macro needs.
+/// Returns a handler that queues the key of each changed object: all that a program with one kind needs.
+///
+/// Objects of the initial list get [`PRIORITY_INITIAL`]. A change of the spec resets the failures of the key; a change
+/// of the status alone does not end its backoff.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -71,13 +92,27 @@ pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     })
 }
 
-/// Queues a key from outside, as if its object had changed.
+/// Queues a key from outside of the loop, with the normal priority and [`TAG_TRIGGERED`]. A key that waits in a backoff
+/// runs now.
+///
+/// Use it for events that no watch reports, for example a webhook of an external service.
+///
+/// ```
+/// use kctl_runtime::{handler, key::ObjectKey, queue::{QueueConfig, WorkQueue}};
+///
+/// let queue = WorkQueue::new(QueueConfig::default());
+/// handler::trigger(&queue, ObjectKey::new(Some("default"), "web"));
+/// assert_eq!(queue.len(), 1);
+/// ```
 pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
     queue.add_tagged(key, 0, TAG_TRIGGERED);
 }
 
-/// The handler of one relation: queues the keys that a change concerns. `index` is 0 for the primary, and 1 for the first of
-/// the other cached kinds: it tells in [`Context::reason`](crate::reconcile::Context::reason) what changed.
+/// Returns the handler of one relation of a controller: it queues the keys of the primaries that a change concerns.
+///
+/// `index` is the position of the relation among the cached kinds of the declaration: 0 for the primary, 1 for the
+/// first of the others. [`Reason::changed`](crate::reconcile::Reason::changed) names the changed kinds by it.
+/// `primaries` is the store of the primary, which mappers read.
 pub fn for_relation(
     index: usize,
     relation: &RelationSpec,
@@ -97,7 +132,7 @@ pub fn for_relation(
     })
 }
 
-/// The keys that a change concerns, and how much it means for each of them.
+/// Returns the keys that a change concerns, and how much the change means for each of them.
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,
@@ -155,8 +190,8 @@ fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
     relation.when.as_ref().is_none_or(|when| when(change))
 }
 
-/// The primary that controls an object. References are compared by group and kind: one written with another version of
-/// the same kind counts (controller-runtime, `handler/enqueue_owner.go`).
+/// Returns the key of the primary that controls an object. References are compared by group and kind, so that a
+/// reference with another version of the kind counts (controller-runtime, `pkg/handler/enqueue_owner.go`).
 fn controller_key(object: &Stored, primary: &Kind, namespaced: bool) -> Option<ObjectKey> {
     let owner = object.meta().controller()?;
     (owner.group() == primary.group && owner.kind == primary.kind).then(|| {

@@ -1,28 +1,73 @@
-//! Ready-made predicates for `when = …`: which changes of an object are worth a reconcile.
+//! Predicates for `when = …`: they decide which changes of an object lead to a reconcile.
 //!
-//! Each lets additions, deletions, the begin of a deletion and changes of finalizers pass: to miss one of those is never meant.
+//! A predicate is any function from a [`Change`] to `bool`; these are the ones that controllers need most, named after
+//! those of controller-runtime (`pkg/predicate/predicate.go`). Each lets additions, deletions, the begin of a deletion
+//! and changes of finalizers pass, because a controller that misses one of these is wrong. A change passes if one
+//! predicate of `a || b` passes: combine them in a function of your own.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Node;
+//! use kctl_runtime::{handler::predicate, store::Change};
+//!
+//! /// Only Nodes whose labels or taints changed: a heartbeat changes neither.
+//! fn placement_changed(change: &Change<Node>) -> bool {
+//!     predicate::labels_changed(change) || predicate::generation_changed(change)
+//! }
+//! # assert!(placement_changed(&Change::Added(Default::default())));
+//! ```
 
 use kube::Resource;
 
 use crate::store::Change;
 
-/// Passes updates that change `metadata.generation`: the spec, not the status (controller-runtime, `pkg/predicate/predicate.go`,
-/// `GenerationChangedPredicate`). Updates of kinds without a generation, such as `ConfigMap`, always pass.
+/// Passes updates that change `metadata.generation`: changes of the spec, not of the status or the metadata.
+///
+/// Updates of kinds without a generation, such as ConfigMap and Secret, always pass (unlike
+/// `GenerationChangedPredicate` of controller-runtime, which drops them all).
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+/// use kctl_runtime::{handler::predicate::generation_changed, store::Change};
+///
+/// let at = |generation| {
+///     Arc::new(Deployment {
+///         metadata: ObjectMeta { generation: Some(generation), ..ObjectMeta::default() },
+///         ..Deployment::default()
+///     })
+/// };
+/// assert!(generation_changed(&Change::Updated { old: at(1), new: at(2) }));
+/// assert!(!generation_changed(&Change::Updated { old: at(2), new: at(2) }));
+/// ```
 pub fn generation_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().generation) || has_no_generation(change)
 }
 
-/// Passes updates that change labels.
+/// Passes updates that change `metadata.labels`.
+///
+/// ```
+/// use std::{collections::BTreeMap, sync::Arc};
+/// use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+/// use kctl_runtime::{handler::predicate::labels_changed, store::Change};
+///
+/// let node = |zone: &str| {
+///     let labels = BTreeMap::from([("topology.kubernetes.io/zone".to_owned(), zone.to_owned())]);
+///     Arc::new(Node { metadata: ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }, ..Node::default() })
+/// };
+/// assert!(labels_changed(&Change::Updated { old: node("a"), new: node("b") }));
+/// assert!(!labels_changed(&Change::Updated { old: node("a"), new: node("a") }));
+/// ```
 pub fn labels_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().labels.clone().unwrap_or_default())
 }
 
-/// Passes updates that change annotations.
+/// Passes updates that change `metadata.annotations`. Beware of annotations that other controllers write often, such as
+/// timestamps.
 pub fn annotations_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().annotations.clone().unwrap_or_default())
 }
 
-/// Passes updates that change `metadata.resourceVersion`: all but those of a resync or a relist.
+/// Passes updates that change `metadata.resourceVersion`: all real changes, and no repetition of a known state.
 pub fn resource_version_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().resource_version.clone())
 }
@@ -31,6 +76,7 @@ fn has_no_generation<K: Resource>(change: &Change<K>) -> bool {
     change.latest().meta().generation.is_none()
 }
 
+/// Returns `true` if `part` differs, or if the update is one that every predicate lets pass.
 fn differs<K: Resource, T: PartialEq>(change: &Change<K>, part: impl Fn(&K) -> T) -> bool {
     let Change::Updated { old, new } = change else { return true };
     let (old_meta, new_meta) = (old.meta(), new.meta());

@@ -1,4 +1,5 @@
-//! What a change means for a key that fails: whether its wait goes on, ends, or ends and its failures are forgotten.
+//! The weight of a change for a key that fails: it decides if the backoff goes on, ends, or ends and resets the
+//! failures.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +7,26 @@ use serde_json::value::RawValue;
 
 use crate::{object::Stored, store::Change};
 
-/// How much a change means for a key that fails; for one that doesn't it makes no difference.
+/// How much a change means for a key that fails. For other keys it makes no difference: they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
-    /// Its wait goes on: a change of a status, or of what the primary owns. Most of these are echoes of what the failing
-    /// reconcile itself did, and would make it run hot.
+    /// The backoff goes on: only a status changed, or an owned object. Most of these changes are the writes of the
+    /// failing reconcile itself, which would make it run in a hot loop.
     Unchanged,
-    /// It runs now and its failures count on: something else than the primary's specification changed, on which the
-    /// outcome may depend.
+    /// The key runs now and its failures are kept: something else than the primary's spec changed, on which the outcome
+    /// may depend.
     Asked,
-    /// It runs now and its failures are forgotten: they were failures of another specification.
+    /// The key runs now and its failures are reset: they belong to another spec.
     Changed,
 }
 
-/// What is no part of the specification. The kind is here because items of lists carry none.
+/// The fields that do not belong to the spec. `kind` is one of them because items of lists have none.
 const NOT_SPECIFIED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
-/// Parts of metadata that change with every write.
+/// The metadata that changes with every write.
 const WRITTEN_ALWAYS: [&str; 2] = ["resourceVersion", "generation"];
 
 impl Weight {
-    /// What a change of the primary means.
+    /// Returns the weight of a change of the primary.
     pub(super) fn of_primary(change: &Change<Stored>) -> Self {
         let Change::Updated { old, new } = change else { return Self::Changed };
         let (before, after) = (old.meta(), new.meta());
@@ -47,7 +48,8 @@ impl Weight {
     }
 }
 
-/// The texts of an object's fields: the API server writes equal values alike.
+/// The fields of an object with the JSON of their values. Equal values have equal JSON, because the API server writes
+/// both.
 type Fields<'a> = BTreeMap<&'a str, &'a RawValue>;
 
 fn fields(json: &str) -> Option<Fields<'_>> {
@@ -58,7 +60,7 @@ fn metadata<'a>(object: &Fields<'a>) -> Option<Fields<'a>> {
     fields(object.get("metadata")?.get())
 }
 
-/// Whether two objects are equal but for some fields.
+/// Returns `true` if two objects are equal apart from the fields in `but`.
 fn equal(old: &Fields<'_>, new: &Fields<'_>, but: &[&str]) -> bool {
     rest(old, but).eq(rest(new, but))
 }

@@ -1,13 +1,26 @@
-//! How long a key waits after a failure: pure, read by the queue's state.
+//! The wait of a key after consecutive failures.
 
 use std::time::Duration;
 
-/// Waits after failures: `base · 2^n`, at most `max` (client-go, `util/workqueue/default_rate_limiters.go`).
+/// Exponential backoff per key: `base · 2^n` after `n` earlier failures, at most `max`.
+///
+/// The formula and the defaults are those of client-go's `ItemExponentialFailureRateLimiter`
+/// (`util/workqueue/default_rate_limiters.go`). A controller sets it with `backoff("5ms", max = "1000s")`. There is no
+/// limit across keys, so one failing object does not delay the others.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::queue::Backoff;
+///
+/// let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(5) };
+/// let waits: Vec<u64> = (0..4).map(|failures| backoff.wait(failures).as_secs()).collect();
+/// assert_eq!(waits, [1, 2, 4, 5]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// After the first failure; 5 ms by default.
+    /// The wait after the first failure; 5 ms by default.
     pub base: Duration,
-    /// The longest; 1000 s by default.
+    /// The longest wait; 1000 s by default.
     pub max: Duration,
 }
 
@@ -18,7 +31,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait after `failures` earlier failures. It never shrinks as failures grow, and never overflows.
+    /// Returns the wait after `failures` earlier failures. It never shrinks as failures grow, and never overflows.
     ///
     /// ```
     /// use std::time::Duration;

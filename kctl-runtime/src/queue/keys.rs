@@ -1,15 +1,16 @@
-//! What the queue knows of each key, found by the key or, for the rest of its way, by a number: a key is hashed when it comes
-//! in and when it is handed back, and nowhere between.
+//! The entries of all keys, found by key or by a number. A key is hashed when it is added and when it is handed back;
+//! between the two, the queue uses the number.
 
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// Stands for a key that is known. Once that key was removed another one gets it.
+/// The number of a known key. It is reused after the key was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id(usize);
 
+/// A map from keys to values that also gives each key an [`Id`].
 pub(super) struct Keys<K, V> {
     hasher: FixedState,
     table: HashTable<Id>,
@@ -43,7 +44,7 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         self.table.find(hash, |id| self.key(*id) == Some(key)).copied()
     }
 
-    /// The id of a key; from now on it is known.
+    /// Returns the ID of a key, after adding the key with a default value if it is unknown.
     pub(super) fn ensure(&mut self, key: K) -> Id {
         let hash = self.hasher.hash_one(&key);
         if let Some(id) = self.find_hashed(hash, &key) {
@@ -73,7 +74,7 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         &mut self.slots[id.0].value
     }
 
-    /// A key that is not known is left alone.
+    /// Removes a key. Does nothing if the ID has no key.
     pub(super) fn remove(&mut self, id: Id) {
         let slot = &mut self.slots[id.0];
         if slot.key.take().is_some() {

@@ -1,15 +1,17 @@
-//! Values by number, for numbers that mostly come in rising order and are mostly removed at the front: then each step costs
-//! the same however long the line is, and less than in a tree.
+//! A sorted map from numbers to values, for numbers that mostly arrive in ascending order and are mostly removed at the
+//! front. Each such step takes constant time, however long the line is, and is cheaper than in a tree.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Gaps are closed when there are more than this and than values.
+/// Gaps are removed once there are more than this, and more than half of the row.
 const GAPS_MAX: usize = 32;
 
+/// The sorted values: a row for those that arrived in order, a tree for the others.
 pub(super) struct Line<T> {
-    /// By number; `None` is a gap. Invariant: the first is no gap.
+    /// Values in the order of their numbers; `None` is a gap that a removal left. Invariant: the first entry is not a
+    /// gap.
     row: VecDeque<(u64, Option<T>)>,
-    /// What came after a higher number.
+    /// Values that arrived after a higher number.
     late: BTreeMap<u64, T>,
     n_gaps: usize,
 }
@@ -25,7 +27,7 @@ impl<T> Line<T> {
         self.row.len() - self.n_gaps + self.late.len()
     }
 
-    /// No two values have one number at a time.
+    /// Inserts a value under a number that has no value yet.
     pub(super) fn insert(&mut self, number: u64, value: T) {
         if self.row.back().is_none_or(|(last, _)| *last < number) {
             self.row.push_back((number, Some(value)));
@@ -38,7 +40,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// The value of the lowest number.
+    /// Returns the value with the lowest number.
     pub(super) fn first(&self) -> Option<&T> {
         let front = self.row.front().and_then(|(number, value)| Some((*number, value.as_ref()?)));
         let late = self.late.first_key_value().map(|(number, value)| (*number, value));

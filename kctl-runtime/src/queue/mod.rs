@@ -1,4 +1,38 @@
-//! Keys wait here: deduplicating, delaying, rate limited, prioritised. Handlers add, workers take.
+//! The work queue: keys wait here until a worker reconciles them.
+//!
+//! Handlers add keys, workers take them. The queue holds a key once, however often it is added, and never gives a key
+//! to two workers at the same time. It delays keys that failed, orders ready keys by priority, and shuts down in an
+//! orderly way. It follows client-go's `util/workqueue` and the priority queue of controller-runtime
+//! (`pkg/controller/priorityqueue`).
+//!
+//! The queue knows nothing about Kubernetes: a key is any type that is `Eq + Hash + Clone`. A worker loop without the
+//! rest of this crate looks like this:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! use kctl_runtime::queue::{QueueConfig, WorkQueue};
+//!
+//! fn reconcile(key: &str) -> Result<(), String> {
+//!     if key == "broken" { Err("still broken".into()) } else { Ok(()) }
+//! }
+//!
+//! let queue = WorkQueue::new(QueueConfig::default());
+//! queue.add("web");
+//! queue.add("broken");
+//! for _ in 0..2 {
+//!     let Some(item) = queue.get().await else { break };
+//!     match reconcile(item.key) {
+//!         Ok(()) => queue.forget(&item.key),
+//!         Err(_) => drop(queue.add_rate_limited(item.key)),
+//!     }
+//!     queue.done(&item.key);
+//! }
+//! assert_eq!(queue.failing(), [("broken", 1)]);
+//! assert_eq!(queue.delayed(), 1);
+//! # });
+//! ```
+//!
+//! [`worker::settle`](crate::worker::settle) decides which of these methods a controller's worker calls.
 
 mod backoff;
 mod keys;
@@ -25,34 +59,60 @@ use crate::turns::Mutex;
 pub(crate) use state::{Cause, ECHOES_MAX};
 use state::{Next, Phase, Reason, State, Wake};
 
-/// How a queue behaves.
+/// The configuration of a [`WorkQueue`].
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+///
+/// let patient = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60) };
+/// let queue = WorkQueue::<String>::new(QueueConfig { backoff: patient });
+/// assert_eq!(queue.add_rate_limited("web".into()), Duration::from_secs(1));
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QueueConfig {
-    /// Waits after failures.
+    /// The waits after failures; from 5 ms to 1000 s by default.
     pub backoff: Backoff,
 }
 
-/// A key that a worker was given. It must be handed back by [`WorkQueue::done`].
+/// A key that [`WorkQueue::get`] gave to a worker.
+///
+/// The worker must call [`WorkQueue::done`] with the key, also after a failure or a panic. Until then the queue
+/// gives the key to no other worker, and a drain waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item<K> {
-    /// The key.
+    /// The key to reconcile.
     pub key: K,
-    /// The priority with which it waited.
+    /// The highest priority with which the key was added since it was last taken. 0 is the normal priority, and higher
+    /// ones go first.
     pub priority: i32,
-    /// The tags of all adds since it was last given out.
+    /// The tags of all adds since the key was last taken, combined with `|`. See [`WorkQueue::add_tagged`].
     pub tags: u32,
 }
 
-/// A queue in which a key waits once and is in one worker's hands at most. Clones share it.
+/// A queue that holds each key once and gives it to one worker at a time. Clones share the same queue.
 ///
-/// It holds one entry for each key that waits, is processed or has failed; nothing else grows.
+/// It has one entry for each key that waits, is processed or has failed; nothing else grows.
 ///
-/// **Order.** Keys of the highest priority come first, and those of one priority in the order in which they came to it.
-/// Nobody starves: at most [`PASSED_OVER_MAX`] takes in a row pass over the key that has waited longest, so the list of a
-/// start and resyncs, which have a low priority, wait behind fresh changes and still advance.
+/// **Order.** Ready keys of the highest priority go first, and those of equal priority in the order of their adds. No
+/// key starves: at most [`PASSED_OVER_MAX`] takes in a row pass over the key that has waited longest. So the initial
+/// list and resyncs, which have a low priority, wait behind fresh changes and still advance.
 ///
-/// **Time.** A key waits for one time at most, and of two times the earlier counts. Adding a key that waits for a time
-/// makes it ready now, with one exception: [`WorkQueue::add_unchanged`] leaves a key that failed to its wait.
+/// **Time.** A key waits for at most one time, and of two times the earlier one counts. Adding a key that waits for a
+/// time makes it ready now, with one exception: [`add_unchanged`](Self::add_unchanged) leaves a failed key in its
+/// backoff.
+///
+/// | Method | Use it after | Failure counter |
+/// |---|---|---|
+/// | [`add`](Self::add) | a change | kept |
+/// | [`add_changed`](Self::add_changed) | a change of the spec | reset |
+/// | [`add_unchanged`](Self::add_unchanged) | an event that probably changes nothing | kept |
+/// | [`add_after`](Self::add_after) | a success that wants another run | kept |
+/// | [`add_rate_limited`](Self::add_rate_limited) | a failure | incremented |
+/// | [`add_failed`](Self::add_failed) | a failure that names its wait | incremented |
+/// | [`add_outdated`](Self::add_outdated) | a conflict | kept; conflicts have a counter |
+/// | [`forget`](Self::forget) | a success | reset |
+/// | [`give_up`](Self::give_up) | a terminal failure | reset; the key still counts as failing |
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -74,11 +134,11 @@ pub struct WorkQueue<K> {
 
 struct Shared<K> {
     state: Mutex<State<K>>,
-    /// Woken when a key becomes ready, when nobody keeps the time, and at the end.
+    /// Woken when a key becomes ready, when no worker keeps the time, and at the end.
     ready: Notify,
     /// Woken when the first of the delayed keys is another one, for the worker that sleeps until it is due.
     rescheduled: Notify,
-    /// Woken when a key is done, and when nobody waits for that any more.
+    /// Woken when a key is done, and when a drain ends.
     done: Notify,
     backoff: Backoff,
     observer: Option<Arc<dyn QueueObserver>>,
@@ -91,12 +151,36 @@ impl<K> Clone for WorkQueue<K> {
 }
 
 impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: QueueConfig) -> Self {
         Self::build(config, None)
     }
 
-    /// An empty queue that tells an observer how long keys waited and were processed.
+    /// Creates an empty queue that reports to `observer` how long keys waited and how long they were processed.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering}}, time::Duration};
+    /// use kctl_runtime::queue::{QueueConfig, QueueObserver, WorkQueue};
+    ///
+    /// #[derive(Default)]
+    /// struct Runs(AtomicUsize);
+    ///
+    /// impl QueueObserver for Runs {
+    ///     fn waited(&self, _wait: Duration) {}
+    ///     fn worked(&self, _work: Duration) {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let runs = Arc::new(Runs::default());
+    /// let queue = WorkQueue::observed(QueueConfig::default(), runs.clone());
+    /// queue.add("web");
+    /// let item = queue.get().await.unwrap();
+    /// queue.done(&item.key);
+    /// assert_eq!(runs.0.load(Ordering::Relaxed), 1);
+    /// # });
+    /// ```
     pub fn observed(config: QueueConfig, observer: Arc<dyn QueueObserver>) -> Self {
         Self::build(config, Some(observer))
     }
@@ -113,39 +197,73 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key with normal priority.
+    /// Adds a key with the normal priority, 0. See [`add_with`](Self::add_with).
     pub fn add(&self, key: K) {
         self.add_with(key, 0);
     }
 
-    /// Adds a key. One that waits already keeps its place, or moves up to a higher priority; one that waits for a time
-    /// becomes ready now; one that is processed runs once more afterwards. Its failures are kept.
+    /// Adds a key with a priority; higher ones are taken first.
+    ///
+    /// - A key that is ready keeps its place, or moves up if the new priority is higher.
+    /// - A key that waits for a time becomes ready now.
+    /// - A key that is processed runs once more after [`done`](Self::done).
+    ///
+    /// Its failures are kept. Does nothing after the queue was shut down.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// queue.add_with("from the initial list", -100);
+    /// queue.add("changed just now");
+    /// assert_eq!(queue.get().await.unwrap().key, "changed just now");
+    /// # });
+    /// ```
     pub fn add_with(&self, key: K, priority: i32) {
         self.add_for(key, priority, Cause::Asked, 0);
     }
 
-    /// Adds a key as [`WorkQueue::add_with`], with tags that say why: bits that the caller gives a meaning, apart from
-    /// [`TAG_REQUEUED`] and [`TAG_RETRIED`]. The worker gets the tags of all adds since the key was last given out.
+    /// Adds a key like [`add_with`](Self::add_with), with tags that say why it was added.
+    ///
+    /// Tags are bits. The queue sets [`TAG_REQUEUED`] and [`TAG_RETRIED`] itself; the caller gives the other ones a
+    /// meaning. [`Item::tags`] has the tags of all adds since the key was last taken.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// const POD_CHANGED: u32 = 1 << 8;
+    /// const NODE_CHANGED: u32 = 1 << 9;
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// queue.add_tagged("web", 0, POD_CHANGED);
+    /// queue.add_tagged("web", 0, NODE_CHANGED);
+    /// assert_eq!(queue.get().await.unwrap().tags, POD_CHANGED | NODE_CHANGED);
+    /// # });
+    /// ```
     pub fn add_tagged(&self, key: K, priority: i32, tags: u32) {
         self.add_for(key, priority, Cause::Asked, tags);
     }
 
-    /// Adds a key because what it names has really changed: as [`WorkQueue::add_tagged`], and its failures are forgotten,
-    /// for they were failures of another state.
+    /// Adds a key whose object has really changed, for example its spec.
+    ///
+    /// It works like [`add_tagged`](Self::add_tagged) and also resets the failures and conflicts of the key: they
+    /// belong to the state before the change.
     pub fn add_changed(&self, key: K, priority: i32, tags: u32) {
         self.add_for(key, priority, Cause::Changed, tags);
     }
 
-    /// Adds a key for an event that brings nothing new, such as the controller's own status write.
+    /// Adds a key for an event that probably brings nothing new, such as the controller's own status write.
     ///
-    /// It works like [`WorkQueue::add_tagged`], but does not shorten the backoff of a failed key. Otherwise a controller that writes and then
-    /// fails would run in a hot loop on its own events. The key is not lost: the next retry sees the state of the event.
+    /// It works like [`add_tagged`](Self::add_tagged), but does not shorten the backoff of a failed key. Otherwise a
+    /// controller that writes and then fails would run in a hot loop on its own events. The key is not lost: the next
+    /// retry sees the state of the event.
     pub fn add_unchanged(&self, key: K, priority: i32, tags: u32) {
         self.add_for(key, priority, Cause::Unchanged, tags);
     }
 
-    /// Adds a key because of an event that brings this version of an object: as the cause says, unless the key waits after a
-    /// run that [disowned](WorkQueue::disown) the version.
+    /// Adds a key because of an event that brings this version of an object: like the method for `cause`, unless the
+    /// last run [wrote](WorkQueue::disown) the version itself.
     pub(crate) fn add_brought(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
         let wake = self.shared.state.lock().add_brought(key, priority, (cause, version), tags, Instant::now());
         self.shared.wake(wake);
@@ -156,19 +274,44 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.wake(wake);
     }
 
-    /// Adds a key when this time has passed, [`WAIT_MAX`] at most. One that waits for an earlier time keeps it; one that
-    /// is ready or will run again stays so. A key that is processed keeps its priority, others get the normal one.
+    /// Adds a key once `wait` has passed, at most [`WAIT_MAX`].
+    ///
+    /// A key that already waits for an earlier time keeps it, and one that is ready or will run again stays so. A key
+    /// that is processed keeps its priority; other keys get the normal one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// queue.add_after("web", Duration::from_secs(60));
+    /// queue.add_after("web", Duration::from_secs(3600)); // the earlier time counts
+    /// assert_eq!((queue.len(), queue.delayed()), (0, 1));
+    /// assert_eq!(queue.next_delayed_within(Duration::from_secs(61)), 1);
+    /// ```
     pub fn add_after(&self, key: K, wait: Duration) {
         let wake = self.shared.state.lock().add_after(key, wait, Reason::Wish, Instant::now());
         self.shared.wake(wake);
     }
 
-    /// Counts a failure and adds the key after the wait that it has earned, which is returned.
+    /// Counts a failure of the key and adds it after the wait of the [`Backoff`]. Returns that wait.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// assert_eq!(queue.add_rate_limited("web"), Duration::from_millis(5));
+    /// assert_eq!(queue.add_rate_limited("web"), Duration::from_millis(10));
+    /// queue.forget(&"web");
+    /// assert_eq!(queue.num_requeues(&"web"), 0);
+    /// ```
     pub fn add_rate_limited(&self, key: K) -> Duration {
         self.fail(key, None)
     }
 
-    /// Counts a failure and adds the key after a wait that the failure asks for, instead of the one that it has earned.
+    /// Counts a failure of the key and adds it after `wait` instead of the wait of the [`Backoff`], for example after
+    /// an error with `Retry-After`.
     pub fn add_failed(&self, key: K, wait: Duration) {
         self.fail(key, Some(wait));
     }
@@ -179,57 +322,78 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
-    /// Counts a conflict and adds the key after at least this wait; consecutive conflicts grow the wait like failures. Each earlier add
-    /// makes the key ready at once, because it may bring the newer state.
+    /// Counts a conflict of the key and adds it after at least `least`. The wait grows with consecutive conflicts as it
+    /// does with failures.
+    ///
+    /// An add in the meantime makes the key ready at once, because it may bring the newer state. Up to
+    /// [`CONFLICTS_USUAL`] conflicts in a row are normal with concurrent writers; a key with more counts as
+    /// [failing](Self::failing).
     pub fn add_outdated(&self, key: K, least: Duration) {
         let wake = self.shared.state.lock().meet(key, least, self.shared.backoff, Instant::now());
         self.shared.wake(wake);
     }
 
-    /// Conflicts of the key since it was last forgotten.
+    /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.
     pub fn num_conflicts(&self, key: &K) -> u32 {
         self.shared.state.lock().conflicts(key)
     }
 
-    /// Failures of the key since it was last forgotten.
+    /// Returns the number of failures of the key in a row, since it was last forgotten or changed (client-go,
+    /// `NumRequeues`).
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.shared.state.lock().failures(key)
     }
 
-    /// The keys that failed when they were last processed, with their failures in a row, or with their conflicts where these
-    /// are more than [`CONFLICTS_USUAL`]; the one that began to fail first comes first.
+    /// Returns the keys whose last run failed, with their failures in a row; a key that only meets conflicts is among
+    /// them beyond [`CONFLICTS_USUAL`]. The key that began to fail first comes first.
+    ///
+    /// This copies all failing keys. Use [`keys`](Self::keys) for a bounded answer, and [`n_failing`](Self::n_failing)
+    /// for a number.
     pub fn failing(&self) -> Vec<(K, u32)> {
         self.shared.state.lock().failing()
     }
 
-    /// The keys that fail and those that are processed, at most `max` of each.
+    /// Returns the keys that fail and those that are processed, at most `max` of each, for a page that people read.
     pub fn keys(&self, max: usize) -> QueueKeys<K> {
         self.shared.state.lock().keys(max, Instant::now())
     }
 
-    /// Forgets the failures of the key; where it waits does not change.
+    /// Resets the failures and conflicts of the key, after a success. A key that waits or is ready stays where it is.
     pub fn forget(&self, key: &K) {
         self.shared.state.lock().forget(key);
     }
 
-    /// Forgets the failures of the key, which is not tried again before it is added: it counts as one that fails until a later
-    /// run ends otherwise.
+    /// Resets the failures of the key and does not add it again: for an error that a retry cannot fix.
+    ///
+    /// The key counts as failing, in [`n_failing`](Self::n_failing), until a later run succeeds or
+    /// [`forget`](Self::forget) is called.
+    ///
+    /// ```
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// queue.give_up("web");
+    /// assert_eq!((queue.len(), queue.delayed(), queue.n_failing()), (0, 0, 1));
+    /// ```
     pub fn give_up(&self, key: K) {
         self.shared.state.lock().give_up(key);
     }
 
-    /// Says what the run of a key has written, before it is given up or waits after a conflict: events of these versions are
-    /// echoes. If nothing else came while it ran, [`WorkQueue::done`] does not make it ready, and no later echo does.
+    /// Records the versions that the run of a key wrote, before the key is given up or waits after a conflict. If no
+    /// other event came meanwhile, [`done`](WorkQueue::done) does not make the key ready, and no later event of these
+    /// versions does.
     pub(crate) fn disown(&self, key: &K, written: Vec<u64>) {
         self.shared.state.lock().disown(key, written);
     }
 
-    /// How many keys failed when they were last processed, with those that were given up.
+    /// Returns the number of keys whose last run failed, including those that were given up.
     pub fn n_failing(&self) -> usize {
         self.shared.state.lock().n_failing()
     }
 
-    /// Waits for the next key; `None` once the queue is shut down and empty.
+    /// Waits for the next ready key and gives it to the caller, who must hand it back by [`done`](Self::done).
+    ///
+    /// Returns `None` once the queue is shut down and no key is ready. Any number of workers may wait at the same time.
     ///
     /// # Cancel safety
     /// A dropped future has taken no key.
@@ -260,7 +424,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Marks a key as processed. If it was added meanwhile, it is ready again. Does nothing for a key that no worker has.
+    /// Ends the processing of a key. If the key was added meanwhile, it is ready again. Does nothing for a key that is
+    /// not being processed.
     pub fn done(&self, key: &K) {
         let (done, drains) = {
             let mut state = self.shared.state.lock();
@@ -276,44 +441,45 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Keys that are ready.
+    /// Returns the number of ready keys: without those that are processed or wait for a time.
     pub fn len(&self) -> usize {
         self.shared.state.lock().len(Instant::now())
     }
 
-    /// Whether no key is ready.
+    /// Returns `true` if no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Keys in workers' hands.
+    /// Returns the number of keys that workers process now.
     pub fn processing(&self) -> usize {
         self.shared.state.lock().n_processing()
     }
 
-    /// Keys that wait for a time.
+    /// Returns the number of keys that wait for a time.
     pub fn delayed(&self) -> usize {
         self.shared.state.lock().delayed_until(None, Instant::now())
     }
 
-    /// Keys that wait for a time which comes within `horizon`.
+    /// Returns the number of keys whose wait ends within `horizon`. Tests use it to find out if a controller is idle.
     pub fn next_delayed_within(&self, horizon: Duration) -> usize {
         let now = Instant::now();
         self.shared.state.lock().delayed_until(Some(now + horizon.min(WAIT_MAX)), now)
     }
 
-    /// The key whose time comes next, and in how long.
+    /// Returns the key whose wait ends first, and the rest of its wait.
     pub fn next_due(&self) -> Option<(K, Duration)> {
         let now = Instant::now();
         self.shared.state.lock().next_due().map(|(key, due)| (key, due.saturating_duration_since(now)))
     }
 
-    /// Numbers for metrics.
+    /// Returns the numbers that metrics report.
     pub fn stats(&self) -> QueueStats {
         self.shared.state.lock().stats(Instant::now())
     }
 
-    /// The keys that have been in a worker's hands for at least so long, and for how long, the longest first.
+    /// Returns the keys that have been processed for at least `least`, with the time since they were taken, the longest
+    /// first. A key that appears here for minutes usually belongs to a reconcile that hangs.
     pub fn processing_for(&self, least: Duration) -> Vec<(K, Duration)> {
         let now = Instant::now();
         let Some(before) = now.checked_sub(least) else { return Vec::new() };
@@ -321,8 +487,21 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         works.into_iter().map(|(key, since)| (key, now.saturating_duration_since(since))).collect()
     }
 
-    /// Takes no more keys. Ready ones are still handed out; those that wait for a time are dropped. A drain that is waited
-    /// for ends at once.
+    /// Ignores all later adds. Workers still get the ready keys; keys that wait for a time are dropped. A
+    /// [drain](Self::shut_down_with_drain) that is under way returns at once.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new(QueueConfig::default());
+    /// queue.add("ready");
+    /// queue.shut_down();
+    /// queue.add("too late");
+    /// assert_eq!(queue.get().await.map(|item| item.key), Some("ready"));
+    /// assert!(queue.get().await.is_none());
+    /// # });
+    /// ```
     pub fn shut_down(&self) {
         self.shut(Phase::ShutDown);
     }
@@ -333,7 +512,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.done.notify_waiters();
     }
 
-    /// Shuts down and returns once no key is ready or processed, or [`WorkQueue::shut_down`] is called.
+    /// Shuts the queue down and waits until no key is ready or processed, or until [`shut_down`](Self::shut_down) is
+    /// called.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the queue shut down.
@@ -358,7 +538,7 @@ impl<K: Eq + Hash + Clone> Shared<K> {
         }
     }
 
-    /// Takes a key. A worker that has to wait for a time becomes the one that keeps it, if nobody does.
+    /// Takes a key. A worker that has to wait for a time becomes the timekeeper, unless there is one.
     fn next<'a>(&'a self, timekeeper: &mut Option<Timekeeper<'a, K>>) -> Next<K> {
         let mut state = self.state.lock();
         let next = state.next(Instant::now());
@@ -375,8 +555,8 @@ impl<K: Eq + Hash + Clone> Shared<K> {
     }
 }
 
-/// The worker that sleeps until the first of the delayed keys is due; all others sleep until they are woken. When it
-/// leaves, with a key or because it was dropped, another one takes over.
+/// The worker that sleeps until the first delayed key is due; all others sleep until they are woken. When it leaves,
+/// with a key or because its future was dropped, another worker takes over.
 struct Timekeeper<'a, K>(&'a Shared<K>);
 
 impl<K> Drop for Timekeeper<'_, K> {

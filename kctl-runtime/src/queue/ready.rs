@@ -1,4 +1,4 @@
-//! The line of ready keys: highest priority first, then first come first served, and nobody starves.
+//! The ready keys: highest priority first, then first come, first served, and no key starves.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -6,21 +6,23 @@ use tokio::time::Instant;
 
 use super::line::Line;
 
-/// How many takes in a row may pass over the key that has waited longest; the next one is that key, whatever its
-/// priority. So a key with `n` older ones before it is taken within `(n + 1) · 10` takes, and fresh work of a high
-/// priority loses a tenth of the workers at most.
+/// Maximum number of takes in a row that pass over the key that has waited longest. The next take returns that key,
+/// whatever its priority.
+///
+/// So a key with `n` older ones before it is taken within `(n + 1) · 10` takes, and fresh keys of a high priority lose
+/// at most a tenth of the workers.
 pub const PASSED_OVER_MAX: u32 = 9;
 
-/// Where a key stands in the line.
+/// The position of a key among the ready ones: its priority, its order within that priority, and its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     priority: Reverse<i32>,
-    /// In the order in which keys came to this priority.
+    /// The order in which keys came to this priority.
     order: u64,
     age: Age,
 }
 
-/// Since when a key waits. A key that moves up keeps it.
+/// The moment at which a key began to wait. A key that moves to a higher priority keeps its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Age {
     /// Unique, and in the order of adds.
@@ -42,12 +44,13 @@ impl Place {
     }
 }
 
+/// The ready keys, sorted by [`Place`] and by [`Age`] at the same time.
 pub(super) struct Ready<K> {
     /// The keys of each priority by `order`. Invariant: no lane is empty.
     lanes: BTreeMap<Reverse<i32>, Line<(Place, K)>>,
     /// Invariant: the places in `lanes`, by the sequence of their age.
     ages: Line<Place>,
-    /// Takes in a row that were not the oldest. Invariant: at most `PASSED_OVER_MAX`.
+    /// Number of takes in a row that were not the oldest key. Invariant: at most `PASSED_OVER_MAX`.
     passed_over: u32,
 }
 
@@ -77,7 +80,7 @@ impl<K> Ready<K> {
         Some(key)
     }
 
-    /// Takes the first of the line, or the oldest when it is its turn.
+    /// Takes the first key by priority, or the oldest one if it is its turn.
     pub(super) fn take(&mut self) -> Option<(Place, K)> {
         let (first, _) = self.lanes.first_key_value()?.1.first()?;
         let oldest = self.ages.first()?;
@@ -86,12 +89,12 @@ impl<K> Ready<K> {
         self.remove(&place).map(|key| (place, key))
     }
 
-    /// Since when the oldest key waits.
+    /// Returns the moment since which the oldest key has waited.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.ages.first().map(|place| place.age.since)
     }
 
-    /// Priorities with their numbers of keys, the highest first.
+    /// Iterates over the priorities with their numbers of keys, the highest first.
     pub(super) fn depths(&self) -> impl Iterator<Item = (i32, usize)> {
         self.lanes.iter().map(|(priority, lane)| (priority.0, lane.len()))
     }

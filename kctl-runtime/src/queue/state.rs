@@ -1,4 +1,5 @@
-//! What the queue knows, and the rules by which it changes: pure, with the time as an input; called under the queue's lock.
+//! The state machine of the queue. It is pure: the time is an argument, and each method returns a [`Wake`] instead of
+//! waking a task. The [`WorkQueue`](super::WorkQueue) calls it under its lock.
 
 use std::{collections::BTreeMap, hash::Hash, mem, time::Duration};
 
@@ -11,34 +12,37 @@ use super::{
     stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueStats},
 };
 
-/// Maximum wait of a key: longer than any useful wait, and within the range of the clock.
+/// Maximum wait of a key, one year: longer than any useful wait, and within the range of the clock. Longer waits are
+/// shortened to it.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// The tag of a key whose last run asked for another one.
+/// The tag of a key whose last run asked for another one, by [`add_after`](super::WorkQueue::add_after). Conflicts have
+/// this tag as well.
 pub const TAG_REQUEUED: u32 = 1;
-/// The tag of a key that failed.
+/// The tag of a key that was added again after a failure.
 pub const TAG_RETRIED: u32 = 2;
 
-/// So many versions are remembered of what a run wrote, and of what was heard meanwhile: beyond them an event counts as another's.
+/// Maximum number of versions that are remembered of the writes of one run, and of the events during it. An event
+/// beyond the limit counts as the write of another client.
 pub(crate) const ECHOES_MAX: usize = 64;
 
-/// Why a key is added.
+/// The reason for an add: it decides if failures are kept and if a backoff ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Somebody asks for it, or its time has come.
+    /// A user, a mapper or a timer asks for the key: it runs now, and its failures are kept.
     Asked,
-    /// What it names is not what failed before.
+    /// The object is in another state than the one that failed: the key runs now, and its failures are reset.
     Changed,
-    /// Something happened that does not make another outcome of a failing key likely.
+    /// An event that makes another outcome unlikely: a failed key stays in its backoff.
     Unchanged,
 }
 
-/// Why a key waits for a time.
+/// The reason for which a key waits for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Its last run asked for it.
     Wish,
-    /// It failed.
+    /// Its last run failed.
     Backoff,
 }
 
@@ -51,46 +55,46 @@ impl Reason {
     }
 }
 
-/// Whom a change concerns.
+/// The task to wake after a change of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
     Nobody,
-    /// A key became ready.
+    /// A key became ready: any worker.
     Worker,
-    /// The earliest time is another one.
+    /// The earliest time is another one: the worker that sleeps until it.
     Timekeeper,
 }
 
-/// What a worker that asks for a key gets.
+/// The answer to a worker that asks for a key.
 pub(super) enum Next<K> {
-    /// A key, how long it waited, and whether more are ready.
+    /// A key, the time for which it waited, and `more` if other keys are ready.
     Taken { item: Item<K>, waited: Duration, more: bool },
-    /// Nothing before this time.
+    /// No key is ready; the first delayed one is due at this time.
     Wait(Option<Instant>),
-    /// Nothing ever again.
+    /// No key will ever be ready again.
     End,
 }
 
-/// Which adds are taken, and what a drain waits for.
+/// The phase of the queue: it only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
     /// Adds are ignored; what is ready is handed out.
     ShutDown,
-    /// The same, and somebody waits until all of it is done.
+    /// Adds are ignored, and a caller waits until all keys are done.
     Draining,
 }
 
 pub(super) struct State<K> {
     keys: Keys<K, Entry>,
     ready: Ready<Id>,
-    /// Keys that wait for a time. Invariant: none when it is shut down.
+    /// Keys that wait for a time. Invariant: empty after a shutdown.
     delayed: BTreeMap<(Instant, u64), Id>,
-    /// Keys that are being processed; each knows its index here.
+    /// Keys that are being processed; each entry knows its index here.
     working: Vec<Id>,
     sequence: u64,
     pub(super) phase: Phase,
-    /// Whether a worker sleeps until the first of `delayed`. Invariant: one at most.
+    /// Is `true` while a worker sleeps until the first of `delayed` is due. Invariant: at most one worker does.
     pub(super) timekeeper: bool,
     adds: u64,
     retries: u64,
@@ -99,40 +103,43 @@ pub(super) struct State<K> {
 /// Number of consecutive conflicts that are normal with concurrent writers. A key with more counts as failing.
 pub const CONFLICTS_USUAL: u32 = 5;
 
+/// All that the queue knows about one key.
 #[derive(Default)]
 struct Entry {
-    /// Its place in `ready`. Invariant: not while it is processed.
+    /// Its place in `ready`. Invariant: `None` while it is processed.
     queued: Option<Place>,
-    /// Invariant: not while it is queued.
+    /// Its wait for a time. Invariant: `None` while it is queued.
     delayed: Option<Delayed>,
     processing: Option<Work>,
-    /// Added while it was processed: invariant, only then.
+    /// Set if it was added while it was processed. Invariant: `None` at all other times.
     dirty: Option<Dirty>,
     /// Tags of all adds since it was last taken.
     tags: u32,
     failures: u32,
-    /// Conflicts in a row, which are no failures.
+    /// Conflicts in a row, which are not failures.
     conflicts: u32,
-    /// In the order in which keys began to fail.
+    /// The sequence number at which it began to fail: the order of reports.
     failed: u64,
-    /// It failed for good or too often, and has not succeeded since.
+    /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
     given_up: bool,
-    /// What its last run wrote, where events of that bring nothing new: they do not make the key ready.
+    /// Versions that its last run wrote. Their events do not make the key ready.
     echoes: Vec<u64>,
 }
 
 impl Entry {
+    /// Returns `true` if the entry holds no information, so that it can be removed.
     fn says_nothing(&self) -> bool {
         let idle = self.queued.is_none() && self.delayed.is_none() && self.processing.is_none();
         idle && self.failures == 0 && self.conflicts == 0 && !self.given_up
     }
 
-    /// Whether its last run failed.
+    /// Returns `true` if its last run failed.
     fn fails(&self) -> bool {
         self.given_up || self.in_a_row() > 0
     }
 
-    /// Failures in a row, or conflicts where there are more than is usual: 0 for a key that does not fail.
+    /// Returns the number of failures in a row, or of conflicts if they are more than usual; 0 for a key that does not
+    /// fail.
     fn in_a_row(&self) -> u32 {
         match (self.failures, self.conflicts) {
             (0, ..=CONFLICTS_USUAL) => 0,
@@ -158,12 +165,13 @@ struct Work {
     priority: i32,
 }
 
+/// An add that happened while the key was processed.
 struct Dirty {
     priority: i32,
     age: Age,
-    /// Whether it runs again at once even if the run that goes on fails.
+    /// Is `true` if the key runs again at once even if the present run fails.
     at_once: bool,
-    /// The versions that brought it, and nothing else did; `None` when something did, or there were too many.
+    /// The versions of the events that added it. `None` if it was added for another reason, or if there were too many.
     versions: Option<Vec<u64>>,
 }
 
@@ -206,7 +214,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         self.add_known(id, priority, cause, tags, None, now)
     }
 
-    /// The same because of an event that brings this version of an object.
+    /// Adds a key because of an event that brings this version of an object, unless its last run wrote that version.
     pub(super) fn add_brought(
         &mut self,
         key: K,
@@ -330,7 +338,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         if is_first { Wake::Timekeeper } else { Wake::Nobody }
     }
 
-    /// Counts a failure; the key waits for `wait`, or for what it has earned.
+    /// Counts a failure; the key waits for `wait`, or else for the next wait of the backoff, which is returned.
     pub(super) fn fail(&mut self, key: K, wait: Option<Duration>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
         let sequence = self.next_number();
         let id = self.keys.ensure(key);
@@ -357,7 +365,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// Nothing until a change: its failures are forgotten, not that it fails.
+    /// Resets the failures of a key, which still counts as failing until it succeeds.
     pub(super) fn give_up(&mut self, key: K) {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
@@ -366,8 +374,8 @@ impl<K: Eq + Hash + Clone> State<K> {
         entry.given_up = true;
     }
 
-    /// The run that ends wrote these versions: what has been heard of them alone does not make the key run again, nor does what
-    /// will be heard.
+    /// Records the versions that the ending run wrote. Events of these versions alone, earlier or later, do not make
+    /// the key run again.
     pub(super) fn disown(&mut self, key: &K, mut written: Vec<u64>) {
         let Some(id) = self.keys.find(key) else { return };
         let entry = self.keys.value_mut(id);
@@ -379,8 +387,8 @@ impl<K: Eq + Hash + Clone> State<K> {
         entry.echoes = written;
     }
 
-    /// Counts a conflict; the key waits at least for `wait`, and for what so many failures would have earned. Each add makes it
-    /// ready before.
+    /// Counts a conflict; the key waits for at least `wait`, and for as long as after so many failures. Each add makes
+    /// it ready earlier.
     pub(super) fn meet(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
         let sequence = self.next_number();
         let id = self.keys.ensure(key);
@@ -414,7 +422,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         failing.into_iter().map(|(key, entry)| (key.clone(), entry.in_a_row())).collect()
     }
 
-    /// One pass over all keys; what is kept of it is sorted, and never more than `max`.
+    /// Collects the failing and the running keys in one pass, and returns at most `max` of each.
     pub(super) fn keys(&self, max: usize, now: Instant) -> QueueKeys<K> {
         let (mut failing, mut running) = (Vec::new(), Vec::new());
         for (key, entry) in self.keys.iter() {
@@ -460,7 +468,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// Makes ready what has waited long enough.
+    /// Makes the keys ready whose wait has ended.
     fn mature(&mut self, now: Instant) {
         while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let (due, _) = *first.key();
@@ -472,7 +480,8 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// How long the key was processed and whether it is ready again; `None` when it was not being processed.
+    /// Ends the processing of a key. Returns its duration and the task to wake, or `None` if the key was not being
+    /// processed.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> Option<(Duration, Wake)> {
         let order = self.next_number();
         let id = self.keys.find(key)?;
@@ -492,7 +501,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         Some((now.saturating_duration_since(work.since), wake))
     }
 
-    /// Takes a key out of `working`; the last one gets its index.
+    /// Removes a key from `working`; the last one moves to its index.
     fn leave(&mut self, idx: usize) {
         self.working.swap_remove(idx);
         if let Some(moved) = self.working.get(idx)
@@ -510,7 +519,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// An entry that says nothing goes.
+    /// Removes an entry that holds no information.
     fn tidy(&mut self, id: Id) {
         if self.keys.value(id).says_nothing() {
             self.keys.remove(id);
@@ -534,13 +543,13 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// The key whose time comes next.
+    /// Returns the key whose wait ends first.
     pub(super) fn next_due(&self) -> Option<(K, Instant)> {
         let ((due, _), id) = self.delayed.first_key_value()?;
         Some((self.keys.key(*id)?.clone(), *due))
     }
 
-    /// What has been processed for so long, the longest first.
+    /// Returns the keys that have been processed since `before` or longer, the longest first.
     pub(super) fn processing_since(&self, before: Instant) -> Vec<(K, Instant)> {
         let works = self.working.iter().filter_map(|id| {
             let since = self.keys.value(*id).processing?.since;

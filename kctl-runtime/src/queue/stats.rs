@@ -1,58 +1,78 @@
-//! What can be measured of a queue, without a metrics crate: numbers when somebody asks, durations to an observer.
+//! The numbers that metrics report about a queue, without a dependency on a metrics crate: [`QueueStats`] on request,
+//! and durations to a [`QueueObserver`] as they end.
 
 use std::time::Duration;
 
-/// Priorities that [`QueueStats::depth_by_priority`] tells apart at most; the keys of lower ones are counted in
-/// [`QueueStats::depth_beyond`] together (controller-runtime, `pkg/controller/priorityqueue/metrics.go`, has the same number).
+/// Maximum number of priorities in [`QueueStats::depth_by_priority`]. Keys of lower priorities are counted together in
+/// [`QueueStats::depth_beyond`] (controller-runtime, `pkg/controller/priorityqueue/metrics.go`, has the same limit).
 pub const PRIORITIES_REPORTED_MAX: usize = 25;
 
-/// A queue at one moment. The names in parentheses are those of client-go's metrics (`util/workqueue/metrics.go`).
+/// The state of a queue at one moment, from [`WorkQueue::stats`](super::WorkQueue::stats). Names in parentheses are
+/// those of the metrics in client-go (`util/workqueue/metrics.go`).
+///
+/// ```
+/// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+///
+/// let queue = WorkQueue::new(QueueConfig::default());
+/// queue.add("a");
+/// queue.add("b");
+/// queue.add_with("c", -100);
+/// let stats = queue.stats();
+/// assert_eq!(stats.depth, 3);
+/// assert_eq!(stats.depth_by_priority, [(0, 2), (-100, 1)]);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Keys that are ready (`workqueue_depth`).
+    /// Number of ready keys (`workqueue_depth`).
     pub depth: usize,
-    /// Ready keys by priority, the highest first (`workqueue_depth{priority}`); at most [`PRIORITIES_REPORTED_MAX`] of them.
+    /// Numbers of ready keys by priority, the highest first (`workqueue_depth{priority}`); at most
+    /// [`PRIORITIES_REPORTED_MAX`] entries.
     pub depth_by_priority: Vec<(i32, usize)>,
-    /// Ready keys of the priorities that are not told apart (`workqueue_depth{priority="exceeded_cardinality_limit"}`).
+    /// Number of ready keys whose priority is not in `depth_by_priority`
+    /// (`workqueue_depth{priority="exceeded_cardinality_limit"}`).
     pub depth_beyond: usize,
-    /// Keys that wait for a time.
+    /// Number of keys that wait for a time.
     pub delayed: usize,
-    /// Keys in workers' hands.
+    /// Number of keys that workers process now.
     pub processing: usize,
-    /// Keys of which the queue knows anything: they wait, are processed or have failed.
+    /// Number of keys with an entry: they wait, are processed or have failed. The memory of the queue grows with it.
     pub keys: usize,
-    /// Adds that made a key wait (`workqueue_adds_total`). Adds of a key that waits already are not counted; those of a
-    /// key that is processed are, once, though the depth changes only when it is done.
+    /// Number of adds that made a key wait, since the start (`workqueue_adds_total`). Adds of a key that already waits
+    /// are not counted; of those of a key that is processed the first one is.
     pub adds: u64,
-    /// Adds for later, be it after a failure or by wish (`workqueue_retries_total`).
+    /// Number of adds for a later time, after a failure or by [`add_after`](super::WorkQueue::add_after)
+    /// (`workqueue_retries_total`).
     pub retries: u64,
-    /// How long the longest work has been going on (`workqueue_longest_running_processor_seconds`).
+    /// Time since the longest of the running reconciles began (`workqueue_longest_running_processor_seconds`).
     pub longest_running: Duration,
-    /// The sum over all work that is going on (`workqueue_unfinished_work_seconds`): growing faster than the clock, it
-    /// tells how many workers hang.
+    /// The sum of these times over all running reconciles (`workqueue_unfinished_work_seconds`). If it grows faster
+    /// than the clock, more than one worker hangs.
     pub unfinished_work: Duration,
-    /// How long the oldest ready key has been waiting.
+    /// Time for which the oldest ready key has waited.
     pub oldest_waiting: Duration,
 }
 
-/// The keys of a queue that people ask about, at one moment.
+/// The keys of a queue that people ask about, at one moment: from [`WorkQueue::keys`](super::WorkQueue::keys).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueKeys<K> {
-    /// Keys that failed when they were last processed, with their failures in a row and the time until the next try, if one
-    /// is waited for; the one that began to fail first comes first.
+    /// Keys whose last run failed, with their failures in a row and the time until the next retry. The time is `None`
+    /// if the key is ready or being processed. The key that began to fail first comes first.
     pub failing: Vec<(K, u32, Option<Duration>)>,
-    /// How many keys fail, also those that are left out.
+    /// Number of failing keys, including those that did not fit into `failing`.
     pub n_failing: usize,
-    /// Keys in workers' hands and since when; the longest comes first.
+    /// Keys that workers process now, with the time since they were taken; the longest comes first.
     pub running: Vec<(K, Duration)>,
 }
 
-/// Told of durations as they end. It is called without any lock held, and must return quickly.
+/// Receives durations as they end, for histograms. [`WorkQueue::observed`](super::WorkQueue::observed) has an example.
+///
+/// The queue calls it without holding its lock. Implementations must return quickly, because they run on the worker's
+/// task.
 pub trait QueueObserver: Send + Sync {
-    /// A key was given to a worker this long after it became ready, or was added while it was processed
-    /// (`workqueue_queue_duration_seconds`).
+    /// A worker took a key this long after it became ready (`workqueue_queue_duration_seconds`). A key that was added
+    /// while it was processed has waited since that add.
     fn waited(&self, wait: Duration);
 
-    /// A key was handed back this long after it was given out (`workqueue_work_duration_seconds`).
+    /// A worker handed a key back this long after it took it (`workqueue_work_duration_seconds`).
     fn worked(&self, work: Duration);
 }

@@ -1,4 +1,4 @@
-//! The form in which this process applied each object last, so that nothing is sent for what is still in that form.
+//! The form in which this process last applied each object, so that nothing is sent for an object that still has it.
 
 use std::{
     collections::HashMap,
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::{key::ObjectKey, object::Uid, source::Identity};
 
-/// Objects that are remembered. When there are more, all are forgotten: each costs one request to be known again.
+/// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const APPLIED_MAX: usize = 100_000;
 
-/// The last form of each object, by the primary that desired it, its kind on its cluster, and its uid. What `converge` desires no longer
-/// is not in it, nor is anything of a primary that is gone.
+/// The last form of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
+/// `converge` no longer desires are removed, and so are those of a deleted primary.
 #[derive(Default)]
 pub(crate) struct Applied(Mutex<Known>);
 
@@ -27,13 +27,13 @@ struct Known {
 
 pub(super) type Forms = HashMap<Uid, Form>;
 
-/// How an object was applied.
+/// The form in which an object was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// A hash of the object that was desired.
+    /// A hash of the desired object.
     pub(super) desired: u64,
-    /// A hash of the state that the API server made of it, where it is known: it tells an apply that would change nothing although
-    /// the server stores another form than it was given.
+    /// A hash of the state that the API server made of it, if it is known. It detects an apply that would change
+    /// nothing although the server stores another form than it was given.
     pub(super) left: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Applied {
         known.by_primary.get(primary).and_then(|kinds| kinds.get(of)?.get(uid)).copied()
     }
 
-    /// Remembers all that a primary desires of a kind, in the place of what it desired before.
+    /// Remembers all that a primary desires of a kind, and forgets what it desired before.
     pub(super) fn learn(&self, primary: &ObjectKey, of: &Identity, desired: Forms) {
         let mut known = self.0.lock();
         let Known { by_primary, n_objects } = &mut *known;
@@ -72,7 +72,7 @@ impl Applied {
         known.by_primary.entry(primary.clone()).or_default().entry(of.clone()).or_default().insert(uid, form);
     }
 
-    /// Forgets a primary that is gone.
+    /// Forgets a deleted primary.
     pub(crate) fn forget(&self, primary: &ObjectKey) {
         let mut known = self.0.lock();
         let kinds = known.by_primary.remove(primary).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Applied {
 }
 
 impl Known {
-    /// Forgets all when these would be too many.
+    /// Forgets everything if `n` more objects would be too many.
     fn make_room(&mut self, n: usize) {
         if self.n_objects + n > APPLIED_MAX {
             self.by_primary.clear();
@@ -99,7 +99,7 @@ impl Known {
     }
 }
 
-/// Equal values have equal texts: maps are sorted.
+/// Returns a hash of a JSON value. Equal values have equal hashes, because their maps are sorted.
 pub(super) fn hash_of(object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.to_string().hash(&mut hasher);

@@ -1,7 +1,7 @@
-//! Server-side apply: of an object that the primary owns, of one that it does not own, and of all that it owns (`converge`).
+//! Server-side apply of one owned object, of one other object, and of all owned objects (`converge`).
 //!
-//! Each sends nothing when nothing would change. This process remembers the last form that it applied of each object, because
-//! server-side apply takes back fields that were given before: the same form on an object that has all of it changes nothing.
+//! Each sends nothing if nothing would change. For that, this process remembers the last form that it applied of each
+//! object: server-side apply removes fields that were given before, so "the object has all fields" is not enough.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     store::view,
 };
 
-/// An object as it is to be, with its place.
+/// A desired object with its key and the hash of its form.
 struct Desired {
     key: ObjectKey,
     object: Value,
@@ -30,7 +30,7 @@ struct Desired {
 }
 
 impl Desired {
-    /// Adds kind and namespace; the status is another request's.
+    /// Adds kind and namespace, and removes the status, which is another request.
     fn new(kind: &Kind, key: ObjectKey, mut object: Value) -> Self {
         object["apiVersion"] = kind.api_version().into();
         object["kind"] = kind.kind.clone().into();
@@ -44,7 +44,7 @@ impl Desired {
         Self { key, object, hash }
     }
 
-    /// An object in the primary's namespace and under its control.
+    /// Returns the desired form of an owned object: in the primary's namespace, with the controller reference.
     fn owned(env: &Env, primary: &Stored, kind: &Kind, mut object: Value) -> Result<Self, ApiError> {
         let name = name_of(kind, &object)?;
         check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
@@ -56,7 +56,8 @@ impl Desired {
         Ok(Self::new(kind, key, object))
     }
 
-    /// An object where it says, with the owners that it names.
+    /// Returns the desired form of an object that the primary does not own, with the namespace and owners that it
+    /// names.
     fn other<K: Object>(kind: &Kind, object: Value) -> Result<Self, ApiError> {
         let name = name_of(kind, &object)?;
         let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
@@ -80,7 +81,7 @@ fn name_of(kind: &Kind, object: &Value) -> Result<String, ApiError> {
     }
 }
 
-/// The owner references that the caller gives.
+/// Returns the owner references that the caller gave.
 fn given_references(object: &Value, text: &str) -> Result<Vec<OwnerReference>, ApiError> {
     match &object["metadata"]["ownerReferences"] {
         Value::Null => Ok(Vec::new()),
@@ -91,7 +92,7 @@ fn given_references(object: &Value, text: &str) -> Result<Vec<OwnerReference>, A
     }
 }
 
-/// Where an object is to be: in the primary's namespace; a primary without one has objects in any.
+/// Returns the key of a desired object: in the primary's namespace, or in its own if the primary is cluster-scoped.
 fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
     let text = |field: &str| object["metadata"][field].as_str();
     let namespace = primary.meta().namespace().or_else(|| text("namespace"));
@@ -130,7 +131,7 @@ pub(super) async fn apply_other<K: Object>(
     Ok(applied.object)
 }
 
-/// Applies all objects that the primary is to own, and deletes the others of `live`.
+/// Applies all desired objects, and deletes the others of `live`.
 pub(super) async fn converge<K: Object>(
     env: &Env,
     primary: &Stored,
@@ -170,7 +171,7 @@ struct Apply<'a> {
     source: &'a Arc<Source>,
 }
 
-/// An object that is as it is to be.
+/// An object that has its desired form.
 struct Done<K> {
     object: Arc<K>,
     uid: Uid,
@@ -202,8 +203,9 @@ impl Apply<'_> {
         self.send(desired).await
     }
 
-    /// The object as the cache has it, when an apply would change nothing: it was last applied in this form by this process, and
-    /// it either has all of it, or nothing but its status has changed since. A cache that follows it no longer proves nothing.
+    /// Returns the cached object if an apply would change nothing: this process last applied it in this form, and
+    /// either it has all desired fields, or only its status has changed since. A cache that is not kept up to date
+    /// proves nothing.
     fn unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
         let (source, by) = (self.source, self.primary.key());
         if source.store().bars(desired.key.namespace.as_deref()) {
@@ -234,8 +236,8 @@ impl Apply<'_> {
         Ok(Done { object: applied, uid, form: Form { desired: hash, left }, is_changed: before != version })
     }
 
-    /// A hash of all that an apply can change. Of a cache that keeps a part of each object the version is a part of it: what else has
-    /// changed does not show.
+    /// Returns a hash of everything that an apply can change. If the cache keeps only a part of each object, the
+    /// version is included, because other changes do not show.
     fn hash_of_state(&self, mut object: Value) -> u64 {
         if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| self.source.is_whole()) {
             metadata.retain(|name, _| !["resourceVersion", "generation", "managedFields"].contains(&name.as_str()));
@@ -247,7 +249,7 @@ impl Apply<'_> {
     }
 }
 
-/// Whether an object has all that is desired: it may have more, by defaults and by other writers.
+/// Returns `true` if the object has all that is desired. It may have more, from defaults and other writers.
 fn contains(object: &Value, desired: &Value) -> bool {
     match (object, desired) {
         (_, Value::Null) => true,
@@ -264,7 +266,8 @@ fn contains(object: &Value, desired: &Value) -> bool {
     }
 }
 
-/// The same of a whole object, whose owner references are a map by uid: others may have added theirs.
+/// Compares whole objects like [`contains`]. Owner references are compared by uid, because other writers may have added
+/// theirs.
 fn has_all(mut object: Value, mut desired: Value) -> bool {
     let take = |object: &mut Value| {
         let references = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("ownerReferences"));

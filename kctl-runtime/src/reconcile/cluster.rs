@@ -1,4 +1,4 @@
-//! Other clusters: types that name them, and what a controller reads and writes there.
+//! Other clusters: types that name them, and the operations of a controller there.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::{
     store::Store,
 };
 
-/// A cluster beside the one that the program is started against, as a type: with `on = Edge`, one kind can be declared on
-/// several clusters, and `cx.cluster(Edge)` reads and writes the one that is meant.
+/// A second cluster as a type. With `on = Edge` one kind can be declared on several clusters, and `cx.cluster(Edge)`
+/// selects the one to read or write.
 ///
 /// ```text
 /// use kctl::prelude::*;
@@ -47,11 +47,11 @@ use crate::{
     note = "code: K0042"
 )]
 pub trait Cluster: Send + Sync + 'static {
-    /// Its name in `App::cluster`.
+    /// The name of the cluster in `App::cluster`.
     const NAME: &'static str;
 }
 
-/// A controller that keeps the `K` of the cluster `M` in its cache.
+/// A controller that caches the kind `K` of the cluster `M`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` on the cluster `{M}`",
     label = "`{K}` is not declared with `on = {M}`",
@@ -63,7 +63,7 @@ pub trait CachesOn<M, K>: Controller {
     const SEAL: Seal;
 }
 
-/// A controller that declares the `K` of the cluster `M`: what it may do beyond reading stands in the parentheses.
+/// A controller that declares the kind `K` of the cluster `M`, with the verbs in the parentheses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` on the cluster `{M}`",
     label = "`{K}` is not declared with `on = {M}`",
@@ -71,7 +71,7 @@ pub trait CachesOn<M, K>: Controller {
     note = "code: K0039"
 )]
 pub trait WritesOn<M, K>: Controller {
-    /// What it may do.
+    /// The declared verbs.
     type Grant;
     #[doc(hidden)]
     const SEAL: Seal;
@@ -101,7 +101,7 @@ pub trait ReadsLiveOn<M, K>: Controller {
     const SEAL: Seal;
 }
 
-/// A controller with rules of its own on the cluster `M`, `rbac(…, on = M)`: it has that cluster's client.
+/// A controller that declares `rbac(…, on = M)`, and so gets the client of that cluster.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no client of the cluster `{M}`: it declares no `rbac(…, on = {M})`",
     label = "`rbac(…, on = {M})` is not declared",
@@ -114,6 +114,21 @@ pub trait HasRulesOn<M>: Controller {
 }
 
 /// The operations of the controller `C` on the cluster `M`, from [`Context::cluster`](super::Context::cluster).
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Secret;
+/// use kctl_runtime::reconcile::{CachesOn, Cluster, Context, Controller};
+///
+/// pub struct Edge;
+/// impl Cluster for Edge {
+///     const NAME: &'static str = "edge";
+/// }
+///
+/// /// Returns the number of cached Secrets at the edge.
+/// fn secrets_at_the_edge<C: Controller + CachesOn<Edge, Secret>>(cx: &Context<C>) -> usize {
+///     cx.cluster(Edge).store::<Secret>().len()
+/// }
+/// ```
 pub struct OnCluster<C: ?Sized, M> {
     env: Arc<Env>,
     primary: Arc<Stored>,
@@ -125,7 +140,7 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         Self { env, primary, types: PhantomData }
     }
 
-    /// All cached objects of the kind `K` on this cluster.
+    /// Returns the cached objects of the kind `K` on this cluster.
     pub fn store<K: Readable>(&self) -> Store<K>
     where
         C: CachesOn<M, K>,
@@ -133,7 +148,8 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         Store::new(self.env.source_on::<K>(Some(M::NAME)).store().clone())
     }
 
-    /// Whether the API server of this cluster serves the kind `K`; as [`Context::is_served`](super::Context::is_served).
+    /// Returns `true` if the API server of this cluster serves the kind `K`, like
+    /// [`Context::is_served`](super::Context::is_served).
     pub fn is_served<K: Readable>(&self) -> bool
     where
         C: CachesOn<M, K>,
@@ -141,7 +157,8 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         self.env.source_on::<K>(Some(M::NAME)).store().is_served()
     }
 
-    /// Objects of this cluster, to be changed with the verbs that the controller declares: `reads = Node(patch, on = M)`.
+    /// Returns the writes to objects of this cluster, with the verbs that the controller declares:
+    /// `reads = Node(patch, on = M)`.
     pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
     where
         C: WritesOn<M, K>,
@@ -149,7 +166,8 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         Objects::new(self.env.clone(), self.primary.clone(), self.env.source_on::<K>(Some(M::NAME)))
     }
 
-    /// The client of this cluster itself, within the rules of `rbac(…, on = M)`: as [`Context::client`](super::Context::client).
+    /// Returns the client of this cluster for operations beyond this API, within the rules of `rbac(…, on = M)`, like
+    /// [`Context::client`](super::Context::client).
     pub fn client(&self) -> Client
     where
         C: HasRulesOn<M>,
@@ -157,7 +175,8 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
         self.env.raw(M::NAME)
     }
 
-    /// Reads of the kind `K` from the API server of this cluster, past the cache: `reads = K(live, on = M)`.
+    /// Returns the reads of the kind `K` from the API server of this cluster, without the cache:
+    /// `reads = K(live, on = M)`.
     pub fn live<K: Object>(&self) -> Live<K>
     where
         C: ReadsLiveOn<M, K>,

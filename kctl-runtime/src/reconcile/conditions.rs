@@ -1,4 +1,4 @@
-//! Conditions of a status: what holds, since when, and for which generation.
+//! Conditions of a status: types that hold or not, since when, and for which generation.
 
 mod rules;
 
@@ -10,7 +10,12 @@ use serde_json::Value;
 
 pub use rules::ConditionError;
 
-/// The conditions of one object. A condition that is set again keeps its transition time unless its status changes.
+/// The conditions of one object, from [`cx.conditions()`](super::Context::conditions), to be changed and written with
+/// the status.
+///
+/// It follows the [API
+/// conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties)
+/// and `meta.SetStatusCondition` of apimachinery: a condition keeps its `lastTransitionTime` unless its status changes.
 ///
 /// ```
 /// # use kctl_runtime::reconcile::Conditions;
@@ -21,10 +26,10 @@ pub use rules::ConditionError;
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
     list: Vec<Condition>,
-    /// What is wrong with the first one that was set wrongly.
+    /// The error of the first condition that was set wrongly.
     wrong: Option<ConditionError>,
     generation: Option<i64>,
-    /// In whole seconds, as the API server keeps it.
+    /// The present time in whole seconds, as the API server stores it.
     now: Timestamp,
 }
 
@@ -39,15 +44,17 @@ impl Conditions {
 
     /// Sets a condition to `True` or `False`.
     ///
-    /// `reason` is one word in `CamelCase`. `message` is for people, and truncated to the maximum length of the API server. The generation of
-    /// the reconciled object becomes the condition's `observedGeneration`. An existing condition keeps its place in the list; a new one comes
-    /// last. [`into_vec`](Self::into_vec) reports an invalid type or reason.
+    /// `reason` is one word in `CamelCase`. `message` is for people, and truncated to the maximum length of the API
+    /// server. The generation of the reconciled object becomes the condition's `observedGeneration`. An existing
+    /// condition keeps its place in the list; a new one comes last. [`into_vec`](Self::into_vec) reports an invalid
+    /// type or reason.
     #[must_use]
     pub fn with(self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         self.set(kind, if holds { "True" } else { "False" }, reason, message.into())
     }
 
-    /// Sets a condition of which it is not known whether it holds, as [`with`](Self::with) does: its status is `Unknown`.
+    /// Sets a condition to `Unknown`, for example because an external system does not answer. Otherwise it works like
+    /// [`with`](Self::with).
     ///
     /// ```
     /// # use kctl_runtime::reconcile::Conditions;
@@ -79,28 +86,40 @@ impl Conditions {
         self
     }
 
-    /// Removes a condition.
+    /// Removes a condition. Does nothing if it is missing.
+    ///
+    /// ```
+    /// # use kctl_runtime::reconcile::Conditions;
+    /// let conditions = Conditions::default().with("Ready", true, "AllReady", "").without("Ready");
+    /// assert!(conditions.get("Ready").is_none());
+    /// ```
     #[must_use]
     pub fn without(mut self, kind: &str) -> Self {
         self.list.retain(|condition| condition.type_ != kind);
         self
     }
 
-    /// Whether a condition holds.
+    /// Returns `true` if the condition exists and its status is `True`.
     pub fn is_true(&self, kind: &str) -> bool {
         self.get(kind).is_some_and(|condition| condition.status == "True")
     }
 
-    /// A condition as it stands, to tell one that does not hold from one that was never set.
+    /// Returns a condition, for example to distinguish a `False` one from a missing one.
     pub fn get(&self, kind: &str) -> Option<&Condition> {
         self.list.iter().find(|condition| condition.type_ == kind)
     }
 
-    /// As a status has them.
+    /// Returns the list for the field `status.conditions`.
+    ///
+    /// ```
+    /// # use kctl_runtime::reconcile::{ConditionError, Conditions};
+    /// let wrong = Conditions::default().with("Ready", false, "not a word", "");
+    /// assert!(matches!(wrong.into_vec(), Err(ConditionError::Reason { .. })));
+    /// ```
     ///
     /// # Errors
-    /// A condition that was set would be refused by the API server, or is newer in the status than the object that was
-    /// reconciled.
+    /// A condition has a type or a reason that the API server would reject, or the status already has a condition of a
+    /// newer generation than the reconciled object.
     pub fn into_vec(self) -> Result<Vec<Condition>, ConditionError> {
         self.wrong.map_or(Ok(self.list), Err)
     }

@@ -1,4 +1,4 @@
-//! What a reconcile is given beside its object: reads of the cache and the operations that the controller declared.
+//! The context of a reconcile: reads of the caches, and the operations that the controller declares.
 
 use std::{
     collections::BTreeMap,
@@ -29,51 +29,51 @@ use crate::{
     trace::Traces,
 };
 
-/// A controller with its caches.
+/// A controller with its caches, its writer and its clock.
 pub(crate) struct Env {
     pub(crate) spec: ControllerSpec,
     pub(crate) primary: Arc<Source>,
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
-    /// Which of them a reconcile has used, in the same order.
+    /// The caches that a reconcile has used, in the same order.
     pub(crate) used: Used,
     pub(crate) writer: Writer,
-    /// By cluster; each is made when a controller with `rbac(…)` first asks for it.
+    /// The clients for `rbac(…)` by cluster; each is created on first use.
     pub(crate) raw: Mutex<BTreeMap<String, Client>>,
     pub(crate) recorder: Recorder,
-    /// At which failure in a row an object is told its error; 0 is never.
+    /// Number of failures in a row at which an event with the error is recorded on the object; 0 means never.
     pub(crate) tell_failure: Arc<AtomicU32>,
     pub(crate) traces: Arc<RwLock<Traces>>,
-    /// What `apply` and `converge` applied last.
+    /// The forms in which `apply` and `converge` last applied each object.
     pub(crate) applied: Applied,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
-    /// Changes of the status that the API server undid.
+    /// Status patches that changed nothing.
     pub(crate) vain: Vain,
-    /// The time that is written into objects.
+    /// The clock for times in objects, which a simulation replaces.
     pub(crate) clock: Clock,
-    /// Becomes true when the manager stops.
+    /// Becomes `true` when the manager stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl Env {
-    /// The client of a cluster; `App` has checked that it is there.
+    /// Returns the client of a cluster. `App` has checked that it exists.
     pub(crate) fn client(&self, cluster: &str) -> &Client {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
     }
 
-    /// The client of a cluster for what no operation has a word for.
+    /// Returns the client of a cluster for operations beyond the API of this module.
     pub(crate) fn raw(&self, cluster: &str) -> Client {
         let mut raw = self.raw.lock();
         raw.entry(cluster.into()).or_insert_with(|| self.writer.raw(self.client(cluster))).clone()
     }
 
-    /// The source of a cached kind that is reached without naming a cluster.
+    /// Returns the source of a cached kind that is declared without a cluster type.
     pub(crate) fn source<K: Readable>(&self) -> Arc<Source> {
         self.source_on::<K>(None)
     }
 
-    /// The source of a kind on the cluster that `cx.cluster` names, or of one that is reached without it. The permission types
-    /// guarantee that it was declared: what is not among the relations is the primary.
+    /// Returns the source of a kind, on the cluster that `cx.cluster` names or on the default one. The permission types
+    /// guarantee that it is declared, so a kind that is not among the relations is the primary.
     pub(crate) fn source_on<K: Readable>(&self, cluster: Option<&str>) -> Arc<Source> {
         let kind = Kind::of::<K>();
         match self.sources.iter().position(|(relation, _)| relation.is_reached_by(&kind, cluster)) {
@@ -87,12 +87,12 @@ impl Env {
 }
 
 impl Env {
-    /// What the controller waits for before it works.
+    /// Iterates over the caches that must be complete before the controller works.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &Arc<Source>> {
         std::iter::once(&self.primary).chain(self.sources.iter().map(|(_, source)| source))
     }
 
-    /// Whether all caches have what they should: none lost its kind, or is about to get another namespace.
+    /// Returns `true` if all caches are complete: no kind is missing, and no namespace is being added.
     pub(crate) fn is_complete(&self) -> bool {
         self.caches().all(|source| source.store().is_synced())
     }
@@ -102,7 +102,7 @@ impl Env {
         futures::future::join_all(self.caches().map(|source| source.make_current())).await;
     }
 
-    /// Returns once all caches have what they should.
+    /// Returns once all caches are complete.
     pub(crate) async fn complete(&self) {
         while !self.is_complete() {
             for source in self.caches() {
@@ -111,21 +111,24 @@ impl Env {
         }
     }
 
-    /// Whether an error says that the primary itself is gone: the cache will say so in a moment.
+    /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
         let primary = format!(" {} {key}", self.spec.primary.kind);
         error.is_not_found() && error.operation().ends_with(&primary)
     }
 }
 
-/// One reconcile of the controller `C`: its object, the cache, and what it may do. A reconcile function names its controller; a
-/// helper function names what it needs, and can be called by each controller that declares that:
+/// One reconcile of the controller `C`: the key, the caches, and the operations that the declaration allows. It is
+/// cheap to clone.
+///
+/// A reconcile function names its controller: `cx: Context<my_controller>`. A helper function names only what it needs,
+/// and can be called by each controller that declares that:
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 /// use kctl_runtime::reconcile::{Context, Deletes, Reads, Result};
 ///
-/// /// Deletes the pods beyond the first `n`, unless a config map says not to.
+/// /// Deletes the pods beyond the first `n`, unless a ConfigMap says not to.
 /// async fn shrink<C: Deletes<Pod> + Reads<ConfigMap>>(cx: &Context<C>, n: usize) -> Result<()> {
 ///     if cx.store::<ConfigMap>().iter().any(|config| config.metadata.name.as_deref() == Some("keep")) {
 ///         return Ok(());
@@ -147,14 +150,14 @@ struct Inner {
     primary: Arc<Stored>,
     attempt: u32,
     tags: u32,
-    /// The status as the API server has it, as far as this reconcile knows: patches are made against it.
+    /// The status in the API server as far as this reconcile knows it. Patches are computed against it.
     status: Mutex<KnownStatus>,
 }
 
 #[derive(Clone)]
 struct KnownStatus {
     value: Value,
-    /// That of the object that had it.
+    /// The version of the object that had this status.
     resource_version: String,
 }
 
@@ -174,9 +177,9 @@ impl<C: Controller> Context<C> {
     }
 }
 
-/// The bounds stand on the methods: a helper function without them is told which one it lacks.
+/// Bounds are on the methods, so that the compiler names the one that a helper function lacks.
 impl<C> Context<C> {
-    /// The key of the object.
+    /// Returns the key of the primary.
     pub fn key(&self) -> Key<C::Primary>
     where
         C: Controller,
@@ -184,18 +187,22 @@ impl<C> Context<C> {
         self.inner.primary.key().clone().into()
     }
 
-    /// Failures of this key in a row before this reconcile. For logs and waits, never for decisions.
+    /// Returns the number of failures of this key in a row before this reconcile. Use it for logs and waits, not for
+    /// decisions.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }
 
-    /// Everything that queued the key since its last reconcile. For logs, never for decisions.
+    /// Returns everything that queued the key since its last reconcile. Use it for logs, not for decisions.
     pub fn reason(&self) -> Reason {
         Reason { env: self.inner.env.clone(), tags: self.inner.tags }
     }
 
-    /// The objects of kind `K` whose controller reference names the primary: a snapshot in order of creation, then of name,
-    /// without those that are being deleted. It never changes under the caller; a later call sees this process's own writes.
+    /// Returns the objects of kind `K` whose controller reference names the primary, with the operations to change
+    /// them: `owns = K`.
+    ///
+    /// It is a snapshot, sorted by creation time and name; objects that are being deleted are in
+    /// [`terminating`](Owned::terminating). It does not change later; a new call sees this process's own writes.
     pub fn owned<K: Object>(&self) -> Owned<C, K, <C as Declares<K>>::Grant>
     where
         C: Declares<K>,
@@ -203,7 +210,7 @@ impl<C> Context<C> {
         Owned::snapshot(self.inner.env.clone(), self.inner.primary.clone())
     }
 
-    /// Objects of a kind that the controller declares without owning it, to be changed with the verbs that it declares:
+    /// Returns the writes to a kind that the controller declares without owning it, with the declared verbs:
     /// `reads = Node(patch)`.
     pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as Writes<K>>::Grant>
     where
@@ -212,7 +219,9 @@ impl<C> Context<C> {
         Objects::new(self.inner.env.clone(), self.inner.primary.clone(), self.inner.env.source::<K>())
     }
 
-    /// Reads of the kind `K` from the API server, past the cache: `reads = K(live)`.
+    /// Returns the reads of the kind `K` from the API server, without the cache: `reads = K(live)`.
+    ///
+    /// Use it for decisions that an outdated state would make wrong, and for Secrets that no cache should hold.
     pub fn live<K: Object>(&self) -> Live<K>
     where
         C: ReadsLive<K>,
@@ -220,9 +229,12 @@ impl<C> Context<C> {
         Live::new(self.inner.env.clone(), self.inner.primary.clone(), None)
     }
 
-    /// The client itself, for what no operation here has a word for, within the rules of `rbac(…)`: kinds that are named at run
-    /// time, subresources, reviews. Its writes ask the write permit as all others do, and are not in the cache when they return:
-    /// an object that is cached is better written by its handle. The guide on permissions has an example.
+    /// Returns a kube client for operations beyond this API, within the rules of `rbac(…)`: kinds that are named at run
+    /// time, subresources, access reviews.
+    ///
+    /// Its writes check the write permit like all others. They are not in the cache when they return, so a cached
+    /// object is better written by [`owned`](Self::owned) or [`objects`](Self::objects). The guide on permissions has
+    /// an example.
     pub fn client(&self) -> Client
     where
         C: HasRules,
@@ -230,7 +242,8 @@ impl<C> Context<C> {
         self.inner.env.raw(&self.inner.env.spec.primary.cluster)
     }
 
-    /// Returns the operations that the controller declares on another cluster with `on = M`. [`Cluster`] has an example.
+    /// Returns the operations that the controller declares on another cluster with `on = M`. [`OnCluster`] has an
+    /// example.
     pub fn cluster<M: Cluster>(&self, _name: M) -> OnCluster<C, M>
     where
         C: Controller,
@@ -238,8 +251,11 @@ impl<C> Context<C> {
         OnCluster::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
-    /// Puts an object under the control of the primary: sets its controller reference. It is refused when the object has
-    /// changed since it was read, or has a controller.
+    /// Sets the controller reference of an existing object to the primary. `owns = K(patch)`.
+    ///
+    /// # Errors
+    /// A conflict if the object has changed since it was read, and an error if it has another controller or is in
+    /// another namespace than the primary.
     pub fn adopt<K: Object>(&self, object: &K) -> Request<Arc<K>>
     where
         C: Declares<K>,
@@ -248,7 +264,10 @@ impl<C> Context<C> {
         super::owner_references::adopt_existing(&self.inner.env, &self.inner.primary, object)
     }
 
-    /// Takes the reference to the primary away from an object. It is refused when the object has changed since it was read.
+    /// Removes the reference to the primary from an object that it controls. `owns = K(patch)`.
+    ///
+    /// # Errors
+    /// A conflict if the object has changed since it was read, and an error if the primary does not control it.
     pub fn release<K: Object>(&self, object: &K) -> Request<Arc<K>>
     where
         C: Declares<K>,
@@ -257,7 +276,24 @@ impl<C> Context<C> {
         super::owner_references::release(&self.inner.env, &self.inner.primary, object)
     }
 
-    /// Sends a JSON merge patch of the primary: exactly this object, not a later one of its name. `primary(patch)`.
+    /// Sends a JSON merge patch ([RFC 7386](https://www.rfc-editor.org/rfc/rfc7386)) of the primary: exactly this
+    /// object, not a later one of its name. `primary(patch)`.
+    ///
+    /// ```
+    /// use kctl_runtime::reconcile::{Context, Controller, MayPatchPrimary, Result};
+    /// use serde_json::json;
+    ///
+    /// async fn mark_as_seen<C>(cx: &Context<C>) -> Result<()>
+    /// where
+    ///     C: Controller<Grant: MayPatchPrimary<C, <C as Controller>::Primary>>,
+    /// {
+    ///     cx.patch(json!({ "metadata": { "annotations": { "example.com/seen": "true" } } })).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, patch: impl Serialize) -> Request<Arc<C::Primary>>
     where
         C: Controller,
@@ -271,8 +307,8 @@ impl<C> Context<C> {
         })
     }
 
-    /// The primary as the API server has it now, past the cache: for decisions that a stale state would make wrong.
-    /// `primary(get)`.
+    /// Returns the primary as the API server has it now, without the cache: for decisions that an outdated state would
+    /// make wrong. `primary(get)`.
     pub fn get(&self) -> Request<Arc<C::Primary>>
     where
         C: Controller,
@@ -289,8 +325,10 @@ impl<C> Context<C> {
         })
     }
 
-    /// Deletes the primary: exactly this object. Its dependents are deleted in the background; `.foreground()` and `.orphan()` ask for
-    /// another end. `primary(delete)`.
+    /// Deletes the primary: exactly this object, not a later one of its name. `primary(delete)`.
+    ///
+    /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
+    /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
     // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
     #[rustfmt::skip]
     pub fn delete(&self) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -308,7 +346,7 @@ impl<C> Context<C> {
         })
     }
 
-    /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.
+    /// Sets the replicas of the primary through its `scale` subresource. `primary(scale)`.
     pub fn scale(&self, replicas: i32) -> Request<()>
     where
         C: Controller,
@@ -321,39 +359,63 @@ impl<C> Context<C> {
         })
     }
 
-    /// Tells people what happened to the primary: `kubectl describe` and `kubectl events` show it. It is sent in the
-    /// background; when too many wait, the newest are dropped.
+    /// Records an Event on the primary, which `kubectl describe` and `kubectl events` show.
+    ///
+    /// `reason` is one word in `CamelCase`, `note` is for people. The event is sent in the background. When
+    /// [`EVENTS_MAX`](crate::effect::EVENTS_MAX) events wait, the newest ones are dropped.
+    ///
+    /// ```
+    /// use kctl_runtime::{effect::EventType, reconcile::{Context, Controller}};
+    ///
+    /// fn report<C: Controller>(cx: &Context<C>, n: usize) {
+    ///     cx.event(EventType::Normal, "Scaled", format!("scaled to {n} pods"));
+    /// }
+    /// ```
     pub fn event(&self, kind: EventType, reason: &str, note: impl Into<String>) {
         self.events().record(kind, reason, note);
     }
 
-    /// Events of the primary that name a second object, or what was done.
+    /// Returns a builder of Events on the primary, for those with a related object or an action.
     pub fn events(&self) -> Events {
         Events::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
     /// Returns the current time: of the machine, or the simulated one in tests, which also jumps.
     ///
-    /// Use it instead of `Timestamp::now()` for everything that depends on time, such as a TTL or an expiring certificate, so that it can be
-    /// simulated. [`Action::requeue`](crate::reconcile::Action::requeue) asks for another reconcile at the right moment.
+    /// Use it instead of `Timestamp::now()` for everything that depends on time, such as a TTL or an expiring
+    /// certificate, so that it can be simulated. [`Action::requeue`](crate::reconcile::Action::requeue) asks for
+    /// another reconcile at the right moment.
     pub fn now(&self) -> Timestamp {
         (self.inner.env.clock)()
     }
 
-    /// The conditions of the primary's status, to be changed and put into the new status.
+    /// Returns the conditions of the primary's status, to be changed and put into the new status. See [`Conditions`].
     pub fn conditions(&self) -> Conditions {
         let known = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
         Conditions::new(known, self.inner.primary.meta().generation(), self.now())
     }
 
-    /// Returns when the manager stops: for reconciles that wait for something.
+    /// Returns when the manager stops. Reconciles that wait for something else should stop waiting then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn cancelled(&self) {
         let mut stopping = self.inner.env.stopping.clone();
         // A manager that is gone has stopped.
         let _gone = stopping.wait_for(|stopping| *stopping).await;
     }
 
-    /// All cached objects of the kind `K`.
+    /// Returns the cached objects of the kind `K`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Node;
+    /// use kctl_runtime::reconcile::{Context, Reads};
+    ///
+    /// fn schedulable<C: Reads<Node>>(cx: &Context<C>) -> usize {
+    ///     let nodes = cx.store::<Node>();
+    ///     nodes.iter().filter(|node| !node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)).count()
+    /// }
+    /// ```
     pub fn store<K: Readable>(&self) -> Store<K>
     where
         C: Caches<K>,
@@ -361,8 +423,9 @@ impl<C> Context<C> {
         Store::new(self.inner.env.source::<K>().store().clone())
     }
 
-    /// Returns `true` if the API server serves the kind `K`. `false` is possible only for a relation with `optional`: its cache is empty then,
-    /// and writes of the kind fail. The controller reconciles all its objects when that changes.
+    /// Returns `true` if the API server serves the kind `K`. `false` is possible only for a relation with `optional`:
+    /// its cache is empty then, and writes of the kind fail. The controller reconciles all its objects when that
+    /// changes.
     pub fn is_served<K: Readable>(&self) -> bool
     where
         C: Caches<K>,
@@ -372,10 +435,13 @@ impl<C> Context<C> {
 
     /// Writes the status of the primary, with a JSON merge patch from the current status to `status`.
     ///
-    /// Sends nothing if they are equal, or if an earlier identical patch left the object unchanged. Fields that `status` leaves out are
-    /// removed. Lists, such as the conditions, are replaced as a whole: a patch that changes a list has a `resourceVersion` precondition, and
-    /// fails with a conflict if the object was written meanwhile; the newer state is then reconciled. A primary of a built-in kind needs
-    /// `primary(status)`.
+    /// Sends nothing if they are equal, or if an earlier identical patch left the object unchanged. Fields that
+    /// `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
+    ///
+    /// # Errors
+    /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
+    /// `resourceVersion` precondition, and fails with a conflict if the object was written meanwhile; the newer state
+    /// is then reconciled.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
         C: Controller,
@@ -415,7 +481,7 @@ impl Inner {
     }
 }
 
-/// The merge patch (RFC 7386) that turns `old` into `new`, or nothing when they are equal.
+/// Returns the merge patch (RFC 7386) that turns `old` into `new`, or `None` if they are equal.
 pub(crate) fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;
@@ -435,7 +501,7 @@ pub(crate) fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// Whether a merge patch sets or removes a list.
+/// Returns `true` if a merge patch sets or removes a list.
 fn replaces_list(old: &Value, patch: &Value) -> bool {
     match patch {
         Value::Object(changes) => {

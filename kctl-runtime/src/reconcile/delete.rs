@@ -1,4 +1,4 @@
-//! A delete that has been permitted, and how the dependents of the object end.
+//! Deletes, and their propagation policies.
 
 use std::{
     pin::Pin,
@@ -8,14 +8,16 @@ use std::{
 use super::Request;
 use crate::effect::{ApiError, Propagation};
 
-/// Sends the delete with a policy; `None` leaves it to the API server.
+/// Sends the delete with a policy; `None` leaves the policy to the API server.
 type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
 
-/// A delete that is sent when it is awaited. Dependents of the object are deleted in the background, as with `kubectl delete`;
-/// [`foreground`](Self::foreground) and [`orphan`](Self::orphan) ask for another end.
+/// A delete that is sent when it is awaited. Dependents of the object are deleted in the background, as with
+/// `kubectl delete`; [`foreground`](Self::foreground) and [`orphan`](Self::orphan) select another [propagation
+/// policy](https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion).
 ///
-/// API servers themselves orphan the Pods of a deleted `batch/v1` Job by default, so kctl always sends a policy. There is one
-/// exception: when the object has the finalizer `foregroundDeletion` or `orphan`, none is sent and that finalizer decides.
+/// API servers themselves orphan the Pods of a deleted `batch/v1` Job by default, so kctl always sends a policy. There
+/// is one exception: if the object has the finalizer `foregroundDeletion` or `orphan`, none is sent and that finalizer
+/// decides.
 ///
 /// ```
 /// use k8s_openapi::api::batch::v1::Job;
@@ -32,7 +34,7 @@ type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
 /// ```
 ///
 /// # Cancel safety
-/// Dropping it after the first poll leaves it unknown whether the delete took effect; the watch tells.
+/// After the first poll, dropping it leaves open if the delete took effect; the watch reports it if it did.
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct DeleteRequest(State);
 
@@ -42,12 +44,12 @@ enum State {
         send: SendWith,
     },
     Sent(Request<()>),
-    /// Only while the first poll turns the one into the other.
+    /// Only while the first poll replaces `New` by `Sent`.
     Empty,
 }
 
 impl DeleteRequest {
-    /// A delete of an object with these finalizers.
+    /// Creates a delete of an object with these finalizers.
     pub(super) fn new(
         finalizers: &[String],
         send: impl FnOnce(Option<Propagation>) -> Request<()> + Send + 'static,
@@ -55,18 +57,20 @@ impl DeleteRequest {
         Self(State::New { policy: Propagation::by_default(finalizers), send: Box::new(send) })
     }
 
-    /// Deletes dependents after the object: the default.
+    /// Deletes the object first, and its dependents later: the default.
     pub fn background(self) -> Self {
         self.with(Propagation::Background)
     }
 
-    /// Deletes dependents first. The object stays, with a `deletionTimestamp`, until those are gone whose owner reference blocks its
-    /// deletion: those of Jobs, `ReplicaSet`s and others of Kubernetes do, and `owns = Kind(block_owner_deletion)`.
+    /// Deletes dependents first. The object stays, with a `deletionTimestamp`, until all dependents with
+    /// `blockOwnerDeletion` in their owner reference are gone: those of Jobs, ReplicaSets and other built-in kinds have
+    /// it, and so do those of `owns = Kind(block_owner_deletion)`.
     pub fn foreground(self) -> Self {
         self.with(Propagation::Foreground)
     }
 
-    /// Keeps dependents, without the reference to the object: Pods of a Job run on, and are deleted by nothing.
+    /// Keeps the dependents, without their reference to the object. The Pods of a Job then run on, and no controller
+    /// deletes them.
     pub fn orphan(self) -> Self {
         self.with(Propagation::Orphan)
     }

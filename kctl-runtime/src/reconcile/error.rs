@@ -1,19 +1,32 @@
-//! The error of a reconcile: made from anything, with what the loop should do about it.
+//! The error of a reconcile: made from any error, with a note on how to retry.
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
 use crate::effect::ApiError;
 
-/// The result of a reconcile.
+/// The result of a reconcile and of its helper functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Any error, with a note on how to go on. It is not a `std::error::Error` itself, so that `?` makes it from all that are,
-/// and from anyhow's, boxes and strings.
+/// Any error, with context and a note on how to retry.
+///
+/// `?` converts every `std::error::Error`, `anyhow::Error`, boxed errors and strings. For that reason `Error` itself
+/// does not implement `std::error::Error`. [`ResultExt`] adds context and the notes.
+///
+/// Without a note the key is retried with exponential backoff. Errors of the API server carry their own notes: a
+/// conflict (409) leads to a reconcile of the newer state, `Retry-After` sets the wait, and a request that can never
+/// succeed is terminal.
 ///
 /// ```
 /// use kctl_runtime::reconcile::{Error, Result};
-/// fn read() -> Result<u32> { Ok("7x".parse::<u32>()?) }
-/// assert!(read().unwrap_err().to_string().contains("invalid digit"));
+///
+/// fn read() -> Result<u32> {
+///     Ok("7x".parse::<u32>()?)
+/// }
+/// let error = read().unwrap_err();
+/// assert_eq!(error.to_string(), "invalid digit found in string");
+/// assert!(error.find::<std::num::ParseIntError>().is_some());
+/// assert!(!error.is_terminal() && !error.is_conflict());
+/// assert_eq!(Error::from("no free port").to_string(), "no free port");
 /// ```
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
@@ -29,7 +42,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
 }
 
 impl Error {
-    /// The first error of a type among the causes.
+    /// Returns the first error of the type `E` among the error and its sources.
     pub fn find<E: StdError + 'static>(&self) -> Option<&E> {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(self.source.as_ref());
         while let Some(error) = cause {
@@ -41,12 +54,23 @@ impl Error {
         None
     }
 
-    /// The first answer of the API server among the causes.
+    /// Returns the first error of the API server among the error and its sources, for example to test
+    /// [`is_not_found`](ApiError::is_not_found).
+    ///
+    /// ```
+    /// use kctl_runtime::{effect::ApiError, reconcile::Error};
+    ///
+    /// fn is_missing(error: &Error) -> bool {
+    ///     error.api().is_some_and(ApiError::is_not_found)
+    /// }
+    /// assert!(!is_missing(&Error::from("another problem")));
+    /// ```
     pub fn api(&self) -> Option<&ApiError> {
         self.find()
     }
 
-    /// Whether the object was not in the state that a write expected: 409 Conflict, also from a client of the user's own.
+    /// Returns `true` for a conflict (409): a write expected another state of the object. Conflicts of the user's own
+    /// kube client count as well.
     pub fn is_conflict(&self) -> bool {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(self.source.as_ref());
         while let Some(error) = cause {
@@ -61,12 +85,12 @@ impl Error {
         false
     }
 
-    /// Whether trying again can't help.
+    /// Returns `true` if a retry cannot help, by [`terminal`](ResultExt::terminal) or by the kind of the API error.
     pub fn is_terminal(&self) -> bool {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
     }
 
-    /// How long to wait before the next try, if it is known.
+    /// Returns the wait before the next retry, if the error or the API server named one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after.or_else(|| self.api()?.retry_after())
     }
@@ -93,7 +117,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The words of one error. kube's errors print the whole Status object for those who debug kube: people need its message.
+/// Returns the message of one error. kube's errors print the whole Status object, of which people need only the
+/// message.
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
@@ -109,7 +134,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Notes on errors, at the place where they are known.
+/// Adds context and notes on retries to a [`Result`] of any error type.
 ///
 /// ```
 /// use std::time::Duration;
@@ -126,22 +151,22 @@ impl fmt::Debug for Error {
 /// assert_eq!(busy.unwrap_err().retry_after(), Some(Duration::from_secs(30)));
 /// ```
 pub trait ResultExt<T> {
-    /// Trying again can't help: the key waits for the next change.
+    /// Marks the error as terminal: the key is not retried, and waits for the next change of the object.
     ///
     /// # Errors
     /// The same error, marked.
     fn terminal(self) -> Result<T>;
 
-    /// Tries again after this time instead of the growing waits.
+    /// Retries after this time instead of the backoff. It still counts as a failure.
     ///
     /// # Errors
     /// The same error, marked.
     fn retry_after(self, after: Duration) -> Result<T>;
 
-    /// Says what was being done.
+    /// Adds a prefix to the message of the error: the operation that failed. The outermost context comes first.
     ///
     /// # Errors
-    /// The same error with the text before it.
+    /// The same error with the prefix.
     fn context(self, text: impl fmt::Display) -> Result<T>;
 }
 

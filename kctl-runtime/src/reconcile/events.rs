@@ -1,4 +1,4 @@
-//! What an event says beside its note: which other object has to do with it, and what was done.
+//! Events with a related object and an action.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::{
     object::Stored,
 };
 
-/// Tells of the primary, with more than [`Context::event`](super::Context::event) takes:
+/// A builder of Events on the primary, from [`cx.events()`](super::Context::events), with more fields than
+/// [`Context::event`](super::Context::event) has:
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -21,7 +22,7 @@ use crate::{
 ///     let pods = cx.owned::<Pod>();
 ///     for pod in pods.iter().take(1) {
 ///         pods.delete(&pod).await?;
-///         cx.events().related(&*pod).action("Replace").record(Normal, "PodReplaced", "its image is another one");
+///         cx.events().related(&*pod).action("Replace").record(Normal, "PodReplaced", "its image changed");
 ///     }
 ///     Ok(())
 /// }
@@ -39,27 +40,28 @@ impl Events {
         Self { env, primary, related: None, action: None }
     }
 
-    /// Names a second object that has to do with it, in the field `related`: the pod that was made, the node that was chosen.
+    /// Sets the field `related`, a second object that the event is about: the Pod that was created, the Node that was
+    /// chosen.
     pub fn related<K: Resource<DynamicType = ()>>(self, object: &K) -> Self {
         self.related_to(object.object_ref(&()))
     }
 
-    /// As [`related`](Self::related), by a reference: of kinds that are known at run time only, or of a part of an object
+    /// Sets the field `related` by a reference, for kinds that are known at run time only, or for a part of an object
     /// (`field_path`).
     pub fn related_to(mut self, object: ObjectReference) -> Self {
         self.related = Some(object);
         self
     }
 
-    /// Says what was done, or failed, in the field `action`: a word such as `Scale`, of at most 128 bytes. Without it the action is
-    /// `Reconcile`.
+    /// Sets the field `action`: the action that was taken or failed, a word such as `Scale`, of at most 128 bytes. The
+    /// default is `Reconcile`.
     pub fn action(mut self, action: impl Into<String>) -> Self {
         self.action = Some(action.into());
         self
     }
 
-    /// Records the event, like [`Context::event`](super::Context::event). Events with different related objects or actions are not
-    /// aggregated.
+    /// Records the event, like [`Context::event`](super::Context::event). Events with different related objects or
+    /// actions are not aggregated.
     pub fn record(self, kind: EventType, reason: &str, note: impl Into<String>) {
         let action = self.action.unwrap_or_else(|| Happening::ACTION.into());
         let happening = Happening { kind, reason: reason.into(), note: note.into(), action, related: self.related };

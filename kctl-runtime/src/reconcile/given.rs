@@ -1,11 +1,11 @@
-//! What a reconcile gives a request to send, as JSON. What has none is an error: sent as `null` it would take away what is there.
+//! The bodies of requests as JSON. A value without JSON is an error: sent as `null` it would delete what exists.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::effect::ApiError;
 
-/// The JSON of a value, or why it has none.
+/// The JSON of a value, or the reason why it has none.
 pub(super) struct Given(Result<Value, String>);
 
 impl Given {
@@ -13,12 +13,13 @@ impl Given {
         Self(serde_json::to_value(value).map_err(|error| format!("what it was given is no JSON: {error}")))
     }
 
-    /// The JSON, for an operation.
+    /// Returns the JSON, or an error of this operation.
     pub(super) fn value(self, operation: &str) -> Result<Value, ApiError> {
         self.0.map_err(|cause| ApiError::Unsendable { operation: operation.into(), cause })
     }
 
-    /// A merge patch of exactly the object that has this uid.
+    /// Returns a merge patch with a precondition on `metadata.uid`, so that it never applies to a later object of the
+    /// same name.
     pub(super) fn patch(self, operation: &str, uid: &str) -> Result<Value, ApiError> {
         let mut patch = self.value(operation)?;
         let metadata = patch.as_object_mut().map(|fields| fields.entry("metadata").or_insert_with(|| json!({})));

@@ -1,4 +1,4 @@
-//! Kinds that a controller does not own: reads past the cache, and the writes that it declares.
+//! Kinds that a controller does not own: reads without the cache, and the declared writes.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -21,13 +21,14 @@ use crate::{
     spec::Role,
 };
 
-/// Reads of the kind `K` from the API server: always the newest state, one request each.
+/// Reads of the kind `K` from the API server, from [`cx.live::<K>()`](super::Context::live): always the newest state,
+/// one request each.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Secret;
 /// use kctl_runtime::reconcile::{Context, ReadsLive, Result};
 ///
-/// /// The password, which no cache shall hold.
+/// /// Returns the password, which no cache should hold.
 /// async fn password<C: ReadsLive<Secret>>(cx: &Context<C>) -> Result<Option<Vec<u8>>> {
 ///     let secret = cx.live::<Secret>().get_opt("database").await?;
 ///     Ok(secret.and_then(|secret| Some(secret.data.as_ref()?.get("password")?.0.clone())))
@@ -46,13 +47,18 @@ impl<K: Object> Live<K> {
         Self { env, primary, cluster, kind: PhantomData }
     }
 
-    /// The object of that name in the namespace of the primary; an object of the cluster where the kind has no namespaces.
-    /// A missing one is an error that `is_not_found`.
+    /// Returns the object of that name in the namespace of the primary, or the cluster-scoped object of that name.
+    ///
+    /// # Errors
+    /// 404 if the object does not exist: [`is_not_found`](ApiError::is_not_found).
     pub fn get(&self, name: &str) -> Request<Arc<K>> {
         self.get_in(self.primary.meta().namespace(), name)
     }
 
-    /// Returns the same as [`get`](Self::get), or `None` if the object does not exist. A kind that the API server does not serve is an error.
+    /// Returns the same as [`get`](Self::get), or `None` if the object does not exist.
+    ///
+    /// # Errors
+    /// Those of the API server; one of them is a kind that it does not serve.
     pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
         let (found, name) = (self.get(name), name.to_owned());
         Request::new(async move {
@@ -63,7 +69,10 @@ impl<K: Object> Live<K> {
         })
     }
 
-    /// The object of that name in another namespace: `reads = K(live(cluster))`; with `live` alone it is refused.
+    /// Returns the object of that name in another namespace: `reads = K(live(cluster))`.
+    ///
+    /// # Errors
+    /// With `live` alone, an error that names the missing declaration.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {
         let kind = Kind::of::<K>();
         let relation = self.env.spec.relations.iter().find(|relation| relation.is_reached_by(&kind, self.cluster));
@@ -87,7 +96,11 @@ impl<K: Object> Live<K> {
     }
 }
 
-/// Writes to objects of kind `K` that the controller does not own, with the verbs that it declares for them.
+/// Writes to objects of kind `K` that the controller does not own, with the verbs that it declares for them: from
+/// [`cx.objects::<K>()`](super::Context::objects).
+///
+/// No controller reference is added. Each write names the `uid` of the object that was read, so it never changes a
+/// later object of the same name.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
@@ -111,7 +124,7 @@ pub struct Objects<C: ?Sized, K, A> {
     grant: PhantomData<fn() -> (A, *const C)>,
 }
 
-/// Where a request goes, and whose it is.
+/// The target of a request, and the primary on whose behalf it is sent.
 struct Place {
     by: ObjectKey,
     source: Arc<Source>,
@@ -154,7 +167,10 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         Request::new(perform(self.env.writer.clone(), place))
     }
 
-    /// Creates an object.
+    /// Creates an object, with the namespace and the owner references that it names.
+    ///
+    /// # Errors
+    /// 409 `AlreadyExists` if an object of this name exists.
     pub fn create(&self, object: &K) -> Request<Arc<K>>
     where
         A: MayCreate<C, K>,
@@ -164,7 +180,10 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         self.request(object.meta().clone(), async move |writer, place| writer.create(&place.target(), &whole).await)
     }
 
-    /// Replaces an object. It is refused when the object has changed since it was read.
+    /// Replaces an object.
+    ///
+    /// # Errors
+    /// A conflict if the object has changed since it was read.
     pub fn update(&self, object: &K) -> Request<Arc<K>>
     where
         A: MayUpdate<C, K>,
@@ -174,13 +193,15 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         self.request(object.meta().clone(), async move |writer, place| writer.update(&place.target(), &whole).await)
     }
 
-    /// Applies an object by server-side apply: creates it, or changes the fields that are given and takes back those that this app
-    /// gave before and does not give now. Anything that serialises to the object, or to a part of it with its name and, where the kind
-    /// has namespaces, its namespace. Fields that another field manager owns are taken over.
+    /// Applies an object by server-side apply: creates it, or changes the given fields, and removes those that this app
+    /// gave before and does not give now. Fields that another field manager owns are taken over.
     ///
-    /// Owner references are sent as they are given: none is added. Nothing is sent when this process applied the object in the same
-    /// form before and the cache shows that nothing would change, so it can be called in each reconcile; where the cache keeps only a
-    /// part of each object (`metadata`, `as = View`), each call is sent.
+    /// `object` is anything that serializes to the object, or to a part of it with its name and, for a namespaced kind,
+    /// its namespace. Owner references are sent as they are given.
+    ///
+    /// Nothing is sent if this process has applied the same form before and the cache shows that nothing would change,
+    /// so it can be called in each reconcile. If the cache keeps only a part of each object (`metadata`, `as = View`),
+    /// each call is sent.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -202,7 +223,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// ```
     ///
     /// # Errors
-    /// A terminal one when the object has no name, or no namespace where its kind has namespaces.
+    /// A terminal error if the object has no name, or no namespace although its kind is namespaced.
     pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
     where
         A: MayApply<C, K>,
@@ -243,7 +264,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Deletes exactly this object. Its dependents are deleted in the background; `.foreground()` and `.orphan()` ask for another end.
+    /// Deletes exactly this object. Its dependents are deleted in the background;
+    /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
+    /// policy.
     // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -258,8 +281,11 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Deletes all objects of a namespace that have these labels. Their dependents are deleted in the background, also those of an
-    /// object whose foreground deletion has begun; `.foreground()` and `.orphan()` ask for another end.
+    /// Deletes all objects of a namespace that match a label selector, in one request.
+    ///
+    /// Their dependents are deleted in the background, even those of an object whose foreground deletion has begun;
+    /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
+    /// policy.
     #[rustfmt::skip]
     pub fn delete_collection(&self, namespace: Option<&str>, labels: &str) -> DeleteRequest // append `.foreground()` or `.orphan()`
     where
@@ -273,7 +299,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Sets the replicas of an object through its scale subresource.
+    /// Sets the replicas of an object through its `scale` subresource.
     pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
     where
         A: MayScale<C, K>,
@@ -283,7 +309,10 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Asks for the eviction of a pod: a disruption budget may refuse it with 429.
+    /// Requests the eviction of a Pod.
+    ///
+    /// # Errors
+    /// 429 while a PodDisruptionBudget does not allow it.
     pub fn evict(&self, object: &K) -> Request<()>
     where
         A: MayEvict<C, K>,
@@ -298,7 +327,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Gives a pod its node.
+    /// Assigns a Pod to a Node through its `binding` subresource, as a scheduler does.
     pub fn bind(&self, object: &K, node: &str) -> Request<()>
     where
         A: MayBind<C, K>,
@@ -314,7 +343,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Requests a token of a service account (`TokenRequest`). The token is returned and never stored.
+    /// Requests a token of a ServiceAccount (`TokenRequest`). The token is returned, and stored nowhere.
     ///
     /// ```
     /// use k8s_openapi::api::{authentication::v1::TokenRequestSpec, core::v1::ServiceAccount};

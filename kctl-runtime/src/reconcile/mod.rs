@@ -1,4 +1,51 @@
-//! The API of reconcile functions: [`Context`] and its operations, [`Action`], [`Error`], and the traits of controllers.
+//! The API of reconcile functions: [`Context`] and its operations, [`Action`], [`Error`], and the permission types.
+//!
+//! A reconcile function compares what an object asks for with what exists, and acts on the difference. It gets the
+//! object and a [`Context`], and returns an [`Action`] or an [`Error`]:
+//!
+//! | In the function | Use |
+//! |---|---|
+//! | read a cache | [`cx.store::<K>()`](Context::store), [`cx.owned::<K>()`](Context::owned) |
+//! | read the API server | [`cx.live::<K>()`](Context::live) |
+//! | create, change and delete owned objects | [`Owned`], above all [`converge`](Owned::converge) |
+//! | change other objects | [`cx.objects::<K>()`](Context::objects) |
+//! | write the status | [`cx.patch_status(…)`](Context::patch_status) with [`Conditions`] |
+//! | record an Event | [`cx.event(…)`](Context::event) |
+//! | run again later | [`Action::requeue`] |
+//! | do not retry an error | [`ResultExt::terminal`] |
+//!
+//! # Permissions are types
+//!
+//! The declaration of a controller, `#[controller(owns = Pod, reads = Node(patch))]`, generates the RBAC role and
+//! implements traits such as [`Declares<Pod>`](Declares) and [`Writes<Node>`](Writes). Each operation requires the
+//! trait of its verb. A call that the role would not allow does not compile, and the error names the declaration to
+//! add. A helper function names only what it needs:
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+//! use kctl_runtime::reconcile::{Action, Context, Owns, Reads, Result};
+//! use serde_json::json;
+//!
+//! /// Owns one Pod per line of a ConfigMap. Any controller that declares both kinds can call it.
+//! async fn one_pod_per_line<C: Owns<Pod> + Reads<ConfigMap>>(cx: &Context<C>) -> Result<Action> {
+//!     let configs = cx.store::<ConfigMap>();
+//!     let lines = configs.iter().flat_map(|config| config.data.clone().unwrap_or_default().into_values());
+//!     let desired = lines.map(|line| {
+//!         let container = json!({ "name": "main", "image": "busybox", "args": ["echo", line] });
+//!         json!({ "metadata": { "name": line }, "spec": { "containers": [container] } })
+//!     });
+//!     cx.owned::<Pod>().converge(desired).await?;
+//!     Ok(Action::await_change())
+//! }
+//! ```
+//!
+//! # Rules for reconcile functions
+//!
+//! - It can be called at any time and any number of times. Without a difference it does nothing.
+//! - It never runs twice at once for one key, so it needs no lock per object.
+//! - Caches contain its own writes, and may lack the newest writes of other clients. Writes that depend on a state fail
+//!   with a conflict if it was outdated; return that error, and the newer state is reconciled.
+//! - An error is retried with exponential backoff. A panic counts as an error.
 
 mod applied;
 mod apply;
@@ -55,7 +102,17 @@ pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};
 
-/// A controller: its primary kind and its declaration as data. `#[controller]` implements it.
+/// A controller: its primary kind and its declaration as data. `#[controller]` implements it; user code only names it
+/// in bounds.
+///
+/// ```
+/// use kctl_runtime::reconcile::{Context, Controller};
+///
+/// /// A helper for every controller.
+/// fn describe<C: Controller>(cx: &Context<C>) -> String {
+///     format!("{} {}: attempt {}", C::spec().name, cx.key(), cx.attempt())
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a controller",
     label = "not a controller",
@@ -63,28 +120,32 @@ use crate::{object::Object, spec::ControllerSpec};
     note = "code: K0033"
 )]
 pub trait Controller: Sized + 'static {
-    /// The primary kind.
+    /// The kind whose objects the controller reconciles.
     type Primary: Object;
-    /// The permissions on its primary.
+    /// The permissions on the primary, from `primary(…)`.
     type Grant;
 
-    /// Returns the declaration as data.
+    /// Returns the declaration as data: kinds, relations, verbs and options.
     fn spec() -> ControllerSpec;
 
-    /// How the controller cleans up; present exactly when it declares a finalizer.
+    /// Returns the cleanup, exactly if the controller declares a finalizer.
     #[doc(hidden)]
     fn finalize_fn() -> Option<FinalizeFn<Self>> {
         None
     }
 
-    /// What tells that an object of the initial list needs no reconcile; present exactly when `converged` is declared.
+    /// Returns the check of `converged = f`, if it is declared: objects of the initial list that pass it need no
+    /// reconcile.
     #[doc(hidden)]
     fn converged_fn() -> Option<ConvergedFn<Self>> {
         None
     }
 }
 
-/// The reconcile function of a controller struct.
+/// The reconcile function of a controller that is a struct, with fields for clients and configuration.
+///
+/// A controller without state is simpler as a function:
+/// `#[controller] async fn name(object: Arc<K>, cx: Context<name>) -> Result<Action>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `reconcile`",
     label = "`impl Reconcile` is missing",
@@ -94,15 +155,20 @@ pub trait Controller: Sized + 'static {
 pub trait Reconcile: Controller + Send + Sync {
     /// Compares what the object asks for with what exists, and acts on the difference.
     ///
-    /// It is called with the newest cached state whenever the object or a related one may have changed, and never twice at once for the same
-    /// key. It can't rely on seeing every change, and does nothing if there is no difference.
+    /// It is called with the newest cached state whenever the object or a related one may have changed, and never twice
+    /// at once for the same key. It cannot rely on seeing every change, and does nothing if there is no difference.
     ///
     /// # Errors
-    /// An error is logged and the key retried with growing waits, unless it is `.terminal()`.
+    /// An error is logged, and the key is retried with exponential backoff, unless the error is
+    /// [terminal](ResultExt::terminal).
     fn reconcile(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<Action>> + Send;
 }
 
 /// The cleanup of a controller with a finalizer, before an object is deleted.
+///
+/// The [worker](crate::worker) adds the finalizer before the first reconcile of an object, so no external resource
+/// exists without it. See the Kubernetes documentation on
+/// [finalizers](https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares a finalizer but has no `finalize`",
     label = "`impl Finalize` is missing",
@@ -110,23 +176,26 @@ pub trait Reconcile: Controller + Send + Sync {
     note = "code: K0035"
 )]
 pub trait Finalize: Controller + DeclaresFinalizer {
-    /// Cleans up what exists outside the cluster. It is called while the object is being deleted; the finalizer is removed when it returns
-    /// `Ok`.
+    /// Cleans up what exists outside the cluster. It is called while the object is being deleted, possibly more than
+    /// once; the finalizer is removed when it returns `Ok`.
     ///
     /// # Errors
     /// An error keeps the finalizer, and the cleanup is retried.
     fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Called instead of [`finalize`](Self::finalize) for an object that can't be read as the primary, and of which this process
-    /// has read no earlier state: after a change of the type, or of the CRD by another program. The finalizer goes when it
-    /// returns `Ok`. Without an implementation the finalizer stays, and a `Warning` event on the object says what to do.
+    /// Cleans up an object that cannot be decoded as the primary, and of which this process has read no earlier state.
+    /// It is called instead of [`finalize`](Self::finalize), after a change of the type, or of the CRD by another
+    /// program.
+    ///
+    /// The finalizer is removed when it returns `Ok`. The default implementation keeps it, and a `Warning` event on the
+    /// object says what to do.
     ///
     /// ```
     /// # use kctl_runtime::reconcile::{Result, UnreadableObject};
     /// # struct Records;
     /// # impl Records { async fn remove(&self, _id: &str) -> Result<()> { Ok(()) } }
     /// # async fn finalize_unreadable(records: &Records, object: UnreadableObject) -> Result<()> {
-    /// // What was made outside is named in the status, which may well be readable.
+    /// // The status names the external record, and may well be readable.
     /// if let Some(id) = object.json["status"]["recordId"].as_str() {
     ///     records.remove(id).await?;
     /// }
@@ -135,7 +204,7 @@ pub trait Finalize: Controller + DeclaresFinalizer {
     /// ```
     ///
     /// # Errors
-    /// Any error keeps the finalizer and is tried again, unless it is `.terminal()`.
+    /// An error keeps the finalizer and is retried, unless it is [terminal](ResultExt::terminal).
     fn finalize_unreadable(
         &self,
         object: UnreadableObject,
@@ -146,7 +215,7 @@ pub trait Finalize: Controller + DeclaresFinalizer {
     }
 }
 
-/// A controller that declares `finalizer = "…"`: without it, `finalize` would never be called.
+/// A controller that declares `finalizer = "…"`. Without the declaration `finalize` would never be called.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has a `finalize` but declares no finalizer",
     label = "no finalizer is declared",
@@ -155,7 +224,7 @@ pub trait Finalize: Controller + DeclaresFinalizer {
 )]
 pub trait DeclaresFinalizer {}
 
-/// A `Finalize` as values.
+/// The functions of a [`Finalize`] implementation as values, for generated code.
 pub struct FinalizeFn<C: Controller> {
     #[doc(hidden)]
     pub readable: CleanUp<C, Arc<C::Primary>>,
@@ -163,13 +232,13 @@ pub struct FinalizeFn<C: Controller> {
     pub unreadable: CleanUp<C, UnreadableObject>,
 }
 
-/// A clean-up of an object in one of its forms.
+/// A cleanup of an object in one of its forms.
 pub type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
-/// A check of `converged = f`.
+/// The check of `converged = f`.
 pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
 
-/// Controllers without state: those made from functions.
+/// A controller without state, made from a function. `App::controller` creates it by itself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a controller made from a function",
     label = "not a function with `#[controller]`",
@@ -177,11 +246,14 @@ pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
     note = "code: K0037"
 )]
 pub trait FunctionController: Reconcile {
-    /// The controller.
+    /// Returns the controller.
     fn instance() -> Self;
 }
 
 /// The next step for a key after a successful reconcile: wait for a change, or reconcile again after a time.
+///
+/// In both cases a change of the primary or of a related object leads to a reconcile at once. There is no action for
+/// "reconcile again now": return an error if something failed, and nothing otherwise.
 ///
 /// ```
 /// use std::time::Duration;
@@ -196,12 +268,16 @@ pub struct Action {
 }
 
 impl Action {
-    /// Waits until the primary or a related object changes.
+    /// Waits until the primary or a related object changes. The usual result: watches report everything that the
+    /// declaration names.
     pub fn await_change() -> Self {
         Self { requeue_after: None }
     }
 
     /// Reconciles again after `after`, or sooner if the primary or a related object changes.
+    ///
+    /// Use it for what no watch reports: a TTL, a certificate that expires, an external system that must be polled. The
+    /// longest wait is one year ([`WAIT_MAX`](crate::queue::WAIT_MAX)). A requeue resets the failures of the key.
     pub fn requeue(after: Duration) -> Self {
         Self { requeue_after: Some(after) }
     }

@@ -1,8 +1,9 @@
-//! What a reconcile function may return.
+//! The return types that reconcile functions may have.
 
 use super::{Action, Error, Result};
 
-/// `Result<Action>`, and `Result<Action, E>` with any error that [`Error`] is made from.
+/// A return type of reconcile functions: `Result<Action>`, or `Result<Action, E>` with any error that converts into
+/// [`Error`].
 #[diagnostic::on_unimplemented(
     message = "a reconcile function returns `Result<Action>`, not `{Self}`",
     label = "not `Result<Action>`",
@@ -10,7 +11,7 @@ use super::{Action, Error, Result};
     note = "code: K0005"
 )]
 pub trait Outcome {
-    /// The result with kctl's error.
+    /// Returns the result with kctl's error type.
     ///
     /// # Errors
     /// Those of the function.
@@ -23,7 +24,8 @@ impl<E: Into<Error>> Outcome for Result<Action, E> {
     }
 }
 
-/// For generated code: the bound is asked for at the place of the return type.
+/// Returns the result of a reconcile function with kctl's error type. Generated code calls it, so that a wrong return
+/// type is reported at the function's signature.
 ///
 /// # Errors
 /// Those of the function.

@@ -1,4 +1,4 @@
-//! The objects that a primary owns: a snapshot to read and the operations to change them.
+//! The objects that a primary owns: a snapshot to read, and the operations to change them.
 
 use std::{
     marker::PhantomData,
@@ -24,14 +24,17 @@ use crate::{
     store::view,
 };
 
-/// The objects of kind `K` that the primary of a reconcile owns, from `cx.owned::<K>()`.
+/// The objects of kind `K` that the primary of a reconcile owns, from [`cx.owned::<K>()`](super::Context::owned).
+///
+/// Reading is free: it is a snapshot of the cache. [`converge`](Self::converge) is the operation that most controllers
+/// need. The others act on one object; each first checks that the primary controls it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kctl_runtime::reconcile::{Context, Owns, Result};
 /// use serde_json::json;
 ///
-/// /// One config map a color: creates what lacks, changes what differs, deletes what is no longer wanted.
+/// /// Owns one ConfigMap per color: creates missing ones, changes those that differ, deletes the others.
 /// async fn paint<C: Owns<ConfigMap>>(cx: &Context<C>, colors: &[&str]) -> Result<usize> {
 ///     let desired = colors.iter().map(|color| json!({ "metadata": { "name": color }, "data": { "color": color } }));
 ///     let done = cx.owned::<ConfigMap>().converge(desired).await?;
@@ -85,18 +88,36 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         self.live.is_empty()
     }
 
-    /// Iterates over the objects, sorted by creation time and name.
+    /// Iterates over the objects, sorted by creation time and name. Objects that are being deleted are not among them.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Arc<K>> + ExactSizeIterator + use<C, K, A> {
         self.live.clone().into_iter()
     }
 
-    /// Iterates over the objects that are being deleted.
+    /// Iterates over the objects that are being deleted: they have a `deletionTimestamp`, and a finalizer or a grace
+    /// period keeps them.
     pub fn terminating(&self) -> impl DoubleEndedIterator<Item = Arc<K>> + ExactSizeIterator + use<C, K, A> {
         self.terminating.clone().into_iter()
     }
 
-    /// Creates an object in the primary's namespace, with a controller reference to the primary. An object of that name that
-    /// exists is an error, unless `.or_get()` is asked for; so is an object that names another namespace.
+    /// Creates an object in the primary's namespace, with a controller reference to the primary.
+    ///
+    /// Append [`or_get`](CreateRequest::or_get) to accept an existing object of this name. Use [`apply`](Self::apply)
+    /// if the object may exist and should be changed.
+    ///
+    /// ```
+    /// use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+    /// use kctl_runtime::reconcile::{Context, Creates, Result};
+    ///
+    /// async fn start<C: Creates<Pod>>(cx: &Context<C>, name: &str) -> Result<()> {
+    ///     let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+    ///     cx.owned::<Pod>().create(Pod { metadata, ..Pod::default() }).or_get().await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// 409 `AlreadyExists` if an object of this name exists, and an error if the object names another namespace or
+    /// controller.
     pub fn create(&self, object: K) -> CreateRequest<K>
     where
         A: MayCreate<C, K>,
@@ -105,7 +126,11 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         CreateRequest::new(env, primary, source, object)
     }
 
-    /// Replaces an object of the primary.
+    /// Replaces an object that the primary owns.
+    ///
+    /// # Errors
+    /// A conflict if the object has a `resourceVersion` that is no longer the newest one, and an error if the primary
+    /// does not control it.
     pub fn update(&self, object: K) -> Request<Arc<K>>
     where
         A: MayUpdate<C, K>,
@@ -119,7 +144,21 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Sends a JSON merge patch of an object of the primary: exactly this one, not a later one of its name.
+    /// Sends a JSON merge patch of an object that the primary owns: exactly this one, not a later one of its name.
+    ///
+    /// ```
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kctl_runtime::reconcile::{Context, Patches, Result};
+    /// use serde_json::json;
+    ///
+    /// async fn pause<C: Patches<Deployment>>(cx: &Context<C>) -> Result<()> {
+    ///     let deployments = cx.owned::<Deployment>();
+    ///     for deployment in &deployments {
+    ///         deployments.patch(deployment, json!({ "spec": { "paused": true } })).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
     where
         A: MayPatch<C, K>,
@@ -135,8 +174,15 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Applies an object by server-side apply: creates it, or changes the fields that are given and takes back those that
-    /// were given before and are not now. Anything that serialises to the object, or to a part of it with its name.
+    /// Applies an object by [server-side apply](https://kubernetes.io/docs/reference/using-api/server-side-apply/):
+    /// creates it, or changes the given fields, and removes those that were given before and are not now.
+    ///
+    /// `object` is anything that serializes to the object, or to a part of it with its name. Nothing is sent if this
+    /// process has applied the same form before and the cache shows that nothing would change.
+    ///
+    /// # Errors
+    /// A terminal error if the object has no name; an error if it is in another namespace than the primary or has
+    /// another controller.
     pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
     where
         A: MayApply<C, K>,
@@ -149,10 +195,16 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Brings what the primary owns to what is desired: applies what differs, and deletes what is not desired any more,
-    /// by uid. Every desired object needs a name.
+    /// Makes the owned objects equal to the desired ones: applies those that are missing or differ, and deletes those
+    /// that are not desired, by uid.
     ///
-    /// Nothing is sent for an object that has all desired fields and was applied by this process in the same form.
+    /// Every desired object needs a name. Objects are applied in the given order; deletions come last. Nothing is sent
+    /// for an object that has all desired fields and was applied by this process in the same form, so the call is cheap
+    /// in a reconcile without a difference.
+    ///
+    /// # Errors
+    /// Those of [`apply`](Self::apply). The first one ends the call; objects before it stay applied, and a retry
+    /// continues.
     pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> Request<Converged<K>>
     where
         A: MayApply<C, K> + MayDelete<C, K>,
@@ -167,8 +219,10 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Deletes an object of the primary: exactly this one, not a later one of its name. Its dependents are deleted in the background;
-    /// `.foreground()` and `.orphan()` ask for another end.
+    /// Deletes an object that the primary owns: exactly this one, not a later one of its name.
+    ///
+    /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
+    /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
     // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -187,7 +241,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Sends a JSON merge patch of the status of an object of the primary.
+    /// Sends a JSON merge patch of the status of an object that the primary owns.
     pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
@@ -196,7 +250,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         self.checked("patch the status of", object.clone(), sent)
     }
 
-    /// Sets the replicas of an object of the primary through its scale subresource.
+    /// Sets the replicas of an object that the primary owns, through its `scale` subresource.
     pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
     where
         A: MayScale<C, K>,
@@ -204,7 +258,10 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         self.checked("scale", object.clone(), self.objects().scale(object, replicas))
     }
 
-    /// Asks for the eviction of a pod of the primary: a disruption budget may refuse it with 429.
+    /// Requests the eviction of a Pod that the primary owns.
+    ///
+    /// # Errors
+    /// 429 while a PodDisruptionBudget does not allow it; the key is retried.
     pub fn evict(&self, object: &K) -> Request<()>
     where
         A: MayEvict<C, K>,
@@ -217,7 +274,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         Objects::new(env, primary, source)
     }
 
-    /// Sends a request about an object if it is one of the primary.
+    /// Sends a request about an object, if the primary controls it.
     fn checked<T: Send + 'static>(&self, verb: &'static str, object: K, sent: Request<T>) -> Request<T> {
         let (env, primary, _) = self.parts();
         Request::new(async move {
@@ -240,18 +297,18 @@ impl<'a, C: ?Sized, K: Object, A> IntoIterator for &'a Owned<C, K, A> {
     }
 }
 
-/// The result of `converge`.
+/// The result of [`Owned::converge`].
 #[derive(Debug, Clone)]
 pub struct Converged<K> {
     /// Objects that were created or changed, as they are now.
     pub applied: Vec<Arc<K>>,
-    /// Objects that were deleted, as they were.
+    /// Objects that were deleted, as they were before.
     pub deleted: Vec<Arc<K>>,
-    /// How many were as desired.
+    /// Number of objects that were as desired.
     pub n_unchanged: usize,
 }
 
-/// A create that is sent when it is awaited.
+/// A create that is sent when it is awaited, from [`Owned::create`].
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct CreateRequest<K> {
     env: Arc<Env>,
@@ -277,7 +334,10 @@ impl<K: Object> CreateRequest<K> {
         Self { env, primary, source, name, sent }
     }
 
-    /// Takes the object that exists under the name, when it is the primary's; another one is a terminal error.
+    /// Returns the existing object of this name instead of an error, if the primary owns it.
+    ///
+    /// # Errors
+    /// A terminal error if the existing object has another controller, or none.
     pub fn or_get(self) -> Request<Arc<K>> {
         let Self { env, primary, source, name, sent } = self;
         Request::new(async move {

@@ -1,8 +1,8 @@
 //! Owner references: how an object comes under the control of the primary, and which objects a request may touch.
 //!
-//! One rule holds for `create`, `apply` and `converge`: owner references that the caller gives are kept, and the controller reference
-//! to the primary is added. An object has at most one controller, so a given reference with `controller: true` to another object is an
-//! error.
+//! One rule holds for `create`, `apply` and `converge`: owner references that the caller gives are kept, and the
+//! controller reference to the primary is added. An object has at most one controller, so a given reference with
+//! `controller: true` to another object is an error.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::{
     object::{Kind, Object, Stored, Uid},
 };
 
-/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever version or
-/// `controller` it has, is replaced; its `blockOwnerDeletion` stays.
+/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever
+/// version or `controller` it has, is replaced; its `blockOwnerDeletion` stays.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
     operation: &str,
@@ -56,7 +56,7 @@ fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
     }
 }
 
-/// Sets the controller reference of an object that exists.
+/// Sets the controller reference of an existing object to the primary.
 pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
     Request::new(async move {
@@ -76,7 +76,7 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
     })
 }
 
-/// Takes the reference to the primary away.
+/// Removes the reference to the primary from an object.
 pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
     Request::new(async move {
@@ -91,7 +91,8 @@ fn references_but<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
     others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
 }
 
-/// A list in a merge patch is replaced as a whole, hence the precondition on its version.
+/// Replaces the owner references by a merge patch. It replaces the list as a whole, hence the precondition on the
+/// version.
 async fn patch_references<K: Object>(
     env: &Env,
     primary: &Stored,
@@ -110,7 +111,7 @@ async fn patch_references<K: Object>(
     env.writer.patch(&target, "", MERGE_PATCH, &patch).await
 }
 
-/// Puts a new object into the primary's namespace and under its control.
+/// Puts a new object into the primary's namespace, and adds the controller reference.
 pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
     let of = Kind::of::<K>();
     check_place("create", &of, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
@@ -123,7 +124,8 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
     Ok(object)
 }
 
-/// A primary in a namespace owns nothing elsewhere; one without a namespace owns objects anywhere.
+/// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
+/// objects anywhere.
 pub(super) fn check_place(
     verb: &str,
     of: &Kind,
@@ -161,7 +163,7 @@ fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other
     }
 }
 
-/// Kind, namespace and name of an object.
+/// Returns kind, namespace and name of an object, for errors.
 fn described<K: Object>(object: &K) -> String {
     match object.namespace() {
         Some(namespace) => format!("{} {namespace}/{}", K::kind(&()), object.name_any()),

@@ -1,9 +1,12 @@
-//! The declaration as types: which operations a controller may ask for. `#[controller]` implements these traits.
+//! The declaration as types: the operations that a controller may use. `#[controller]` implements these traits.
+//!
+//! Helper functions use them as bounds. Start with [`Owns`] and [`Reads`]; the others ask for less.
 
 use super::Controller;
 use crate::__private::Seal;
 
-/// The verbs, as types.
+/// The verbs as types. `status`, `scale`, `eviction`, `binding` and `token` stand for writes of these subresources, and
+/// `apply` for a server-side apply patch.
 #[expect(non_camel_case_types, reason = "they are spelled as in RBAC rules and in compiler messages")]
 pub mod verb {
     macro_rules! verbs {
@@ -16,7 +19,7 @@ pub mod verb {
     verbs! { get list watch create update patch apply delete deletecollection status scale eviction binding token }
 }
 
-/// A grant that includes a verb on a kind.
+/// A grant that includes the verb `V` on the kind `K`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not {V} `{K}`",
     label = "`{V}` on `{K}` is not declared",
@@ -36,13 +39,13 @@ pub trait Allows<V, C: ?Sized, K> {
     note = "code: K0039"
 )]
 pub trait Declares<K>: Controller {
-    /// What it may do.
+    /// The declared verbs.
     type Grant;
     #[doc(hidden)]
     const SEAL: Seal;
 }
 
-/// A controller with rules of its own, `rbac(…)`: it has the client itself.
+/// A controller that declares `rbac(…)`, and so gets a [client](super::Context::client).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no client: it declares no `rbac(…)`",
     label = "`rbac(…)` is not declared",
@@ -54,7 +57,7 @@ pub trait HasRules: Controller {
     const SEAL: Seal;
 }
 
-/// A controller that keeps `K` in its cache: as its primary, by `owns`, `watches` or `reads`.
+/// A controller that caches `K`: as its primary, or by `owns`, `watches` or `reads`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
@@ -66,7 +69,7 @@ pub trait Caches<K>: Controller {
     const SEAL: Seal;
 }
 
-/// A controller that declares `K` without owning it: what it may do beyond reading stands in the parentheses.
+/// A controller that declares `K` by `watches` or `reads`, with the verbs in the parentheses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
@@ -80,7 +83,16 @@ pub trait Writes<K>: Controller {
     const SEAL: Seal;
 }
 
-/// A controller that declares `reads = K(live)`.
+/// The bound of helper functions that read the cache of `K`: every controller that caches it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Node;
+/// use kctl_runtime::reconcile::{Context, Reads};
+///
+/// fn has_nodes<C: Reads<Node>>(cx: &Context<C>) -> bool {
+///     !cx.store::<Node>().is_empty()
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not read `{K}` live",
     label = "`{K}` is not declared as `live`",
@@ -113,28 +125,41 @@ macro_rules! alias {
     };
 }
 alias! {
-    /// What `owns = K` grants: the bound of helper functions that manage `K`.
+    /// The bound of helper functions that manage `K`: controllers that declare `owns = K` without restricting the
+    /// verbs.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_runtime::reconcile::{Context, Owns, Result};
+    /// use serde_json::json;
+    ///
+    /// async fn publish<C: Owns<ConfigMap>>(cx: &Context<C>, address: &str) -> Result<()> {
+    ///     let config = json!({ "metadata": { "name": "address" }, "data": { "address": address } });
+    ///     cx.owned::<ConfigMap>().apply(config).await?;
+    ///     Ok(())
+    /// }
+    /// ```
     Owns: create update patch apply delete;
     "`{Self}` does not declare `owns = {K}`",
     "`owns = {K}` is not declared, or with fewer verbs",
     "help: write `#[controller(owns = {K})]` without verbs; in a helper function, add the bound `Owns<{K}>`, or ask for less: `Creates<{K}>`, `Patches<{K}>`, `Deletes<{K}>`"
 }
 alias! {
-    /// What `owns = K(create)` grants.
+    /// The bound of helper functions that create owned objects of kind `K`: `owns = K`, or `owns = K(create)`.
     Creates: create;
     "`{Self}` may not create `{K}`",
     "`create` on `{K}` is not declared",
     "help: write `#[controller(owns = {K}(create))]`; in a helper function, add the bound `Creates<{K}>`"
 }
 alias! {
-    /// What `owns = K(patch)` grants.
+    /// The bound of helper functions that patch owned objects of kind `K`: `owns = K`, or `owns = K(patch)`.
     Patches: patch;
     "`{Self}` may not patch `{K}`",
     "`patch` on `{K}` is not declared",
     "help: write `#[controller(owns = {K}(patch))]`; in a helper function, add the bound `Patches<{K}>`"
 }
 alias! {
-    /// What `owns = K(delete)` grants.
+    /// The bound of helper functions that delete owned objects of kind `K`: `owns = K`, or `owns = K(delete)`.
     Deletes: delete;
     "`{Self}` may not delete `{K}`",
     "`delete` on `{K}` is not declared",

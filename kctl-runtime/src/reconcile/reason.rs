@@ -1,4 +1,4 @@
-//! Why a key is reconciled, for logs: the tags with which it waited in the queue, and the names that the declaration gives them.
+//! The reasons for a reconcile, for logs: the tags that the key collected in the queue, and the names of the kinds.
 
 use std::{fmt, sync::Arc};
 
@@ -9,8 +9,10 @@ use crate::{
     queue::{TAG_REQUEUED, TAG_RETRIED},
 };
 
-/// Everything that queued a key since its last reconcile. For logs and metrics, never for decisions: causes merge while a key
-/// waits, and after a restart all that is known is that the object is there.
+/// Everything that queued a key since its last reconcile, from [`Context::reason`](super::Context::reason).
+///
+/// Use it for logs and metrics, never for decisions: reasons merge while a key waits, and after a restart the only
+/// reason is the initial list. [`Display`](fmt::Display) writes for example `Pod changed, retry`.
 #[derive(Clone)]
 pub struct Reason {
     pub(super) env: Arc<Env>,
@@ -26,32 +28,33 @@ impl Reason {
         self.tags
     }
 
-    /// Whether the object was there when the program started.
+    /// Returns `true` if the object was in the initial list.
     pub fn is_initial(&self) -> bool {
         self.tags & TAG_INITIAL != 0
     }
 
-    /// Whether the last reconcile of the key failed.
+    /// Returns `true` if the last reconcile of the key failed.
     pub fn is_retry(&self) -> bool {
         self.tags & TAG_RETRIED != 0
     }
 
-    /// Whether the last reconcile of the key asked for this one.
+    /// Returns `true` if the last reconcile of the key asked for this one with
+    /// [`Action::requeue`](super::Action::requeue), or met a conflict.
     pub fn is_requeue(&self) -> bool {
         self.tags & TAG_REQUEUED != 0
     }
 
-    /// Whether the period of `resync` has passed.
+    /// Returns `true` if the period of `resync` has passed.
     pub fn is_resync(&self) -> bool {
         self.tags & TAG_RESYNC != 0
     }
 
-    /// Whether the key was queued from outside (`App::trigger`).
+    /// Returns `true` if the key was queued from outside with `App::trigger`.
     pub fn is_triggered(&self) -> bool {
         self.tags & TAG_TRIGGERED != 0
     }
 
-    /// The kinds whose objects changed, the primary first, then in the order of the declaration.
+    /// Iterates over the kinds whose objects changed: the primary first, then in the order of the declaration.
     pub fn changed(&self) -> impl Iterator<Item = &Kind> {
         let primary = std::iter::once(&self.env.spec.primary.kind);
         let related = self.env.sources.iter().map(|(relation, _)| &relation.kind);
@@ -62,7 +65,7 @@ impl Reason {
     }
 }
 
-/// Such as `Pod changed, retry`.
+/// Writes the reasons as a list, such as `Pod changed, retry`.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut causes: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! A write that has been permitted and is sent when it is awaited.
+//! Requests: permitted operations that are sent when they are awaited.
 
 use std::{
     pin::Pin,
@@ -7,12 +7,16 @@ use std::{
 
 use crate::effect::ApiError;
 
-/// An operation on the API server: nothing is sent until it is awaited.
+/// An operation on the API server. Nothing is sent until it is awaited.
 ///
-/// Operations are plain methods that return this, because rustc reports an unmet bound on an `async fn` three times.
+/// It returns the object as the API server answered it. The cache has the answer by then, so later reads in the same
+/// reconcile see it.
+///
+/// Operations are methods that return this type rather than `async fn`s, because rustc reports an unmet bound of an
+/// `async fn` three times.
 ///
 /// # Cancel safety
-/// Dropping it after the first poll leaves it unknown whether the write took effect; the watch tells.
+/// After the first poll, dropping it leaves open if the write took effect; the watch reports it if it did.
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct Request<T> {
     pub(crate) future: Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>,

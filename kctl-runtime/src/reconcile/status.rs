@@ -1,4 +1,4 @@
-//! Which kinds have a status that a controller can write, and its type.
+//! The kinds whose status a controller can write, and the types of these statuses.
 
 use k8s_openapi::{
     api::{
@@ -22,8 +22,9 @@ use k8s_openapi::{
 };
 use serde::Serialize;
 
-/// A primary with a status that can be written: a custom resource that declares one, or a built-in kind that has one. `From`
-/// says which; it is always inferred.
+/// A kind with a status that can be written: a custom resource with `#[resource(…, status = "…")]`, or a built-in kind.
+///
+/// `From` is [`Derived`] or [`BuiltIn`] and is always inferred. It only keeps the two groups of implementations apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no status",
     label = "no status is declared",
@@ -35,9 +36,9 @@ pub trait HasStatus<From> {
     type Status: Serialize + Send + 'static;
 }
 
-/// Kinds that kube's derive made: `#[resource(…, status = "…")]`.
+/// Marks kinds that kube's derive or `#[resource]` generated.
 pub struct Derived;
-/// Kinds of k8s-openapi.
+/// Marks kinds of `k8s-openapi`.
 pub struct BuiltIn;
 
 #[diagnostic::do_not_recommend]

@@ -1,11 +1,11 @@
-//! An object that is to be cleaned up and can't be read as its type.
+//! Objects that must be cleaned up but cannot be decoded as the primary's type.
 
 use serde_json::Value;
 
 use super::{Error, Result, ResultExt};
 use crate::{object::Kind, source::Unreadable};
 
-/// An object of the primary's kind that can't be read as the primary, for [`Finalize::finalize_unreadable`].
+/// An object of the primary's kind that cannot be decoded, for [`Finalize::finalize_unreadable`].
 ///
 /// [`Finalize::finalize_unreadable`]: super::Finalize::finalize_unreadable
 #[derive(Debug, Clone)]
@@ -13,9 +13,9 @@ use crate::{object::Kind, source::Unreadable};
 pub struct UnreadableObject {
     /// The object as the API server has it, without `managedFields`.
     pub json: Value,
-    /// Why it can't be read.
+    /// The message of the decoder.
     pub error: String,
-    /// What to do where nobody cleans up.
+    /// The error if no cleanup is implemented: what to do by hand.
     advice: String,
 }
 
@@ -25,7 +25,7 @@ impl UnreadableObject {
         Self { json, error: unreadable.error.clone(), advice: advice(unreadable, kind, finalizer) }
     }
 
-    /// The finalizer stays: only a change of the object helps.
+    /// Returns a terminal error: the finalizer stays, and only a change of the object helps.
     pub(crate) fn into_error(self) -> Error {
         let failed: Result<()> = Err(self.advice.into());
         failed.terminal().err().unwrap_or_else(|| self.error.into())

@@ -1,11 +1,11 @@
-//! Remembers which caches of a controller its reconciles have used, for the proof that a declaration is no larger than needed.
+//! The caches of a controller that its reconciles have used, to report declarations that are larger than needed.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Caches by their place among those that the controller declares. Clones share what was used.
+/// Flags of used caches, by position in the declaration. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Used(Arc<[AtomicBool]>);
 

@@ -1,5 +1,5 @@
-//! Writes that change nothing though they were to: the API server puts a default back that a status leaves out. Once it has
-//! answered so, the same write from the same state is not sent again, in each reconcile, for ever.
+//! Suppresses status patches that change nothing: if a patch left the `resourceVersion` unchanged, for example because
+//! the API server restores a default, the same patch of the same state is not sent again.
 
 use std::{
     collections::HashMap,
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::key::ObjectKey;
 
-/// Objects of which it is known. When there are more, all are forgotten: each costs one request to be known again.
+/// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const VAIN_MAX: usize = 10_000;
 
-/// The last write of each object that changed nothing.
+/// The last patch of each object that changed nothing.
 #[derive(Default)]
 pub(crate) struct Vain(Mutex<HashMap<ObjectKey, u64>>);
 
 impl Vain {
-    /// Whether this change of the object was in vain the last time.
+    /// Returns `true` if this change of the object had no effect the last time.
     pub(crate) fn is_known(&self, key: &ObjectKey, before: &Value, wanted: &Value) -> bool {
         self.0.lock().get(key).is_some_and(|known| *known == digest(before, wanted))
     }

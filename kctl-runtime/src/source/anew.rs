@@ -1,4 +1,4 @@
-//! Reads beside the watch what a write may have changed, when its answer does not say that.
+//! Reads beside the watch, after a write whose outcome is unknown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Source {
-    /// Lists what is in a namespace and takes it in: afterwards the cache has all that any earlier write has left there, also one
-    /// whose outcome is not known, and nothing that one has removed.
+    /// Lists a namespace and applies the result. After that the cache contains the effect of every earlier write, also
+    /// of one without a response.
     pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
         let followed = self.scopes();
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
@@ -31,7 +31,7 @@ impl Source {
         Ok(())
     }
 
-    /// The same for one object, of which the caller knows the uid.
+    /// Reads one object whose uid is known, and applies the result, like [`refresh`](Self::refresh).
     pub(crate) async fn look(&self, namespace: Option<&str>, name: &str, uid: &str) -> Result<(), ApiError> {
         let scope = namespace.map(Arc::from);
         if !self.identity().labels.is_empty() || !self.identity().fields.is_empty() {
@@ -58,7 +58,7 @@ impl Source {
         Ok(())
     }
 
-    /// Returns whether the watch brings this state of an object, or a later one, or its end, within this time.
+    /// Returns `true` if the watch brings this state of an object, a later one, or its end, within this time.
     pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
         tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
     }

@@ -1,22 +1,35 @@
-//! Whether an object fits a type that reads it: asked before it is stored, so that readers never meet one that does not.
+//! Checks that an object fits a type that reads it. They run before it is stored, so that readers never meet an object
+//! that does not fit.
 
 use crate::object::{DecodeError, Readable, Stored};
 
-/// How an object came.
+/// The way in which an object arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// By itself: handlers hear of it at once and read it, so it stays decoded for a while.
+    /// In a watch event: handlers read it at once, so its decoded form is kept for a while.
     Alone,
-    /// In a list: those behind it would push it out before anybody reads it.
+    /// In a list: the following objects would evict its decoded form before it is read.
     Listed,
 }
 
-/// Checks that an object fits a type which will read it.
+/// A check of objects before they are stored: see [`Source::add_check`](super::Source::add_check).
 #[derive(Clone, Copy)]
 pub struct Check(fn(&Stored, Arrival) -> Result<(), DecodeError>);
 
 impl Check {
-    /// That it can be decoded as `K`.
+    /// Returns the check that an object can be decoded as `K`. [`Source::view`](super::Source::view) adds it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::{Check, Identity, Source};
+    ///
+    /// # fn checked(client: kube::Client) {
+    /// let source = Source::new(client, Identity::of::<Pod>(), Arc::default());
+    /// source.add_check(Check::fits::<Pod>());
+    /// assert!(source.accept(r#"{"metadata":{"name":"a"},"spec":{"containers":3}}"#).is_err());
+    /// # }
+    /// ```
     pub fn fits<K: Readable>() -> Self {
         Self(|object, arrival| match arrival {
             Arrival::Alone => object.decode::<K>().map(drop),

@@ -1,4 +1,4 @@
-//! How a source is doing, for whoever asks and for the log.
+//! The health of a source, for callers and for the log.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -11,30 +11,31 @@ use tokio::time::Instant;
 use super::Identity;
 use crate::{effect::ApiError, store::Scope};
 
-/// The same failure is said once in this time.
+/// An unchanged failure is logged once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
-/// How a source is doing. A failure stays until what failed succeeds, or is no longer tried.
+/// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
+/// succeeds, or is no longer sent.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// The current failure, with verb and resource.
+    /// The present failure, with verb and resource. `None` if list and watch work.
     pub failure: Option<ApiError>,
-    /// Objects that could not be decoded since the start.
+    /// Number of received states that could not be decoded, since the start.
     pub undecodable: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Condition {
-    /// One for each scope and activity that fails, oldest first; most sources have none.
+    /// The failures by scope and activity, oldest first; most sources have none.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
-    /// An optional kind is not served.
+    /// Is `true` if the API server does not serve the kind, which is optional.
     absent: AtomicBool,
-    /// When the API server last sent anything.
+    /// The moment at which the API server last sent anything.
     heard: Mutex<Option<Instant>>,
 }
 
-/// The activities of a source that fail and recover independently of each other: one that works says nothing about the other.
+/// The activities of a source that fail and recover independently of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     /// The lists and watches that keep the cache up to date.
@@ -47,7 +48,7 @@ struct Failure {
     scope: Scope,
     activity: Activity,
     error: ApiError,
-    /// The failure that was last reported, and when; none before the first report.
+    /// The last logged failure and its time; `None` before the first.
     reported: Option<(String, Instant)>,
 }
 
@@ -57,25 +58,24 @@ impl Condition {
         Health { failure, undecodable: self.undecodable.load(Ordering::Relaxed) }
     }
 
-    /// How long ago the API server last sent anything.
+    /// Returns the time since the API server last sent anything.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.heard.lock().map(|heard| heard.elapsed())
     }
 
-    /// The API server sends something.
+    /// Records that the API server sent something.
     pub(super) fn heard(&self) {
         *self.heard.lock() = Some(Instant::now());
     }
 
-    /// An object could not be decoded.
+    /// Counts an object that could not be decoded.
     pub(super) fn undecodable(&self) {
         self.undecodable.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A failure that goes on is said again from time to time, not at each try.
+    /// Records a failure, and logs it from time to time instead of at each retry.
     ///
-    /// An API server that says when to come back is well: it says so for a moment after each change of a
-    /// definition. That is worth a line once it says it again.
+    /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
     pub(super) fn fails(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
         let mut failures = self.failures.lock();
         let known = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
@@ -92,7 +92,7 @@ impl Condition {
         }
     }
 
-    /// The API server does not serve a kind that need not be there, which is no failure.
+    /// Records that the API server does not serve an optional kind, which is not a failure.
     pub(super) fn absent(&self, identity: &Identity, scope: &Scope) {
         self.heard();
         self.drops(scope);
@@ -110,7 +110,7 @@ impl Condition {
         self.absent.load(Ordering::Relaxed)
     }
 
-    /// The API server answers as it should.
+    /// Records that a request succeeded.
     pub(super) fn works(&self, identity: &Identity, scope: &Scope, activity: Activity) {
         self.heard();
         if self.absent.swap(false, Ordering::Relaxed) {
@@ -123,7 +123,7 @@ impl Condition {
         }
     }
 
-    /// The scope is no longer followed: its failures are no reason for anything.
+    /// Forgets the failures of a scope that is no longer followed.
     pub(super) fn drops(&self, scope: &Scope) {
         self.failures.lock().retain(|failure| failure.scope != *scope);
     }
@@ -135,7 +135,7 @@ impl Failure {
     }
 }
 
-/// Reports a failure, unless the last report says the same and is recent; what was reported last now.
+/// Logs a failure, unless the last report is equal and recent. Returns the last report.
 fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
     let text = format!("{error}{}", advice(identity, error));
     let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
@@ -145,7 +145,7 @@ fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>
     })
 }
 
-/// What a person can do about a failure.
+/// Returns the action that a user can take against a failure.
 fn advice(identity: &Identity, error: &ApiError) -> String {
     let kind = &identity.kind;
     match error.code() {

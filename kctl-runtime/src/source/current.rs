@@ -1,4 +1,5 @@
-//! Brings a cache that was filled long ago to the newest state: reads what is there now, hands on a list where they differ.
+//! Brings a cache that was filled long ago up to date, when this process becomes the leader. It lists the metadata of
+//! the newest state, and lists the objects again only if the cache differs.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -15,8 +16,8 @@ use crate::{
 
 /// First and longest wait after a failure.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Of versions that do not compare nobody knows which is the newer one: the watch gets so many of the longest waits to bring
-/// what is there.
+/// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
+/// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
 
 #[derive(Deserialize)]
@@ -24,7 +25,7 @@ struct Item {
     metadata: State,
 }
 
-/// What names a state of an object.
+/// The version of one object.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct State {
@@ -35,19 +36,20 @@ struct State {
     version: String,
 }
 
-/// What is there now, compared with the store while it was read.
+/// The newest state in the API server, compared with the store while it was read.
 pub(crate) struct Present {
     /// The keys of all objects.
     pub(crate) keys: HashSet<ObjectKey, FixedState>,
-    /// Of those that the store had not at that moment: key, uid and version.
+    /// Key, uid and version of the objects that the store did not have at that moment.
     pub(crate) missing: Vec<(ObjectKey, Uid, Version)>,
-    /// The version of the whole.
+    /// The version of the list, if it is a number.
     pub(crate) version: Option<u64>,
 }
 
 impl Source {
-    /// Returns once the store has everything that was there when this was first called, however many controllers call it: a
-    /// process begins to lead once. One request when it has it already; it is repeated until it succeeds.
+    /// Returns once the store has everything that existed at the first call. All controllers share that call, because a
+    /// process begins to lead only once. It costs one request if the cache is up to date, and is retried until it
+    /// succeeds.
     pub(crate) async fn make_current(&self) {
         self.compared.get_or_init(|| self.compare()).await;
     }
@@ -75,8 +77,8 @@ impl Source {
         }
     }
 
-    /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache can't know what its watch has not delivered
-    /// yet, so this sends one list request per scope.
+    /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
+    /// watch has not delivered yet, so this sends one list request per scope.
     ///
     /// # Errors
     /// The request fails.
@@ -89,7 +91,8 @@ impl Source {
         Ok(true)
     }
 
-    /// Whether the store has what is there; `waits` leaves it to the watch where versions do not compare.
+    /// Returns `true` if the store has the newest state. With `waits`, versions that are not numbers are left to the
+    /// watch.
     async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
         let present = self.present(scope).await?;
         if self.store().has_all(scope, &present) {
@@ -101,7 +104,7 @@ impl Source {
         self.list_anew(scope).await.map(|()| true)
     }
 
-    /// Reads what is there now.
+    /// Lists the names and versions of the newest state.
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
         let operation = format!("list {}", self.identity().kind.plural);
         // Names and versions are enough to compare.
@@ -126,7 +129,7 @@ impl Source {
         Ok(present)
     }
 
-    /// Lists a scope beside its watch; what the watch brings of before changes nothing then.
+    /// Lists a scope beside its watch. Older events of the watch change nothing after that.
     async fn list_anew(&self, scope: &Scope) -> Result<(), ApiError> {
         let (objects, version) = self.state(scope).await?;
         self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;

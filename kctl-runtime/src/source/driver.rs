@@ -1,4 +1,4 @@
-//! Performs what the reflector asks for: requests to the API server, waits, deltas to the store.
+//! The source: performs the requests, waits and effects that the reflector asks for.
 
 use std::{
     future::pending,
@@ -45,45 +45,70 @@ use crate::{
     store::{Delta, Scope, SharedStore, Store},
 };
 
-/// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
+/// Shortest life of a watch that is requested from the API server; the longest is twice that, as in client-go. The
+/// server ends the watch, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
-/// The scopes that are reflected, with what ends each.
+/// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
-/// What comes of a watch.
+/// The body of a watch response.
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
-/// What every watch asks for.
+/// The query of every watch.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
-/// Silence that is longer than the asked life of a watch by so much means that the connection is dead.
+/// A watch that is silent for its life and this time longer has a dead connection.
 const WATCH_GRACE: Duration = Duration::from_secs(5);
 
-/// One list and one watch into one store.
+/// One list and one watch per scope of an [`Identity`], feeding one store.
+///
+/// A program that only needs a cache can use it without controllers:
+///
+/// ```
+/// # use kube::{Client, client::Body};
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_runtime::{source::{Identity, Source}, store::Store};
+///
+/// async fn print_pods(client: Client) {
+///     let source = Arc::new(Source::new(client, Identity::of::<Pod>(), Arc::default()));
+///     let pods: Store<Pod> = source.view();
+///     tokio::spawn(source.store().clone().write());
+///     tokio::spawn({
+///         let source = source.clone();
+///         async move { source.run().await }
+///     });
+///     source.store().wait_until_synced().await;
+///     for key in pods.keys() {
+///         println!("{key}");
+///     }
+/// }
+/// ```
 pub struct Source {
     client: Client,
     identity: Identity,
-    /// What is listed and watched: the namespaces of the identity, until somebody changes them.
+    /// The scopes that are listed and watched: the namespaces of the identity, until they are changed.
     scopes: Scopes,
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
-    /// What its readers read of each object.
+    /// The parts of each object that its readers need.
     keep: RwLock<Keep>,
-    /// What its objects have alike.
+    /// The parts that its objects have in common, stored once.
     shelf: Shelf,
     pub(super) condition: Condition,
-    /// Objects of which a reader can't read the last state.
+    /// Objects whose last state does not fit a type that reads them.
     unreadable: Unreadables,
-    /// The state is wanted as a stream before the watch.
+    /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
-    /// Ends the present watch: somebody has seen that the kind is gone.
+    /// Ends the present watch, because a write found the kind missing.
     doubted: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
-    /// Where lists find a place that begin at the same time.
+    /// Limits the number of concurrent lists.
     places: Places,
 }
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started. The store should have the namespaces of the identity
+    /// ([`SharedStore::of_namespaces`]).
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
         let scopes = Scopes::of_namespaces(&identity.namespaces);
         Self {
@@ -103,105 +128,90 @@ impl Source {
         }
     }
 
-    /// From its next start it has the state streamed before the watch (`sendInitialEvents`, Kubernetes 1.34), by servers that do.
-    /// A list costs a server half of the CPU of a stream, and more memory: it has the whole answer at once.
+    /// Requests the initial state as a stream from the next start on (`sendInitialEvents`,
+    /// [KEP-3157](https://github.com/kubernetes/enhancements/issues/3157)), from API servers that support it.
+    ///
+    /// A stream needs less memory of the API server, and twice the CPU of a list (measured, `benches/README.md`). The
+    /// default is a list.
     pub fn stream_state(&self) {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the server anew whether it has the kind, by beginning the watch again.
+    /// Starts the watch again, to find out if the API server still serves the kind.
     pub(crate) fn doubt(&self) {
         self.doubted.notify_waiters();
     }
 
-    /// Objects that fail the check are reported and not stored: their last good state stays.
+    /// Adds a check. Objects that fail it are reported and not stored; their last good state stays.
     pub fn add_check(&self, check: Check) {
         self.checks.write().push(check);
     }
 
-    /// Keeps no more than this of each object, instead of the whole of it. Call it before [`run`](Self::run).
+    /// Keeps only these parts of each object in the cache. Call it before [`run`](Self::run).
     #[must_use]
     pub fn keeping(self, keep: Keep) -> Self {
         *self.keep.write() = keep;
         self
     }
 
-    /// Shares the places for lists with other informers.
+    /// Shares the limit of concurrent lists with other sources.
     #[must_use]
     pub fn sharing(self, places: Places) -> Self {
         Self { places, ..self }
     }
 
-    /// Keeps this as well of each object that it takes in from now on.
+    /// Also keeps these parts of each object that arrives from now on.
     pub(crate) fn keep_also(&self, keep: &Keep) {
         self.keep.write().widen(keep);
     }
 
-    /// Whether it keeps its objects whole.
+    /// Returns `true` if the cache keeps whole objects.
     pub fn is_whole(&self) -> bool {
         self.keep.read().is_whole()
     }
 
-    /// The store that it fills, as objects of a type: from now on objects that do not fit the type are reported and not
-    /// stored. Call it before [`run`](Self::run).
+    /// Returns a typed view of the store. From now on objects that do not fit `K` are reported and not stored, so reads
+    /// never fail.
     ///
-    /// ```
-    /// # use kube::{Client, client::Body};
-    /// use std::sync::Arc;
-    /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::{object::Kind, source::{Identity, Source}, store::Store};
-    ///
-    /// async fn print_pods(client: Client) {
-    ///     let source = Arc::new(Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default()));
-    ///     let pods: Store<Pod> = source.view();
-    ///     tokio::spawn(source.store().clone().write());
-    ///     tokio::spawn({
-    ///         let source = source.clone();
-    ///         async move { source.run().await }
-    ///     });
-    ///     source.store().wait_until_synced().await;
-    ///     for key in pods.keys() {
-    ///         println!("{key}");
-    ///     }
-    /// }
-    /// ```
+    /// Call it before [`run`](Self::run). [`Source`] has an example.
     pub fn view<K: Readable>(&self) -> Store<K> {
         debug_assert_eq!(self.identity.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
         self.add_check(Check::fits::<K>());
         Store::new(self.store.clone())
     }
 
-    /// How it is doing.
+    /// Returns the present failure and the number of undecodable objects.
     pub fn health(&self) -> Health {
         self.condition.health()
     }
 
-    /// The last state of an object, where it can't be read.
+    /// Returns the last state of an object if it cannot be decoded.
     pub(crate) fn unreadable(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
         self.unreadable.get(key)
     }
 
-    /// All objects that can't be read now, of at most [`UNREADABLE_MAX`](super::UNREADABLE_MAX).
+    /// Returns all objects that cannot be decoded now, at most [`UNREADABLE_MAX`](super::UNREADABLE_MAX).
     pub(crate) fn all_unreadable(&self) -> Vec<Arc<Unreadable>> {
         self.unreadable.all()
     }
 
-    /// Number of objects that can't be read now.
+    /// Returns the number of objects that cannot be decoded now.
     pub(crate) fn num_unreadable(&self) -> usize {
         self.unreadable.len()
     }
 
-    /// An unreadable object is gone, as an answer to a write has it.
+    /// Forgets an unreadable object, because the response to a write says that it is gone.
     pub(crate) fn forget_unreadable(&self, key: &ObjectKey) {
         self.unreadable.remove(key);
     }
 
-    /// Changes when there is another state of an object that can't be read.
+    /// Returns a receiver that changes with each new state of an unreadable object.
     pub(crate) fn unreadable_changes(&self) -> watch::Receiver<()> {
         self.unreadable.changes()
     }
 
-    /// How long ago the API server last sent a page, an event or a bookmark. Of a quiet kind that is up to a minute or two.
+    /// Returns the time since the API server last sent a page, an event or a bookmark, or `None` before the first. A
+    /// minute or two is normal for a kind without changes, because bookmarks come about once a minute.
     pub fn silence(&self) -> Option<Duration> {
         self.condition.silence()
     }
@@ -211,25 +221,26 @@ impl Source {
         &self.identity
     }
 
-    /// The store that it fills.
+    /// Returns the store that it fills.
     pub fn store(&self) -> &Arc<SharedStore> {
         &self.store
     }
 
-    /// Accepts bytes from the API server as an object of this source's kind.
+    /// Decodes the JSON of an object, runs the checks, and returns it in the form of the cache. The store is not
+    /// changed.
     ///
     /// # Errors
-    /// When it does not fit a type that reads this store.
+    /// The JSON is not an object of this kind, or does not fit a type that reads the store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
         self.take_in(self.kept(json)?, Arrival::Alone)
     }
 
-    /// What is kept of an object, unchecked.
+    /// Returns the kept parts of an object, unchecked.
     fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
         Stored::accept_kept(&self.identity.kind, json, &self.keep.read())
     }
 
-    /// Checks an object, and makes it as small as it gets.
+    /// Checks an object, and makes it as small as possible.
     fn take_in(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
             check.of(&object, arrival)?;
@@ -241,7 +252,7 @@ impl Source {
     /// Lists and watches for ever.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the watch; the store keeps what it has.
+    /// Dropping the future ends the watches. The store keeps its objects, which then become outdated.
     pub async fn run(&self) {
         let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
         loop {
@@ -270,12 +281,12 @@ impl Source {
         }
     }
 
-    /// The namespaces that are listed and watched now; none is all.
+    /// Returns the namespaces that are listed and watched now; empty for all.
     pub fn namespaces(&self) -> Vec<String> {
         self.scopes.all().iter().flatten().map(ToString::to_string).collect()
     }
 
-    /// What it lists and watches now.
+    /// Returns the scopes that are listed and watched now.
     pub(crate) fn scopes(&self) -> &Scopes {
         &self.scopes
     }
@@ -314,7 +325,7 @@ impl Source {
         self.perform(reflector, input).await
     }
 
-    /// Asks for the state, or a part of it.
+    /// Requests a list or one page of it.
     pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
             // The list brings those that still are.
@@ -345,12 +356,13 @@ impl Source {
         }
     }
 
-    /// The form in which objects are asked for. Of a server that does not have it come whole objects, of which the same is kept.
+    /// Returns the `Accept` header. API servers that lack the metadata form send whole objects, of which the same parts
+    /// are kept.
     pub(super) fn accepts(&self, metadata: &'static str) -> &'static str {
         if self.keep.read().is_metadata() { metadata } else { transport::JSON }
     }
 
-    /// Takes the items of a list in as they come.
+    /// Reads the items of a list as they arrive.
     pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
         let heard = || self.condition.heard();
@@ -362,7 +374,8 @@ impl Source {
         Ok(Input::Page { objects, version: resource_version, token })
     }
 
-    /// Items of lists of built-in kinds carry no kind and apiVersion; readers of the JSON expect them.
+    /// Accepts one item. Items of built-in kinds in lists have no `kind` and `apiVersion`, which readers of the JSON
+    /// expect.
     fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         let same = |meta: &Meta| {
             let known = self.store.get(&meta.key)?;
@@ -373,15 +386,16 @@ impl Source {
         self.or_report(json, object.and_then(|object| object.or_else(|object| self.take_in(object, arrival))))
     }
 
-    /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
+    /// Returns the last state of a deleted object as handlers can read it: its last good state if the final one cannot
+    /// be decoded.
     fn readable(&self, last: Stored) -> Arc<Stored> {
         let fits = self.checks.read().iter().all(|check| check.of(&last, Arrival::Alone).is_ok());
         let known = self.store.get(last.key()).filter(|known| !fits && known.meta().uid == last.meta().uid);
         known.unwrap_or_else(|| Arc::new(last))
     }
 
-    /// An object of a whole state: in the place of one that cannot be read stands its last good state, or it would seem to
-    /// be gone.
+    /// Accepts an object of a complete state. An unreadable one is replaced by its last good state, because it would
+    /// count as deleted otherwise.
     fn accept_or_last(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         self.accept_typed(json, arrival).or_else(|| {
             let unread = self.kept(json).ok()?;
@@ -410,8 +424,8 @@ impl Source {
         }
     }
 
-    /// What waits here waits for minutes: results are dealt with before anything is awaited, because what is alive then takes room
-    /// as long as the watch lasts.
+    /// Performs one watch. Results are handled before anything is awaited: locals that live across an `.await` need
+    /// memory as long as the watch lasts.
     async fn watch(
         &self,
         reflector: &mut Reflector,
@@ -448,7 +462,7 @@ impl Source {
         self.perform(reflector, Input::Closed { lasted, any }).await
     }
 
-    /// Waits for more of a watch; whether it goes on.
+    /// Waits for more bytes of a watch. Returns `false` if it has ended or is silent for too long.
     async fn hears(&self, chunks: &mut Chunks, lines: &mut Lines, reflector: &Reflector, life: Duration) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
@@ -463,7 +477,8 @@ impl Source {
         true
     }
 
-    /// Takes in what a line of a watch says: what the store has no room for yet, and, when the watch is over, the wait after it.
+    /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
+    /// request if the watch is over.
     fn take_line(
         &self,
         reflector: &mut Reflector,
@@ -480,7 +495,7 @@ impl Source {
         (self.hand_on(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
     }
 
-    /// Begins a watch. Apart, so that what is asked does not stay as long as what is answered.
+    /// Opens a watch. A separate function, so that the request does not live as long as the response.
     async fn open(&self, scope: &Scope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
         let from = match request {
             Request::Watch { version } => format!("resourceVersion={version}"),
@@ -491,12 +506,12 @@ impl Source {
         Ok(Box::pin(body.into_data_stream()))
     }
 
-    /// The name of a watch in errors.
+    /// Returns the name of a watch in errors.
     fn watching(&self) -> String {
         format!("watch {}", self.identity.kind.plural)
     }
 
-    /// What a line of a watch says, if it says anything, or why the watch is over.
+    /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
     fn read_event(&self, line: &[u8]) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
@@ -525,7 +540,7 @@ impl Source {
         })
     }
 
-    /// Hands on what an input comes to, and says how long to wait before the next request.
+    /// Applies an input, and returns the wait before the next request.
     fn perform(&self, reflector: &mut Reflector, input: Input) -> impl Future<Output = Option<Duration>> + Send {
         let (deltas, wait) = self.taken_in(reflector, input);
         let rest = self.hand_on(deltas);
@@ -537,7 +552,7 @@ impl Source {
         }
     }
 
-    /// Hands deltas to the store: at once where there is room, so that a quiet informer keeps no place for them.
+    /// Sends deltas to the store: at once where there is room, so that an idle informer keeps no buffer for them.
     fn hand_on(&self, deltas: Vec<Delta>) -> Option<BoxFuture<'_, ()>> {
         let mut deltas = deltas.into_iter();
         let first = deltas.find_map(|delta| self.store.try_push(delta).err())?;
@@ -581,22 +596,22 @@ impl Source {
         (deltas, wait)
     }
 
-    /// Whether an error says that the API server does not serve a kind that need not be there.
+    /// Returns `true` if the error says that the API server does not serve a kind that is optional.
     pub(super) fn lacks_optional(&self, error: &ApiError) -> bool {
         self.identity.presence == Presence::Optional && error.is_not_found()
     }
 
-    /// Whether the API server answered last that it does not serve this kind, which need not be there.
+    /// Returns `true` if the last answer of the API server was that it does not serve the kind, which is optional.
     pub fn is_absent(&self) -> bool {
         self.condition.is_absent()
     }
 
-    /// The client of its cluster.
+    /// Returns the client of its cluster.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The newest state beside the watch, whole or in pages, with its version.
+    /// Lists the newest state beside the watch, whole or in pages, and returns it with its version.
     pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
         let mut state = Vec::new();

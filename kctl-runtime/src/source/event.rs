@@ -1,4 +1,4 @@
-//! What the lines of a watch are: events with an object, and bookmarks.
+//! The lines of a watch: events with an object, and bookmarks.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::reflector::Input;
 
-/// A line of a watch.
+/// One line of a watch.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(rename = "type")]
@@ -16,7 +16,8 @@ pub(super) struct Event<'a> {
     pub(super) object: &'a RawValue,
 }
 
-/// A bookmark: an object with nothing but a version, and perhaps the mark that the initial state is whole.
+/// A bookmark: an object with nothing but a version, and the annotation `k8s.io/initial-events-end` if it ends the
+/// initial state.
 #[derive(Deserialize)]
 pub(super) struct Bookmark {
     metadata: BookmarkMeta,

@@ -1,4 +1,5 @@
-//! Bytes of a list → its items, one at a time: what is held is one item and one chunk, and each byte is looked at once.
+//! A streaming parser of lists: it returns the items one at a time. Memory holds one item and one chunk, and each byte
+//! is looked at once.
 
 use std::ops::Range;
 
@@ -7,20 +8,20 @@ use serde::Deserialize;
 
 use super::lines::LINE_LEN_MAX;
 
-/// What is wrong with a list.
+/// The reason why a list cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
-    #[error("the list is no JSON object at its byte {0}")]
+    #[error("the list is not a JSON object at byte {0}")]
     Malformed(usize),
     #[error("an item of the list is longer than {LINE_LEN_MAX} bytes")]
     TooLong,
-    #[error("the list ends before its end")]
+    #[error("truncated list response")]
     Unfinished,
     #[error("the list's metadata cannot be read: {0}")]
     Metadata(#[from] serde_json::Error),
 }
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Deserialize, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ListMeta {
@@ -29,11 +30,11 @@ pub(super) struct ListMeta {
     pub(super) token: Option<String>,
 }
 
-/// Where in the list the next byte is.
+/// The position of the next byte within the list.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Begin,
-    /// Before the name of a member, or the end.
+    /// Before the name of a member, or before the closing brace.
     Member,
     /// Before the value of a member.
     Value(Name),
@@ -49,12 +50,12 @@ enum Name {
     Other,
 }
 
-/// A list as far as it has come.
+/// A list of which a part has arrived.
 pub(super) struct Items {
     buffer: Vec<u8>,
-    /// Everything before it has been read.
+    /// The position of the first unread byte in the buffer.
     begin: usize,
-    /// Bytes of the list that are no longer in the buffer.
+    /// Number of read bytes that are no longer in the buffer.
     n_gone: usize,
     place: Place,
     value: Value,
@@ -73,7 +74,7 @@ impl Items {
         }
     }
 
-    /// Takes a chunk in. Items that are whole have been read before: what moves is one that is not.
+    /// Adds a chunk. Complete items were read before, so only an incomplete one moves in the buffer.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.begin);
         self.n_gone += self.begin;
@@ -81,7 +82,7 @@ impl Items {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next whole item.
+    /// Returns the next complete item, or `None` if more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, ListError> {
         while let Some(byte) = self.next_byte() {
             match (self.place, byte) {
@@ -102,13 +103,13 @@ impl Items {
         Ok(None)
     }
 
-    /// Goes behind the next byte.
+    /// Skips one byte.
     fn pass_to(&mut self, place: Place) {
         self.begin += 1;
         self.place = place;
     }
 
-    /// Goes behind the next value, once it is there whole.
+    /// Returns the range of the next value once it is complete.
     fn take_value(&mut self) -> Result<Option<Range<usize>>, ListError> {
         let begin = self.begin;
         match self.value.end(&self.buffer[begin..]) {
@@ -123,7 +124,7 @@ impl Items {
         }
     }
 
-    /// Takes note of the name or the value of a member.
+    /// Records the name or the value of a member.
     fn read_member(&mut self, text: Range<usize>) -> Result<(), ListError> {
         let text = &self.buffer[text];
         self.place = match self.place {
@@ -142,7 +143,7 @@ impl Items {
         Ok(())
     }
 
-    /// The first byte that is not white space, where there is one.
+    /// Returns the first byte that is not white space.
     fn next_byte(&mut self) -> Option<u8> {
         let rest = &self.buffer[self.begin..];
         let n_white = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -150,13 +151,13 @@ impl Items {
         rest.get(n_white).copied()
     }
 
-    /// What the list says of itself, once all bytes have come.
+    /// Returns the metadata of the list after the last byte.
     pub(super) fn end(self) -> Result<ListMeta, ListError> {
         if self.place == Place::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
     }
 }
 
-/// A value of which not all bytes may be there: how far it was looked at.
+/// A JSON value of which not all bytes may have arrived, and how far it was scanned.
 #[derive(Default)]
 struct Value {
     seen: usize,
@@ -165,7 +166,8 @@ struct Value {
 }
 
 impl Value {
-    /// Where the value ends that these bytes begin with, if it ends in them. They are the same as before, and more.
+    /// Returns the length of the value at the begin of `bytes` if it ends in them. `bytes` must be those of the last
+    /// call, and possibly more.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         while self.seen < bytes.len() {
             if self.in_text {
@@ -253,15 +255,15 @@ mod tests {
     #[test]
     fn what_is_no_list_is_an_error() {
         let cases = [
-            ("", "the list ends before its end"),
-            (r#"{"items":[{"a":1},"#, "the list ends before its end"),
-            (r#"{"items":[{"a":1}]"#, "the list ends before its end"),
-            ("[]", "the list is no JSON object at its byte 0"),
-            ("not found", "the list is no JSON object at its byte 0"),
-            (r"{items:[]}", "the list is no JSON object at its byte 1"),
-            (r#"{"items":[}"#, "the list is no JSON object at its byte 10"),
-            (r#"{"items":[]} {"#, "the list is no JSON object at its byte 13"),
-            (r#"{"items":}"#, "the list is no JSON object at its byte 9"),
+            ("", "truncated list response"),
+            (r#"{"items":[{"a":1},"#, "truncated list response"),
+            (r#"{"items":[{"a":1}]"#, "truncated list response"),
+            ("[]", "the list is not a JSON object at byte 0"),
+            ("not found", "the list is not a JSON object at byte 0"),
+            (r"{items:[]}", "the list is not a JSON object at byte 1"),
+            (r#"{"items":[}"#, "the list is not a JSON object at byte 10"),
+            (r#"{"items":[]} {"#, "the list is not a JSON object at byte 13"),
+            (r#"{"items":}"#, "the list is not a JSON object at byte 9"),
         ];
         for (list, expected) in cases {
             for chunk_len in 1..=list.len().max(1) {

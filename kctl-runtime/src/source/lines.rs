@@ -1,20 +1,21 @@
-//! Bytes of a watch → lines: each byte is looked at once and moved at most twice, however they are cut into chunks.
+//! Splits the bytes of a watch into lines. Each byte is looked at once and moved at most twice, however it is cut into
+//! chunks.
 
-/// One event may be as long as the largest object that etcd takes, several times over.
+/// Maximum length of a line in bytes: several times the largest object that etcd stores. A longer one ends the watch.
 pub(super) const LINE_LEN_MAX: usize = 16 << 20;
 
-/// What came of a stream and was not read yet.
+/// The bytes of a stream that were not read yet.
 #[derive(Default)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// Where the first unread line begins.
+    /// The begin of the first unread line.
     begin: usize,
-    /// Up to here there is no end of a line from `begin` on.
+    /// There is no end of a line between `begin` and this position.
     searched: usize,
 }
 
 impl Lines {
-    /// Takes a chunk in.
+    /// Adds a chunk.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         // Whole lines are read before the next chunk comes: what moves is one unfinished line, and once at most, because
         // then `begin` is 0.
@@ -24,7 +25,7 @@ impl Lines {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next whole line, without its end.
+    /// Returns the next complete line, without its end.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         let Some(length) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
@@ -39,7 +40,7 @@ impl Lines {
         Some(&self.buffer[begin..end])
     }
 
-    /// Whether the line that is not whole yet is longer than an event can be.
+    /// Returns `true` if the incomplete line is longer than an event can be.
     pub(super) fn is_too_long(&self) -> bool {
         self.buffer.len() - self.begin > LINE_LEN_MAX
     }

@@ -1,4 +1,31 @@
-//! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
+//! Sources: they list and watch the objects of one kind, and feed a store with deltas.
+//!
+//! A [`Source`] is the reflector of client-go (`tools/cache/reflector.go`) for one [`Identity`]: a kind, its namespaces
+//! and its selectors. The protocol itself is [`Reflector`], a state machine without I/O. It gets each response as an
+//! [`Input`], names the next [`Request`], and returns the [`Effect`]s to perform. This way every sequence of answers
+//! can be tested without a server:
+//!
+//! ```
+//! use std::time::Duration;
+//! use kctl_runtime::{source::{Effect, Input, Reflector, Request}, store::Delta};
+//!
+//! let mut reflector = Reflector::of(None);
+//! assert_eq!(reflector.request(), &Request::Whole { version: None });
+//!
+//! // The list arrives: the store gets it, and the watch begins at its version.
+//! let effects = reflector.on(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
+//! assert!(matches!(&effects[..], [Effect::Emit(Delta::Replace(..)), Effect::Next]));
+//! assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
+//!
+//! // A watch that ends after five minutes goes on from the last version.
+//! reflector.on(Input::Bookmark("9".into()));
+//! reflector.on(Input::Closed { lasted: Duration::from_secs(300), any: true });
+//! assert_eq!(reflector.request(), &Request::Watch { version: "9".into() });
+//! ```
+//!
+//! A source never gives up. Failed requests are retried with exponential backoff and jitter, from 0.8 s to 30 s;
+//! [`Source::health`] reports the present failure. Objects that do not fit a type that reads them are logged and left
+//! out, and their last good state stays.
 
 mod anew;
 mod check;
@@ -32,26 +59,27 @@ use kube::Resource;
 
 use crate::object::Kind;
 
-/// Objects asked for in one page, as client-go does.
+/// Number of objects in one page of a list, as in client-go. Lists are paged only if the API server does not return
+/// them whole.
 pub const PAGE_LEN: u32 = 500;
 
-/// Lists as metadata alone. A server that has no such form answers whole objects.
+/// The `Accept` header of watches that need only metadata.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// The same for watches.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// The way a program handles a kind that the API server does not serve.
+/// The handling of a kind that the API server does not serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// Nothing works until the kind is there: its cache is not complete before.
+    /// The kind must be there: until then its cache is not complete, and its controllers wait.
     #[default]
     Required,
-    /// A kind that is not served has an empty, complete cache; once it is served it is listed and watched.
+    /// The kind may be missing: its cache is empty and complete then. It is listed and watched once it is served.
     Optional,
 }
 
-/// The hash of an identity seeds the jitter of its requests: that of a required kind is what it was before there were optional ones, or
-/// recorded seeds of simulations would mean other runs.
+/// The hash of an identity seeds the jitter of its requests. A required kind adds nothing to it, so that recorded seeds
+/// of simulations from before there were optional kinds mean the same runs.
 impl Hash for Presence {
     fn hash<H: Hasher>(&self, state: &mut H) {
         if *self == Self::Optional {
@@ -61,24 +89,33 @@ impl Hash for Presence {
 }
 
 /// The kind, namespaces and selectors of an informer. Users with equal identities share one list and one watch.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_runtime::source::Identity;
+///
+/// let web = Identity::of::<Pod>().in_namespaces(["default"]).labels("tier=web");
+/// assert_eq!(web.kind.plural, "pods");
+/// assert_eq!((web.labels.as_str(), web.fields.as_str()), ("tier=web", ""));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// Name of the cluster; empty is the one that the program was started against.
+    /// Name of the cluster; an empty string is the cluster that the program was started against.
     pub cluster: String,
-    /// The kind.
+    /// The kind with its resource.
     pub kind: Kind,
-    /// Namespaces; none is all.
+    /// The namespaces; empty for all. Each one has a list and a watch.
     pub namespaces: Vec<String>,
-    /// Label selector; empty selects all.
+    /// The label selector; empty selects all objects.
     pub labels: String,
-    /// Field selector; empty selects all.
+    /// The field selector; empty selects all objects.
     pub fields: String,
-    /// Whether its users wait for a kind that is not there: those who do share nothing with those who do not.
+    /// The handling of a missing kind. Identities that differ in it share nothing.
     pub presence: Presence,
 }
 
 impl Identity {
-    /// All objects of a kind.
+    /// Returns the identity of all objects of a kind that is known at run time.
     pub fn all(kind: Kind) -> Self {
         Self {
             cluster: String::new(),
@@ -90,40 +127,41 @@ impl Identity {
         }
     }
 
-    /// All objects of a type's kind.
+    /// Returns the identity of all objects of the kind `K`.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self::all(Kind::of::<K>())
     }
 
-    /// Those in these namespaces alone; none is all.
+    /// Restricts it to these namespaces; an empty list means all.
     #[must_use]
     pub fn in_namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.namespaces = namespaces.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Those with these labels alone: a selector as `kubectl -l` takes it.
+    /// Restricts it to objects with these labels: a selector as in `kubectl get -l`, for example `tier=web,env!=test`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = selector.into();
         self
     }
 
-    /// Those with these fields alone, as `kubectl --field-selector` takes it.
+    /// Restricts it to objects with these fields: a selector as in `kubectl get --field-selector`. API servers support
+    /// few fields; each kind supports `metadata.name` and, if it is namespaced, `metadata.namespace`.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = selector.into();
         self
     }
 
-    /// Those of a kind that need not be there: as long as the API server does not serve it, its cache is empty and complete.
+    /// Accepts that the API server does not serve the kind: see [`Presence::Optional`].
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.presence = Presence::Optional;
         self
     }
 
-    /// Those in another cluster.
+    /// Selects another cluster by its name.
     #[must_use]
     pub fn on(mut self, cluster: impl Into<String>) -> Self {
         self.cluster = cluster.into();

@@ -1,4 +1,4 @@
-//! The answer to a list → its items, as they come: what is held of it is one item and one chunk.
+//! Reads the response of a list item by item, as the bytes arrive.
 
 use futures::StreamExt;
 use http_body_util::BodyExt;
@@ -7,7 +7,7 @@ use kube::client::Body;
 use super::items::{Items, ListMeta};
 use crate::effect::{ApiError, transport};
 
-/// Hands on each item of a list, and returns what the list says of itself. `heard` is told of each chunk.
+/// Passes each item of a list to `take`, and returns the metadata of the list. `heard` is called for each chunk.
 pub(super) async fn each_item(
     operation: &str,
     body: Body,

@@ -1,4 +1,4 @@
-//! How many lists of a program are under way at once.
+//! A limit of concurrent lists in a process, which keeps the memory of a start small.
 
 use std::{
     pin::pin,
@@ -14,29 +14,33 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// What requests and answers take while they are under way, a few kilobytes for each and twenty for a connection, comes back in
-/// pieces between what stays. Two hundred informers that all begin at once would take twice the memory.
+/// Maximum number of concurrent lists. A request takes a few kilobytes while it is under way, and a connection twenty.
+/// This memory is freed in pieces between longer-lived objects. With 200 informers that all begin at once, a process
+/// needs twice the memory.
 const AT_ONCE_MAX: usize = 4;
-/// Most lists are short, and those that are not hold up nobody: when none has ended for so long, whoever waits goes on without a place.
+/// If no list has ended for this long, a waiting list starts without a place, so that one long list delays no other.
 const STALL_MAX: Duration = Duration::from_millis(100);
-/// Nor does anybody wait for longer than this.
+/// The longest wait for a place.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The places for lists that are under way. Clones share them.
+/// A limit of concurrent lists, four at once. Clones share it; [`Source::sharing`](super::Source::sharing) gives it to
+/// a source.
+///
+/// The limit is soft. A list waits for at most one second, and for less if no other list ends meanwhile.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     free: Arc<Semaphore>,
-    /// Lists that have ended.
+    /// Number of lists that have ended.
     n_ended: AtomicU64,
 }
 
-/// A list that is under way, and the begin of the watch after it.
+/// The permission for one list, and for the begin of the watch after it.
 pub(super) struct Place {
     places: Places,
-    /// None where it goes on without.
+    /// Is `None` if the list runs without a place.
     taken: Option<OwnedSemaphorePermit>,
 }
 
@@ -47,7 +51,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Waits for a place, as long as others become free.
+    /// Waits for a place, as long as other lists end.
     pub(super) async fn next(&self) -> Place {
         let taken = match self.0.free.clone().try_acquire_owned() {
             Ok(place) => Some(place),

@@ -1,10 +1,14 @@
-//! The list-and-watch protocol as a pure state machine: told what the API server answered, it says what to ask next.
+//! The list-and-watch protocol as a pure state machine: it gets the answers of the API server and names the next
+//! request.
 //!
-//! The state comes as one list, which costs an API server half of what a stream before the watch or pages cost it (measured,
-//! `benches/README.md`), or in pages from a server that does not give it whole; where somebody wants it, as a stream before the
-//! watch, which costs the server less memory. Follows client-go, `tools/cache/reflector.go`, but for the first list, which asks
-//! for the newest state: a program that is started again after it was killed must see what it wrote last. Then it watches from
-//! the list's version, goes on from the last version when a watch ends, lists again when it has expired.
+//! The state comes as one list. That costs an API server half the CPU of a stream or of pages (measured,
+//! `benches/README.md`). A server that does not return it whole is listed in pages. On request the state comes as a
+//! stream before the watch, which costs the server less memory. After that the protocol follows client-go
+//! (`tools/cache/reflector.go`): it watches from the version of the list, continues from the last version when a watch
+//! ends, and lists again if that version has expired.
+//!
+//! It differs from client-go in the first list, which is of the newest state (`resourceVersion` unset, not `0`). A
+//! program that restarts after a crash must see its own last writes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,41 +23,45 @@ use crate::{
 const BACKOFF_MIN: Duration = Duration::from_millis(800);
 /// Longest wait after a failure.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// A watch that lasted so long was healthy: the next failure waits the first wait again.
+/// A watch that lasted this long was healthy: the next failure has the first wait again.
 const HEALTHY_AFTER: Duration = Duration::from_secs(120);
 
-/// First and longest wait for a kind that the server does not have: so long after its definition was installed it is there.
+/// First and longest wait for a kind that the server does not serve. After its CRD was installed, the kind is found
+/// within that time.
 const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-/// So many answers in a row that there is no such kind mean that its definition was deleted, and with it all objects: twelve
-/// seconds. A server that starts gives some as well (kube-apiserver, before it has read its definitions).
+/// Number of 404s in a row, about twelve seconds, after which the CRD counts as deleted, and with it all objects. A
+/// starting API server also answers 404 before it has read its CRDs.
 const ABSENT_ANSWERS: u32 = 5;
-/// So many such answers, a second apart, and no list before them: an optional kind is not installed. Its users lose nothing that they
-/// knew. A kube-apiserver 1.36 that starts does not answer 404 for a kind that is there (429 and 503, in three restarts).
+/// Number of 404s in a row, a second apart, after which an optional kind counts as not installed if it was never
+/// listed. The number is small because users lose no objects that they knew. A starting kube-apiserver 1.36 does not
+/// answer 404 for a kind that exists (429 and 503, in three restarts).
 const ABSENT_ANSWERS_AT_START: u32 = 2;
-/// So many lists of the newest state in a row that are older than what was seen mean that the server's state went back.
+/// Number of lists of the newest state in a row that are older than a known version, after which the API server's state
+/// counts as restored from a backup.
 const BEHIND_ANSWERS: u32 = 2;
 
-/// So many whole lists in a row that broke off mean that the server, or what is before it, does not give so much at once.
+/// Number of truncated lists in a row after which lists are paged: the server, or a proxy, does not send so much at
+/// once.
 const BROKEN_LISTS: u32 = 2;
 
-/// A server that streams its state does not pause so long in it.
+/// A server that streams its state never pauses for this long within it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// The next request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// A watch that begins with the whole state (`sendInitialEvents`), newest.
+    /// A watch that begins with the complete, newest state (`sendInitialEvents=true`).
     Stream,
-    /// The whole state in one list.
+    /// The complete state in one list.
     Whole {
-        /// At least this version; `None` is the newest state.
+        /// The oldest acceptable version (`resourceVersionMatch=NotOlderThan`); `None` requests the newest state.
         version: Option<String>,
     },
     /// One page of a list.
     List {
         /// At least this version; `None` is the newest state.
         version: Option<String>,
-        /// The page.
+        /// The `continue` token; `None` for the first page.
         token: Option<String>,
     },
     /// A watch.
@@ -61,82 +69,87 @@ pub enum Request {
         /// Events after this version.
         version: String,
     },
-    /// One object of the newest state, for its version: whether the server that was away is where it was.
+    /// A list with `limit=1` of the newest state. Its version shows if a server that did not answer has gone back to an
+    /// earlier state.
     Probe,
 }
 
-/// A response or event from the API server.
+/// A response or an event of the API server.
 #[derive(Debug)]
 pub enum Input {
-    /// One page.
+    /// A list, or one page of it.
     Page {
-        /// Its objects.
+        /// The objects of this page.
         objects: Vec<Arc<Stored>>,
         /// The version of the whole list.
         version: String,
         /// Set when there are more pages.
         token: Option<String>,
     },
-    /// An event that carries an object: added or modified.
+    /// A watch event with an object that was added or modified.
     Applied(Arc<Stored>),
-    /// An object's end.
+    /// A watch event with the last state of a deleted object.
     Deleted(Arc<Stored>),
-    /// A bookmark.
+    /// A bookmark: everything up to this version was sent.
     Bookmark(String),
     /// The bookmark that ends the initial state of a stream.
     Synced(String),
-    /// The list was refused, or the watch did not begin.
+    /// The request failed before its response began.
     Failed(ApiError),
-    /// The list began and broke off.
+    /// The response of a list began and broke off.
     Cut(ApiError),
-    /// The watch brought an ERROR event, or something that is no event.
+    /// The watch sent an `ERROR` event, or a line that cannot be read.
     Broken {
-        /// What it brought.
+        /// The error.
         error: ApiError,
-        /// How long it was open.
+        /// The time for which it was open.
         lasted: Duration,
     },
-    /// The watch ended as watches do.
+    /// The watch ended without an error, as watches do.
     Closed {
         /// How long it was open.
         lasted: Duration,
-        /// Whether it brought anything.
+        /// Is `true` if it sent at least one event.
         any: bool,
     },
 }
 
-/// An action for the driver before the next request.
+/// An action that the caller performs before the next request.
 #[derive(Debug)]
 pub enum Effect {
-    /// Hand this on.
+    /// Send the delta to the store.
     Emit(Delta),
-    /// Leave the present request and wait.
+    /// End the present request and wait.
     Wait(Duration),
-    /// Leave the present request.
+    /// End the present request.
     Next,
 }
 
-/// The state between two answers.
+/// The state of the protocol between two answers: call [`request`](Self::request), perform it, and pass each answer to
+/// [`on`](Self::on).
+///
+/// [`Source`](super::Source) is its driver for a real API server. The [module](super) has an example.
 #[derive(Debug)]
 pub struct Reflector {
     scope: Scope,
-    /// Whether a kind that is not there leaves the store complete.
+    /// Decides if a missing kind leaves the store complete.
     presence: Presence,
     request: Request,
     objects: Vec<Arc<Stored>>,
+    /// The last version that was seen.
     last: Option<String>,
-    /// The state is wanted as a stream, and no server has refused it.
+    /// The state is requested as a stream, and no server has refused that.
     streams: bool,
-    /// The server does not give the state whole: it is listed in pages.
+    /// The server does not return the whole state, so lists are paged.
     pages: bool,
-    /// Whole lists in a row that broke off.
+    /// Number of whole lists in a row that broke off.
     broken: u32,
     failures: u32,
-    /// Answers in a row that there is no such kind.
+    /// Number of 404s in a row.
     absent: u32,
-    /// Lists of the newest state in a row that are older than what was seen.
+    /// Number of lists in a row that are older than a known version.
     behind: u32,
-    /// The list that is read is of the newest state.
+    /// Is `true` if the present list is of the newest state.
     newest: bool,
 }
 
@@ -147,7 +160,7 @@ impl Default for Reflector {
 }
 
 impl Reflector {
-    /// A reflector of one namespace, or of all.
+    /// Creates a reflector of one namespace, or of all with `None`. It starts with a list.
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
@@ -165,7 +178,7 @@ impl Reflector {
         }
     }
 
-    /// One that has the state streamed, from a server that can do that.
+    /// Creates a reflector that requests the state as a stream, and falls back to lists if the server rejects that.
     #[must_use]
     pub fn streaming(scope: Scope) -> Self {
         let mut reflector = Self { streams: true, ..Self::of(scope) };
@@ -178,7 +191,7 @@ impl Reflector {
         &self.scope
     }
 
-    /// Sets whether the kind is required or optional.
+    /// Sets if the kind is required or optional.
     #[must_use]
     pub fn with(self, presence: Presence) -> Self {
         Self { presence, ..self }
@@ -189,7 +202,8 @@ impl Reflector {
         &self.request
     }
 
-    /// Takes an answer.
+    /// Takes an answer and returns the effects to perform, in order. Without [`Effect::Wait`] or [`Effect::Next`] among
+    /// them the present request continues.
     pub fn on(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),
@@ -237,7 +251,7 @@ impl Reflector {
         effects
     }
 
-    /// The state is whole; the stream goes on as a watch.
+    /// Ends the initial state of a stream, which continues as a watch.
     fn synced(&mut self, version: String) -> Vec<Effect> {
         if self.request != Request::Stream {
             return Vec::new();
@@ -274,7 +288,7 @@ impl Reflector {
         vec![Effect::Next]
     }
 
-    /// Whether a version is older than what was seen, where versions compare.
+    /// Returns `true` if a version is older than the last one. Versions that are not numbers are never behind.
     fn is_behind(&self, version: &str) -> bool {
         let last = self.last.as_ref().and_then(|last| last.parse::<u64>().ok());
         version.parse::<u64>().ok().zip(last).is_some_and(|(version, last)| version < last)
@@ -303,14 +317,14 @@ impl Reflector {
         vec![Effect::Next]
     }
 
-    /// A list that works says nothing about the watch: only a watch that lasts ends a row of failures.
+    /// Resets the backoff after a watch that lasted. A list that works is not enough: the watch may fail each time.
     fn was_healthy_for(&mut self, lasted: Duration) {
         if lasted >= HEALTHY_AFTER {
             self.failures = 0;
         }
     }
 
-    /// The server has no such kind.
+    /// Handles a 404: the server does not serve the kind.
     fn missing(&mut self) -> Vec<Effect> {
         self.relist(None);
         self.absent = self.absent.saturating_add(1);
@@ -392,7 +406,7 @@ impl Reflector {
         }
     }
 
-    /// The state broke off in its midst.
+    /// Handles a list that broke off.
     fn cut(&mut self, error: &ApiError) -> Vec<Effect> {
         if matches!(self.request, Request::Whole { .. }) {
             self.broken += 1;
@@ -401,7 +415,8 @@ impl Reflector {
         self.failed(error)
     }
 
-    /// Begins anew with the whole state. A version is a lower bound for a list; a stream is always of the newest state.
+    /// Starts again with the whole state. A version is a lower bound for a list; a stream is always of the newest
+    /// state.
     fn relist(&mut self, version: Option<String>) {
         self.objects.clear();
         self.newest = version.is_none();
@@ -424,13 +439,13 @@ impl Reflector {
     }
 }
 
-/// Whether a whole list was refused as such, not for now: by the server, or by what is before it.
+/// Returns `true` if a whole list was rejected as such, by the server or by a proxy, and not only for now.
 pub(super) fn wants_pages(error: &ApiError) -> bool {
     matches!(error.code(), Some(400 | 405 | 413 | 422))
 }
 
-/// Whether the server says that it has not come so far: its state was restored from a backup, or it is late (client-go,
-/// `reflector.go`, `isTooLargeResourceVersionError`, has the same words).
+/// Returns `true` if the server has not reached the requested version: it was restored from a backup, or is late
+/// (client-go, `reflector.go`, `isTooLargeResourceVersionError`, compares the same words).
 fn is_ahead(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { code: 504, message, .. } if message.contains("Too large resource version"))
 }

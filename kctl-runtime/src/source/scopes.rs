@@ -1,10 +1,11 @@
-//! What an informer lists and watches: the namespaces that it began with, until somebody changes them.
+//! The scopes that an informer lists and watches: the namespaces of its identity, until they are changed at run time.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::store::Scope;
 
+/// A set of scopes that notifies the source of changes.
 pub(crate) struct Scopes {
     /// Sorted.
     all: Mutex<Vec<Scope>>,
@@ -12,7 +13,7 @@ pub(crate) struct Scopes {
 }
 
 impl Scopes {
-    /// None is all.
+    /// Creates the scopes of these namespaces; an empty slice means all.
     pub(super) fn of_namespaces(namespaces: &[String]) -> Self {
         let mut all: Vec<Scope> = namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect();
         all.sort();
@@ -23,12 +24,12 @@ impl Scopes {
         Self { all: Mutex::new(all), changes: Notify::new() }
     }
 
-    /// What is listed and watched now.
+    /// Returns the present scopes, sorted.
     pub(crate) fn all(&self) -> Vec<Scope> {
         self.all.lock().clone()
     }
 
-    /// Whether a scope is among them now.
+    /// Returns `true` if the scope is followed now.
     pub(crate) fn has(&self, scope: &Scope) -> bool {
         self.all.lock().binary_search(scope).is_ok()
     }
@@ -42,7 +43,7 @@ impl Scopes {
         }
     }
 
-    /// Lists and watches a scope no longer; its objects leave the store.
+    /// Ends list and watch of a scope; its objects leave the store.
     pub(crate) fn remove(&self, scope: &Scope) {
         let mut all = self.all.lock();
         if let Ok(place) = all.binary_search(scope) {
@@ -51,7 +52,7 @@ impl Scopes {
         }
     }
 
-    /// Returns when they have changed since the last time that it did, perhaps to what they were. For one caller.
+    /// Returns once the scopes have changed since its last return, possibly back to the same ones. For one caller.
     pub(super) async fn change(&self) {
         self.changes.notified().await;
     }

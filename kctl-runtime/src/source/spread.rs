@@ -1,15 +1,16 @@
-//! Spreads over time what would otherwise happen at one moment for all informers: waits after failures and lives of watches.
+//! Jitter for waits and for the lives of watches, so that the informers of all programs do not send their requests at
+//! the same moment.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
-/// The share of a wait that may be added to it.
+/// Maximum jitter, as a share of the wait.
 const MORE: f64 = 0.25;
 
-/// Numbers of one informer. They differ from those of others, and are the same in each run of a program: a simulation can be
-/// repeated.
+/// The jitter of one informer. It differs between informers, and repeats itself in each run of a program, so that a
+/// simulation can be repeated.
 pub(super) struct Spread {
     informer: u64,
     n: u64,
@@ -20,19 +21,19 @@ impl Spread {
         Self { informer: hash_of(informer), n: 0 }
     }
 
-    /// The next number, from 0 to 1.
+    /// Returns the next number, from 0 to 1.
     fn next(&mut self) -> f64 {
         self.n += 1;
         // The upper half of a hash is as good as the whole, and fits exactly.
         u32::try_from(hash_of((self.informer, self.n)) >> 32).map_or(0.0, f64::from) / f64::from(u32::MAX)
     }
 
-    /// A wait, and up to a quarter more.
+    /// Returns `wait`, prolonged by up to a quarter.
     pub(super) fn wait(&mut self, wait: Duration) -> Duration {
         wait.mul_f64(1.0 + MORE * self.next())
     }
 
-    /// So many seconds, up to twice as many.
+    /// Returns a duration between `least` and twice that.
     pub(super) fn life(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.next())
     }

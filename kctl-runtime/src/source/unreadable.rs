@@ -1,4 +1,5 @@
-//! Objects that a reader of the source can't read. The API server has them; the cache has their last readable state, or nothing.
+//! Objects that a reader of the source cannot decode. The API server has them; the cache has their last readable state,
+//! or nothing.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +14,22 @@ use tokio::sync::watch;
 
 use crate::{key::ObjectKey, object::Stored, store::Scope};
 
-/// Number of unreadable objects that a source remembers. Beyond it they are counted and logged, and get no event; their
-/// finalizers stay until others are readable again or gone.
+/// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
+/// their finalizers stay until other objects become readable or are deleted.
 pub const UNREADABLE_MAX: usize = 1_000;
 
-/// The state of an object that can't be read.
+/// The state of an object that cannot be decoded.
 pub(crate) struct Unreadable {
-    /// Its metadata, and its JSON.
+    /// Its metadata and JSON.
     pub(crate) stored: Arc<Stored>,
-    /// What the decoder says.
+    /// The message of the decoder.
     pub(crate) error: String,
 }
 
-/// Those of one source.
+/// The unreadable objects of one source.
 pub(super) struct Unreadables {
     known: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
-    /// Read without the lock for each object that is readable.
+    /// The number of objects, read without the lock for each readable object.
     len: AtomicUsize,
     changes: watch::Sender<()>,
 }
@@ -51,7 +52,7 @@ impl Unreadables {
         self.changes.send_replace(());
     }
 
-    /// The object is readable, or gone.
+    /// Removes an object that is readable again, or deleted.
     pub(super) fn remove(&self, key: &ObjectKey) {
         if self.len() > 0 {
             let mut known = self.known.lock();
@@ -60,7 +61,7 @@ impl Unreadables {
         }
     }
 
-    /// Forgets those of a scope, which is about to be listed.
+    /// Forgets the objects of a scope that is about to be listed.
     pub(super) fn clear(&self, scope: &Scope) {
         if self.len() > 0 {
             let mut known = self.known.lock();

@@ -1,4 +1,5 @@
-//! The objects of one informer with their indexes, and the rules by which they change: pure, called by the writer alone.
+//! The objects of one informer with their indexes, and the rules by which deltas change them. It is pure: the store's
+//! writer calls it under a lock and reports the changes that it returns.
 
 mod index;
 mod marks;
@@ -23,58 +24,64 @@ use crate::{
     source::Present,
 };
 
-/// The scope of one list and one watch: a namespace, or `None` for all.
+/// The scope of one list and one watch: a namespace, or `None` for all namespaces and for cluster-scoped kinds.
 pub type Scope = Option<Arc<str>>;
 
-/// An input of the store's writer.
+/// An input of a store: a message of its source, or the result of an own write.
+///
+/// Versions decide which of two states is newer, never the order of arrival. Where `resourceVersion`s cannot be
+/// compared as numbers, as with some aggregated API servers, the deltas of the source are applied in the order of their
+/// arrival and own writes are left to the watch.
 #[derive(Debug, Clone)]
 pub enum Delta {
-    /// The complete state of a scope at a resourceVersion.
+    /// The complete state of a scope at a `resourceVersion`, from a list. Objects that are not in it were deleted.
     Replace(Scope, Vec<Arc<Stored>>, String),
-    /// The same from a server whose state went back, as after a restore from a backup: what was known of later versions never
-    /// happened.
+    /// The complete state of a scope from an API server whose state went back, for example after the restore of a
+    /// backup of etcd. It replaces everything, even newer versions.
     Restore(Scope, Vec<Arc<Stored>>, String),
-    /// The scope is about to be listed: until then the store is not complete, and nothing is written there.
+    /// The scope is about to be listed. Until then the store is not complete, and nothing is written there.
     Open(Scope),
-    /// The API server no longer has the kind: neither has it any objects of it. It may come back.
+    /// The API server no longer serves the kind, so its objects are gone. The kind may come back.
     Clear(Scope),
-    /// The API server does not serve the kind, which is optional: there are no objects of it, and the store is complete. Nothing is written
-    /// there until it is listed.
+    /// The API server does not serve a kind that is optional: the store is empty and complete. Nothing is written there
+    /// before it is listed.
     Absent(Scope),
-    /// The scope is no longer wanted: its objects go, and nothing is written there any more.
+    /// The scope is no longer followed: its objects leave the store as deletions, and nothing is written there.
     Close(Scope),
-    /// The API server's watch reports this state.
+    /// A watch event `ADDED` or `MODIFIED`.
     Apply(Arc<Stored>),
-    /// The API server's watch reports that this was the last state.
+    /// A watch event `DELETED`, with the last state.
     Delete(Arc<Stored>),
-    /// Everything of a scope up to this resourceVersion has been reported.
+    /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(Scope, String),
-    /// What a namespace had at a resourceVersion, as somebody read it beside list and watch.
+    /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
     Present(Scope, Vec<Arc<Stored>>, String),
-    /// The process wrote this state.
+    /// The state in the response to an own write.
     Written(Arc<Stored>),
-    /// The process deleted the object with this uid, and it is gone.
+    /// This process deleted the object with this uid, and it is gone.
     Gone(ObjectKey, Uid),
 }
 
 /// The state behind a store.
 pub(crate) struct Cache {
     objects: HashSet<ByKey, FixedState>,
-    /// What the JSON of all objects takes.
+    /// The size of the JSON of all objects in bytes.
     n_bytes: usize,
-    /// All objects again, namespace by namespace.
+    /// The same objects, sorted by key.
     sorted: BTreeSet<ByKey>,
     owners: Map<Uid, BTreeSet<ByKey>>,
     user: Vec<UserIndex>,
-    /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
+    /// Own deletes that the watch has not reported yet, by uid. Invariant: none of them is in `objects`.
     tombstones: Tombstones,
     /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
-    /// What is listed and watched. Own writes elsewhere are not kept: nobody would tell of their end.
+    /// The scopes that are listed and watched. Own writes elsewhere are not kept, because no watch would report their
+    /// deletion.
     scopes: Marks,
-    /// Up to where namespaces were read beside list and watch, which are not there yet: what is unknown at or below it is gone.
+    /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
+    /// deleted.
     read: BTreeMap<Scope, u64>,
-    /// Where nothing may be written, because what is there is not known any more, or not yet again.
+    /// Scopes in which nothing may be written, because their objects are not known completely.
     barred: BTreeSet<Scope>,
 }
 
@@ -85,7 +92,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// An empty cache of these scopes.
+    /// Creates an empty cache of these scopes.
     pub(crate) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self {
             objects: HashSet::default(),
@@ -105,7 +112,7 @@ impl Cache {
         self.objects.get(key).map(|ByKey(object)| object)
     }
 
-    /// Sorted by their keys.
+    /// Iterates over all objects, sorted by key.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
         self.sorted.iter().map(|ByKey(object)| object)
     }
@@ -118,7 +125,7 @@ impl Cache {
         self.n_bytes
     }
 
-    /// The lowest of all scopes.
+    /// Returns the lowest `resourceVersion` up to which all scopes have been reported.
     pub(crate) fn revision(&self) -> u64 {
         self.scopes.all().map(|mark| mark.revision).min().unwrap_or(0)
     }
@@ -127,22 +134,22 @@ impl Cache {
         self.tombstones.len()
     }
 
-    /// Whether all that is wanted has been listed.
+    /// Returns `true` if every scope has been listed.
     pub(crate) fn is_complete(&self) -> bool {
         self.scopes.all().all(|mark| mark.listed)
     }
 
-    /// Whether the API server serves the kind in all that is wanted.
+    /// Returns `true` if the API server serves the kind in every scope.
     pub(crate) fn is_served(&self) -> bool {
         self.scopes.all().all(|mark| mark.listed && !mark.absent)
     }
 
-    /// Whether nothing may be written in a namespace.
+    /// Returns `true` if nothing may be written in the namespace.
     pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
         !self.barred.is_empty() && (self.barred.contains(&None) || self.barred.contains(&namespace.map(Arc::from)))
     }
 
-    /// The scope that an object is in, if it is in one.
+    /// Returns the scope that an object belongs to, if there is one.
     fn scope_of(&self, key: &ObjectKey) -> Option<Scope> {
         scope_among(&self.scopes, key)
     }
@@ -175,13 +182,13 @@ impl Cache {
         self.owners.get(uid).into_iter().flatten().map(|ByKey(object)| object.clone()).collect()
     }
 
-    /// `None` when no such index exists.
+    /// Returns the objects with this value in an index, or `None` if there is no such index.
     pub(crate) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Stored>>> {
         let index = self.user.iter().find(|index| index.name == name)?;
         Some(index.get(value).into_iter().flatten().filter_map(|key| self.get(key).cloned()).collect())
     }
 
-    /// Adds an index and fills it from the objects present; an index of that name stays as it is.
+    /// Adds an index and fills it with the present objects. An index of this name stays as it is.
     pub(crate) fn add_index(&mut self, name: &'static str, values_of: IndexFn) {
         if self.user.iter().any(|index| index.name == name) {
             return;
@@ -189,7 +196,7 @@ impl Cache {
         self.user.push(UserIndex::of(name, values_of, self.all()));
     }
 
-    /// Applies a delta and says what changed, in order.
+    /// Applies a delta and returns the changes in order, without those that no reader can see.
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         let mut changes = self.changes_of(delta);
         // What no reader can see wakes nobody: a heartbeat outside of a view, a status where metadata alone is read.
@@ -251,12 +258,12 @@ impl Cache {
         }
     }
 
-    /// All objects of a scope, in order: one seed is to give one order of changes.
+    /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
     fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
         self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
     }
 
-    /// Whether it has a state of an object, or something newer.
+    /// Returns `true` if the cache has this state of an object, or a newer one.
     pub(crate) fn has(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
         match self.get(key) {
             Some(known) if known.meta().resource_version == *version => true,
@@ -265,7 +272,8 @@ impl Cache {
         }
     }
 
-    /// Whether it has everything of a scope that is there, or something newer.
+    /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
+    /// lacks.
     pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
         let is_there = |known: &Arc<Stored>| {
             let is_newer = || known.meta().revision().zip(present.version).is_some_and(|(known, list)| known > list);
@@ -285,7 +293,8 @@ impl Cache {
         objects.into_iter().map(|last| Change::Deleted { last }).collect()
     }
 
-    /// Everything of a scope up to a revision has been reported.
+    /// Records that everything of a scope up to a revision has been reported. Own writes that the watch has passed
+    /// without reporting are outside of its selector, and leave the cache.
     fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
         let Some(mark) = self.scopes.get_mut(scope) else { return Vec::new() };
         mark.revision = mark.revision.max(revision.unwrap_or(0));
@@ -326,7 +335,7 @@ impl Cache {
         }
     }
 
-    /// What was read of a namespace is there; what the read had not is gone, unless it is newer.
+    /// Applies a list of one namespace beside the watch. Objects that are not in it are deleted, unless they are newer.
     fn present(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let Ok(revision) = version.parse::<u64>() else { return Vec::new() };
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
@@ -353,12 +362,12 @@ impl Cache {
         changes
     }
 
-    /// List and watch have come to where these namespaces were read.
+    /// Forgets lists beside the watch that the watch has caught up with.
     fn forget_reads(&mut self, scope: &Scope, revision: u64) {
         self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
     }
 
-    /// Takes an object in, whatever is known of its name.
+    /// Stores an object, whatever is known under its name.
     fn put(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         match self.get(object.key()).cloned() {
             None => {
@@ -394,7 +403,8 @@ impl Cache {
         }
     }
 
-    /// An object is not shown any more, but that it was there says that the one that had its name before is gone.
+    /// Deletes the object that had this name before. The given object is not shown, but its existence proves that the
+    /// earlier one is gone.
     fn end_predecessor(&mut self, object: &Stored) -> Vec<Change<Stored>> {
         let is_before = |known: &&Arc<Stored>| known.meta().uid != object.meta().uid && is_later(object, known);
         let Some(last) = self.get(object.key()).filter(is_before).cloned() else { return Vec::new() };
@@ -450,7 +460,7 @@ impl Cache {
         changes
     }
 
-    /// What is not in a list though it would be, were it still there.
+    /// Returns the objects of a scope that a list would contain if they still existed.
     fn vanished(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let is_unlisted = |known: &&Arc<Stored>| self.is_in(known.key(), scope) && !listed.contains(known.key());
@@ -458,7 +468,7 @@ impl Cache {
         self.all().filter(is_unlisted).filter(is_older).cloned().collect()
     }
 
-    /// The list is the truth, whatever was known. Versions and uids of what was undone may come again.
+    /// Replaces a scope by a list, whatever is known. Versions and uids that were undone may appear again.
     fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         if !self.scopes.has(scope) {
             return Vec::new();
@@ -485,7 +495,7 @@ impl Cache {
         changes
     }
 
-    /// The scope has been listed, up to there.
+    /// Records that the scope has been listed up to this revision.
     fn set_mark(&mut self, scope: &Scope, revision: u64) {
         *self.scopes.entry(scope) = Mark { listed: true, absent: false, revision };
         self.barred.remove(scope);
@@ -504,7 +514,7 @@ impl Cache {
         self.objects.insert(entry);
     }
 
-    /// Puts a new state in the place of an old one of the same object.
+    /// Replaces the state of an object by a newer one of the same object.
     fn change(&mut self, old: &Stored, new: Arc<Stored>) {
         for index in &mut self.user {
             index.put(&new);
@@ -524,7 +534,7 @@ impl Cache {
         self.forget_write(old);
     }
 
-    /// A version that is no longer the present one need not be reported.
+    /// Forgets that a version has to be reported, because it is no longer the present one.
     fn forget_write(&mut self, old: &Stored) {
         if let Some(revision) = old.meta().revision() {
             self.unreported.remove(&revision);
@@ -552,7 +562,7 @@ fn scope_among(known: &Marks, key: &ObjectKey) -> Option<Scope> {
     scopes.into_iter().find(|scope| known.has(scope))
 }
 
-/// Whether one state is certainly later than another.
+/// Returns `true` if the first state is certainly later than the second.
 fn is_later(one: &Stored, other: &Stored) -> bool {
     one.meta().revision().zip(other.meta().revision()).is_some_and(|(one, other)| one > other)
 }

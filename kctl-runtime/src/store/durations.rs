@@ -1,4 +1,4 @@
-//! How long something took, as a histogram of fixed buckets without a lock: one writer counts, whoever asks reads.
+//! A histogram of durations with fixed buckets and without a lock: one writer counts, any task reads.
 
 use std::{
     fmt,
@@ -8,7 +8,8 @@ use std::{
 
 use prometheus_client::encoding::{MetricEncoder, NoLabelSet};
 
-/// Upper bounds of the buckets in seconds (component-base, `metrics/prometheus/clientgo/fifo`); one bucket more has no bound.
+/// Upper bounds of the buckets in seconds, as in component-base (`metrics/prometheus/clientgo/fifo`). One more bucket
+/// has no bound.
 const BOUNDS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 #[derive(Default)]

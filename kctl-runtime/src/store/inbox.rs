@@ -1,5 +1,5 @@
-//! What waits for the writer of a store: bounded, in the order of coming. A quiet one keeps no place for messages, where channels
-//! keep 32 of them.
+//! The bounded queue of messages for the writer of a store. An idle one keeps no buffer, where a channel keeps one for
+//! 32 messages: a process may have thousands of idle stores.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::turns::Mutex;
 
-/// Messages that wait at most.
+/// A bounded queue with many senders and one reader.
 pub(super) struct Inbox<M> {
     room: Semaphore,
     n_max: usize,
@@ -26,20 +26,20 @@ pub(super) struct Inbox<M> {
 
 struct Messages<M> {
     waiting: VecDeque<(Instant, M)>,
-    /// Since when the one has waited that is being dealt with.
+    /// The moment at which the message that is being handled was sent.
     current: Option<Instant>,
-    /// Nobody will read any more.
+    /// Is `true` once the reader is gone.
     is_over: bool,
 }
 
-/// Room for a message.
+/// Room for one message.
 pub(super) struct Place<'a, M> {
     inbox: &'a Inbox<M>,
-    /// Since when somebody wants it.
+    /// The moment at which the sender asked for room.
     since: Instant,
 }
 
-/// The one reader of an inbox; nothing is taken any more once it is dropped.
+/// The only reader of an inbox. Messages are dropped once it is gone.
 pub(super) struct Reader<'a, M>(&'a Inbox<M>);
 
 impl<M> Inbox<M> {
@@ -53,12 +53,12 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// The first call alone gets it.
+    /// Returns the reader on the first call, and `None` on later ones.
     pub(super) fn open(&self) -> Option<Reader<'_, M>> {
         (!self.is_open.swap(true, Ordering::AcqRel)).then(|| Reader(self))
     }
 
-    /// Room, if there is some now.
+    /// Returns room for a message if there is any now.
     pub(super) fn try_reserve(&self) -> Option<Place<'_, M>> {
         match self.room.try_acquire() {
             Ok(room) => room.forget(),
@@ -68,7 +68,7 @@ impl<M> Inbox<M> {
         Some(Place { inbox: self, since: Instant::now() })
     }
 
-    /// Puts a message in as soon as there is room.
+    /// Puts a message into the queue as soon as there is room.
     pub(super) async fn send(&self, message: M) {
         let since = Instant::now();
         if let Ok(room) = self.room.acquire().await {
@@ -77,12 +77,12 @@ impl<M> Inbox<M> {
         Place { inbox: self, since }.put(message);
     }
 
-    /// Messages that wait or are being dealt with.
+    /// Returns the number of messages that wait or are being handled.
     pub(super) fn len(&self) -> usize {
         if self.room.is_closed() { 0 } else { self.n_max - self.room.available_permits() }
     }
 
-    /// How long the message has waited that comes next or is being dealt with.
+    /// Returns how long the message that is handled now, or next, has waited.
     pub(super) fn lag(&self) -> Duration {
         let messages = self.messages.lock();
         let first = messages.current.or_else(|| messages.waiting.front().map(|(since, _)| *since));
@@ -91,7 +91,7 @@ impl<M> Inbox<M> {
 }
 
 impl<M> Place<'_, M> {
-    /// Puts the message in; one that nobody will read is dropped.
+    /// Puts the message into the queue; it is dropped if the reader is gone.
     pub(super) fn put(self, message: M) {
         let mut messages = self.inbox.messages.lock();
         if messages.is_over {
@@ -106,7 +106,7 @@ impl<M> Place<'_, M> {
 }
 
 impl<M> Reader<'_, M> {
-    /// The next message.
+    /// Waits for the next message.
     pub(super) async fn next(&mut self) -> M {
         loop {
             if let Some(message) = self.take() {
@@ -126,7 +126,7 @@ impl<M> Reader<'_, M> {
         Some(message)
     }
 
-    /// Says that the message that was read last has been dealt with: there is room for another.
+    /// Marks the last message as handled, which makes room for another one.
     pub(super) fn done(&mut self) {
         self.0.messages.lock().current = None;
         self.0.room.add_permits(1);

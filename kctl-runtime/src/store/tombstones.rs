@@ -1,4 +1,4 @@
-//! What this process deleted and the watch has not told of yet: events and lists of before do not bring it back.
+//! Own deletes that the watch has not reported yet. Older events and lists must not bring the objects back.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -9,33 +9,39 @@ use foldhash::fast::FixedState;
 
 use crate::{key::ObjectKey, object::Uid};
 
-/// How many uids of deleted objects are remembered at most; beyond it the oldest knowledge goes, and only a
-/// relist older than that delete could show the object again.
+/// Maximum number of own deletes that a store remembers until the watch reports them.
+///
+/// Further deletes are not remembered. Then an event or a list from before such a delete can show the object again,
+/// until the watch reports its end.
 pub const TOMBSTONES_MAX: usize = 100_000;
 
-/// How many uids stay barred after the watch has told of an end of theirs: enough for what a process deletes while a watch is late.
+/// Maximum number of uids that stay excluded after the watch has reported their end: enough for the deletes of a
+/// process whose watch is late.
 const ENDED_MAX: usize = 1_000;
 
+/// An own delete that is not reported yet.
 struct Tombstone {
     key: ObjectKey,
-    /// Its last version that was known: what is older cannot say whether it is gone.
+    /// The last known version. An event that is older cannot prove that the object is gone.
     revision: Option<u64>,
 }
 
-/// Objects that this process deleted, by uid.
+/// The objects that this process deleted, by uid.
 #[derive(Default)]
 pub(super) struct Tombstones {
     by_uid: HashMap<Uid, Tombstone, FixedState>,
-    /// The last one of each name. Invariant: each is in `by_uid`.
+    /// The last deleted uid of each name. Invariant: each is in `by_uid`.
     by_key: HashMap<ObjectKey, Uid, FixedState>,
-    /// Of those whose last version is an own write that list and watch have not reported: its revision. When the watch passes
-    /// by it, the object is outside of the selector, and nobody would tell of its end.
+    /// Deleted objects whose last version is an own write that the watch has not reported, by the revision of that
+    /// write. If the watch passes the revision, the object is outside of the selector, and no event will report its
+    /// end.
     unreported: BTreeMap<u64, Uid>,
     ended: Ended,
 }
 
-/// Uids that this process has seen the end of, the last so many. What list and watch say of an end may be another one: an object
-/// that left the selector, came back into it and was deleted by this process comes once more before its last end is told.
+/// The last uids whose end this process has seen. A watch can report the end of an object twice: an object that left
+/// the selector, came back and was deleted by this process leaves the selector once more before its deletion is
+/// reported.
 #[derive(Default)]
 struct Ended {
     uids: HashSet<Uid, FixedState>,
@@ -70,18 +76,19 @@ impl Tombstones {
         self.by_uid.contains_key(uid) || self.ended.uids.contains(uid)
     }
 
-    /// Whether a state is of before a delete: of the object itself, or of one that had its name before it.
+    /// Returns `true` if a state is from before a delete: of the object itself, or of an earlier object of its name.
     pub(super) fn bars(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
         let successor = || self.by_uid.get(self.by_key.get(key)?)?.revision;
         self.has(uid) || successor().zip(revision).is_some_and(|(last, revision)| last > revision)
     }
 
-    /// Remembers the delete of what was never known, or is not any more.
+    /// Remembers the delete of an object that is not in the cache.
     pub(super) fn add_unknown(&mut self, uid: &Uid) {
         self.ended.add(uid);
     }
 
-    /// Remembers a delete. `reported` is false where the last version was an own write that nobody has told of yet.
+    /// Remembers a delete. `reported` is `false` if the last version is an own write that the watch has not reported
+    /// yet.
     pub(super) fn add(&mut self, uid: Uid, key: ObjectKey, revision: Option<u64>, reported: bool) {
         self.ended.add(&uid);
         if self.by_uid.len() >= TOMBSTONES_MAX {
@@ -102,13 +109,13 @@ impl Tombstones {
         }
     }
 
-    /// The watch tells of this version.
+    /// Records that the watch has reported this version.
     pub(super) fn reported(&mut self, revision: u64) {
         self.unreported.remove(&revision);
     }
 
-    /// The watch tells of an end, and whether this process was its cause. One of before the last version was no end: the
-    /// object ceased to match the selector for a while.
+    /// Records that the watch reports the end of an object, and returns `true` if this process deleted it. An end
+    /// before the last known version only means that the object did not match the selector for a while.
     pub(super) fn ended(&mut self, uid: &Uid, revision: Option<u64>) -> bool {
         let Some(known) = self.by_uid.get(uid) else { return self.ended.uids.contains(uid) };
         if known.revision.zip(revision).is_none_or(|(last, end)| last <= end) {
@@ -117,7 +124,7 @@ impl Tombstones {
         true
     }
 
-    /// Everything that is `here` has been reported up to this revision.
+    /// Records that everything in the scope `here` has been reported up to this revision.
     pub(super) fn passed(&mut self, mark: u64, here: impl Fn(&ObjectKey) -> bool) {
         let is_here = |uid: &Uid| self.by_uid.get(uid).is_none_or(|known| here(&known.key));
         let passed = self.unreported.range(..=mark).filter(|(_, uid)| is_here(uid)).map(|(revision, _)| *revision);
@@ -128,7 +135,8 @@ impl Tombstones {
         }
     }
 
-    /// Everything that is `here` was listed: what is not among it is gone, unless the list is older.
+    /// Records a list of the scope `here`: a deleted object that is not in it is confirmed, unless the list is older
+    /// than the delete.
     pub(super) fn listed<S: BuildHasher>(
         &mut self,
         uids: &HashSet<&Uid, S>,
@@ -144,7 +152,7 @@ impl Tombstones {
         });
     }
 
-    /// Whatever is known of what is `here` never happened.
+    /// Forgets all deletes in the scope `here`, because the API server's state went back.
     pub(super) fn forget(&mut self, here: impl Fn(&ObjectKey) -> bool) {
         self.by_uid.retain(|_, known| !here(&known.key));
         let by_uid = &self.by_uid;

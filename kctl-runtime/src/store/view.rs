@@ -1,4 +1,4 @@
-//! What a user reads: a store as objects of a type.
+//! The typed view of a store, which user code reads.
 
 use std::{
     any::type_name_of_val,
@@ -13,13 +13,19 @@ use crate::{
     object::{Meta, Readable, Stored},
 };
 
-/// All cached objects of the kind `K`. Cheap to clone; reads are local and never wait.
+/// The cached objects of the kind `K`. It is cheap to clone; reads are local, never wait and send no request.
+///
+/// A reconcile function gets it from `cx.store::<K>()`; mappers get the store of the primary. Objects are shared as
+/// [`Arc`]s and decoded on access. Each read sees the newest state at that moment, so two reads can differ.
+///
+/// The cache may be behind the API server by the delay of its watch. It always contains this process's own writes. Use
+/// [`cx.live()`](crate::reconcile::Context::live) where an outdated answer would be wrong.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kctl_runtime::{key::Key, reconcile::{Context, Reads}, store::Store};
 ///
-/// /// How many config maps there are beside `settings`.
+/// /// Returns the number of ConfigMaps beside `settings`.
 /// fn others<C: Reads<ConfigMap>>(cx: &Context<C>) -> usize {
 ///     let configs: Store<ConfigMap> = cx.store();
 ///     let settings = configs.get(&Key::namespaced("default", "settings"));
@@ -46,7 +52,7 @@ impl<K: Readable> IntoIterator for &Store<K> {
     }
 }
 
-/// The key by which a store of `K` is asked.
+/// A key of an object of kind `K`: the argument of [`Store::get`].
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a store of `{K}` is read by key, not by `{Self}`",
@@ -55,7 +61,7 @@ impl<K: Readable> IntoIterator for &Store<K> {
     note = "code: K0120"
 )]
 pub trait KeyOf<K> {
-    /// The key itself.
+    /// Returns the key itself.
     fn key(&self) -> &Key<K>;
 }
 
@@ -65,17 +71,22 @@ impl<K> KeyOf<K> for Key<K> {
     }
 }
 
-/// An index function: its path names the index.
+/// An index function: any function from an object to its values. Its path names the index, so use a named function and
+/// no closure.
 pub trait IndexFnPath<K>: Fn(&K) -> Vec<String> {}
 impl<K, F: Fn(&K) -> Vec<String>> IndexFnPath<K> for F {}
 
 impl<K: Readable> Store<K> {
-    /// A typed view of a shared store. The objects in it must have been accepted as `K`.
+    /// Returns a typed view of a shared store, whose objects must have been accepted as `K`.
+    /// [`Source::view`](crate::source::Source::view) also makes sure of that.
     pub fn new(shared: Arc<SharedStore>) -> Self {
         Self { shared, kind: PhantomData }
     }
 
-    /// Adds an index, which [`by`](Self::by) reads back. The function's path names it: an index of that name stays as it is.
+    /// Adds an index, which [`by`](Self::by) reads. The path of the function names it: an index of the same name stays
+    /// as it is.
+    ///
+    /// The function runs once for each state of each object. An object for which it panics is in no index.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -94,29 +105,30 @@ impl<K: Readable> Store<K> {
         self.shared.add_index(type_name_of_val(&index), index_values(index));
     }
 
-    /// Returns the object of that key: `Key::namespaced(namespace, name)`, or `Key::cluster(name)`.
+    /// Returns the object of that key, or `None`. Keys are `Key::namespaced(namespace, name)` and `Key::cluster(name)`.
     pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
         self.shared.get(key.key().object()).and_then(|object| view(&object))
     }
 
-    /// All objects, by namespace and name.
+    /// Iterates over a snapshot of all objects, sorted by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
         let mut objects = self.shared.all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects.into_iter().filter_map(|object| view(&object))
     }
 
-    /// The objects of one namespace, by name.
+    /// Iterates over a snapshot of the objects of one namespace, sorted by name.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
         let objects = self.shared.in_namespace(Some(namespace));
         objects.into_iter().filter_map(|object| view(&object))
     }
 
-    /// The objects for which an index function that the controller declared (`index = f`) gives this value, or one that
-    /// was added by [`add_index`](Self::add_index).
+    /// Iterates over the objects for which an index function returns this value, sorted by key.
+    ///
+    /// The controller declares the index by `index = f`, or [`add_index`](Self::add_index) adds it.
     ///
     /// # Panics
-    /// When there is no such index on this kind: there is nothing to read back.
+    /// If the kind has no such index.
     pub fn by<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
         let objects = self.shared.by_index(name, value);
@@ -126,23 +138,25 @@ impl<K: Readable> Store<K> {
         objects.into_iter().filter_map(|object| view(&object))
     }
 
-    /// The keys of all objects, sorted.
+    /// Returns the keys of all objects, sorted. No object is decoded.
     pub fn keys(&self) -> Vec<Key<K>> {
         self.shared.all().iter().map(|object| object.key().clone().into()).collect()
     }
 
-    /// The metadata of an object, without decoding the rest of it.
+    /// Returns the metadata of an object without decoding the rest of it.
     pub fn meta(&self, key: &Key<K>) -> Option<Meta> {
         self.shared.get(key.object()).map(|object| object.meta().clone())
     }
 
-    /// Whether the API server serves the kind. `false` is possible only for a kind that the controller declares as `optional`; its store is
-    /// empty then. The controller runs for all its objects when that changes.
+    /// Returns `true` if the API server serves the kind.
+    ///
+    /// `false` is possible only for a kind that the controller declares as `optional`; its store is empty then. The
+    /// controller reconciles all its objects when that changes.
     pub fn is_served(&self) -> bool {
         self.shared.is_served()
     }
 
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.shared.len()
     }
@@ -153,8 +167,8 @@ impl<K: Readable> Store<K> {
     }
 }
 
-/// The values of a typed index function. An object that is not of the type is in no index, nor is one for which the function
-/// panics: the store has to go on.
+/// Converts a typed index function. An object that does not fit the type, or for which the function panics, has no
+/// values.
 pub(crate) fn index_values<K: Readable>(index: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
     Arc::new(move |object| {
         let Ok(typed) = object.decode::<K>() else { return Vec::new() };
@@ -166,7 +180,8 @@ pub(crate) fn index_values<K: Readable>(index: impl Fn(&K) -> Vec<String> + Send
     })
 }
 
-/// Objects are checked against every type that reads them before they are stored, so this is always `Some`.
+/// Decodes an object. This never fails in practice: objects are checked against every type that reads them before they
+/// are stored.
 pub(crate) fn view<K: Readable>(object: &Arc<Stored>) -> Option<Arc<K>> {
     let decoded = object.decode();
     debug_assert!(decoded.is_ok(), "an object in the store fits its type: it was checked at the source");

@@ -1,4 +1,4 @@
-//! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
+//! The store and its only writer: one task that applies deltas in order, calls the handlers and acknowledges.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,10 +22,12 @@ use crate::{
     turns::RwLock,
 };
 
-/// Deltas that wait for the writer; a source that finds no room waits, which holds its watch back.
+/// Maximum number of deltas that wait for the writer. At the bound a source waits, so it stops reading from its watch.
 pub const DELTAS_MAX: usize = 1024;
 
-/// Told of each change, in order. The flag says whether it belongs to the initial list.
+/// A function that a store calls for each change, in order. The flag is `true` for objects of the initial list.
+///
+/// It runs on the writer's task: a slow handler delays the store. A panic is logged, and costs this handler one change.
 pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
 
 enum Message {
@@ -33,9 +35,10 @@ enum Message {
     Subscribe(Subscriber, oneshot::Sender<()>),
 }
 
+/// A handler and the condition under which it is called.
 struct Subscriber {
     handler: Handler,
-    /// Whose end ends the subscription.
+    /// The subscription ends when this pointer is dangling.
     alive: Option<Weak<()>>,
 }
 
@@ -44,8 +47,8 @@ impl Subscriber {
         self.alive.as_ref().is_none_or(|alive| alive.strong_count() > 0)
     }
 
-    /// Who goes while a list is told hears nothing of the rest of it. A handler that panics, be it a mapper or a predicate of
-    /// the user, misses one change: the writer and all other handlers go on.
+    /// Calls the handler, unless the subscription has ended. A panic, for example in a user's mapper, costs one change;
+    /// the writer and all other handlers go on.
     fn tell(&self, change: &Change<Stored>, initial: bool) {
         if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, initial))).is_err() {
             let object = change.latest().key();
@@ -54,37 +57,68 @@ impl Subscriber {
     }
 }
 
-/// The objects of one informer: read by many, changed by one writer task.
+/// The objects of one informer: read by many tasks, changed by one.
+///
+/// Spawn [`write`](Self::write) once; then send [`Delta`]s by [`push`](Self::push) or
+/// [`acknowledged`](Self::acknowledged). A [`Source`](crate::source::Source) does that for a real API server. Untyped
+/// reads are here, typed ones in [`Store`](super::Store).
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use std::sync::{Arc, Mutex};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_runtime::{object::{Kind, Stored}, store::{Change, Delta, SharedStore}};
+///
+/// let store = Arc::new(SharedStore::default());
+/// tokio::spawn(store.clone().write());
+///
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let log = seen.clone();
+/// store.subscribe(Arc::new(move |change, _initial| log.lock().unwrap().push(change.latest().key().to_string()))).await;
+///
+/// let json = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
+/// let pod = Arc::new(Stored::accept(&Kind::of::<Pod>(), json)?);
+/// store.acknowledged(Delta::Replace(None, vec![pod], "7".into())).await;
+/// assert!(store.is_synced());
+/// assert_eq!(*seen.lock().unwrap(), ["default/web-0"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SharedStore {
     cache: RwLock<Cache>,
     synced: AtomicBool,
-    /// Who waits for it is woken in the order of coming, as a `watch` channel would not do: simulated runs repeat themselves.
+    /// Wakes waiting tasks in the order of their arrival, which a `watch` channel would not do: simulated runs repeat
+    /// themselves.
     becomes_synced: Notify,
-    /// Whether the API server serves the kind, and how often that has changed.
+    /// Is `true` if the API server serves the kind.
     served: AtomicBool,
     n_served_changes: AtomicU64,
     served_changes: Notify,
-    /// After each delta.
+    /// Notified after each delta.
     advances: Notify,
-    /// Deltas that were taken in since the start.
+    /// Number of applied deltas since the start.
     applied: AtomicU64,
     processing: Durations,
     inbox: Inbox<Message>,
 }
 
-/// Who hears of changes, and who waits for that.
+/// The handlers, and the subscriptions that wait for the initial list.
 #[derive(Default)]
 struct Audience {
     subscribers: Vec<Subscriber>,
-    /// Those that came before the first list are told once its objects were delivered.
+    /// Subscriptions from before the first list: they are notified once its objects were delivered.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// Says when a handler has seen all initial objects.
+/// The handle of a new subscription, which reports when the handler has seen all initial objects. Dropping it does not
+/// end the subscription.
 pub struct Subscription(oneshot::Receiver<()>);
 
 impl Subscription {
-    /// Returns once the handler has returned from the last of the initial objects, or the store is no more.
+    /// Returns once the handler has returned from the last initial object, or the store has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not affect the subscription.
     pub async fn delivered(self) {
         let _gone = self.0.await;
     }
@@ -97,7 +131,9 @@ impl Default for SharedStore {
 }
 
 impl SharedStore {
-    /// A store of what is in these namespaces; none is all. It has synced when each of them has been listed.
+    /// Creates a store for objects of these namespaces; an empty slice means all namespaces.
+    ///
+    /// The store is synced once each namespace has been listed. Objects of other namespaces are ignored.
     pub fn of_namespaces(namespaces: &[String]) -> Self {
         let cache = if namespaces.is_empty() {
             Cache::default()
@@ -118,7 +154,7 @@ impl SharedStore {
         }
     }
 
-    /// Takes deltas for ever. Only the first call does anything.
+    /// Applies deltas for ever. Only the first call has an effect; later ones return at once.
     ///
     /// # Cancel safety
     /// Dropping the future ends the store: later deltas are not applied.
@@ -133,7 +169,8 @@ impl SharedStore {
         }
     }
 
-    /// Says whom to tell that it is done. Apart, so that the task of a quiet store does not keep the place for it.
+    /// Handles one message, and returns the sender to notify that it is done. A separate function, so that the task of
+    /// an idle store does not keep its locals.
     fn take_in(&self, message: Message, audience: &mut Audience) -> Option<oneshot::Sender<()>> {
         match message {
             Message::Delta(delta, done) => {
@@ -189,12 +226,16 @@ impl SharedStore {
         }
     }
 
-    /// Hands a delta to the writer without waiting for its effect.
+    /// Sends a delta to the writer, without waiting until it is applied. Waits while [`DELTAS_MAX`] deltas are in the
+    /// queue.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped before it returns, the delta is not sent.
     pub async fn push(&self, delta: Delta) {
         self.inbox.send(Message::Delta(delta, None)).await;
     }
 
-    /// The same where there is room for it; otherwise the caller has it back.
+    /// Sends a delta if there is room for it. Otherwise the caller gets it back.
     pub(crate) fn try_push(&self, delta: Delta) -> Result<(), Delta> {
         match self.inbox.try_reserve() {
             Some(place) => {
@@ -205,7 +246,11 @@ impl SharedStore {
         }
     }
 
-    /// Hands a delta to the writer and returns once readers see it.
+    /// Sends a delta to the writer and returns once it is applied: readers see it, and handlers have returned from its
+    /// changes.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the delta may still be applied.
     pub async fn acknowledged(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
         self.inbox.send(Message::Delta(delta, Some(done))).await;
@@ -213,12 +258,13 @@ impl SharedStore {
         let _closed = seen.await;
     }
 
-    /// Adds a handler: it gets every object present, then every change, each exactly once.
+    /// Adds a handler. It is called for each present object as [`Change::Added`], and then for every change exactly
+    /// once.
     pub async fn subscribe(&self, handler: Handler) -> Subscription {
         self.add(Subscriber { handler, alive: None }).await
     }
 
-    /// The same, as long as somebody holds what `alive` points to.
+    /// Adds a handler for as long as the value that `alive` points to exists.
     pub(crate) async fn subscribe_while(&self, handler: Handler, alive: Weak<()>) -> Subscription {
         self.add(Subscriber { handler, alive: Some(alive) }).await
     }
@@ -229,12 +275,15 @@ impl SharedStore {
         Subscription(seen)
     }
 
-    /// Adds an index.
+    /// Adds an index under a name, and fills it with the present objects. An index of this name stays as it is.
     pub fn add_index(&self, name: &'static str, values_of: IndexFn) {
         self.cache.write().add_index(name, values_of);
     }
 
-    /// Returns once everything that is wanted has been listed.
+    /// Returns once every scope of the store has been listed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn wait_until_synced(&self) {
         loop {
             let mut becomes = std::pin::pin!(self.becomes_synced.notified());
@@ -246,7 +295,8 @@ impl SharedStore {
         }
     }
 
-    /// Whether everything that is wanted has been listed: not before the first list, nor while the kind is not there.
+    /// Returns `true` if every scope has been listed. Becomes `false` again while the API server does not serve a
+    /// required kind, and while a new namespace is being listed.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::SeqCst)
     }
@@ -256,7 +306,7 @@ impl SharedStore {
         self.served.load(Ordering::SeqCst)
     }
 
-    /// How often [`is_served`](Self::is_served) has changed since the start.
+    /// Returns how often [`is_served`](Self::is_served) has changed since the start.
     pub(crate) fn n_served_changes(&self) -> u64 {
         self.n_served_changes.load(Ordering::SeqCst)
     }
@@ -279,22 +329,23 @@ impl SharedStore {
         self.cache.read().n_bytes()
     }
 
-    /// Up to which revision the source has reported.
+    /// Returns the `resourceVersion` up to which the source has reported everything; 0 before the first list, or if
+    /// versions cannot be compared.
     pub fn revision(&self) -> u64 {
         self.cache.read().revision()
     }
 
-    /// Whether nothing may be written in a namespace, because the store does not know (any longer) what is there.
+    /// Returns `true` if nothing may be written in a namespace, because the store does not know all objects there.
     pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
         self.cache.read().bars(namespace)
     }
 
-    /// Whether it has a state of an object, or something newer.
+    /// Returns `true` if the store has this state of an object, or a newer one.
     pub(crate) fn has(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
         self.cache.read().has(key, uid, version)
     }
 
-    /// Returns once it has a state of an object, or something newer, or nothing of it after it had it.
+    /// Returns once the store has this state of an object or a newer one, or the object has left the store.
     pub(crate) async fn wait_for(&self, key: &ObjectKey, uid: &Uid, version: &Version) {
         let mut was_there = false;
         loop {
@@ -309,28 +360,28 @@ impl SharedStore {
         }
     }
 
-    /// Whether it has everything of a scope that is there, or something newer.
+    /// Returns `true` if the store has everything of a scope that `present` lists, or a newer state.
     pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
         self.cache.read().has_all(scope, present)
     }
 
-    /// Deltas that were taken in since the start: it grows as long as there are any.
+    /// Returns the number of deltas applied since the start. A store whose number does not grow is idle.
     pub fn applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
     }
 
-    /// How long deltas have taken, handlers included.
+    /// Returns the durations of applying a delta, including the handlers.
     pub(crate) fn processing(&self) -> &Durations {
         &self.processing
     }
 
-    /// Deltas that wait for the writer or are being taken in.
+    /// Returns the number of deltas that wait for the writer or are being applied.
     pub fn backlog(&self) -> usize {
         self.inbox.len()
     }
 
-    /// How long the delta that is taken in next, or is being taken in, has waited: so much the store may be behind what the
-    /// process has been told. Zero when none waits.
+    /// Returns how long the delta that is applied now, or next, has waited: the delay of the store behind the messages
+    /// that the process has received. Zero if none waits.
     pub fn lag(&self) -> Duration {
         self.inbox.lag()
     }
@@ -340,22 +391,23 @@ impl SharedStore {
         self.cache.read().n_bytes()
     }
 
-    /// Returns the number of own deletes that the watch has not confirmed yet, at most [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).
+    /// Returns the number of own deletes that the watch has not confirmed yet, at most
+    /// [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).
     pub fn tombstones(&self) -> usize {
         self.cache.read().n_tombstones()
     }
 
-    /// The object of that key.
+    /// Returns the object of that key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<Stored>> {
         self.cache.read().get(key).cloned()
     }
 
-    /// All objects, by namespace and name.
+    /// Returns all objects, sorted by namespace and name.
     pub fn all(&self) -> Vec<Arc<Stored>> {
         self.cache.read().all().cloned().collect()
     }
 
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.cache.read().len()
     }
@@ -365,17 +417,17 @@ impl SharedStore {
         self.len() == 0
     }
 
-    /// The objects whose controller reference has that uid.
+    /// Returns the objects whose controller reference has this uid, sorted by key.
     pub fn owned_by(&self, uid: &Uid) -> Vec<Arc<Stored>> {
         self.cache.read().owned_by(uid)
     }
 
-    /// The objects of one namespace, by name.
+    /// Returns the objects of one namespace, sorted by name. `None` stands for cluster-scoped objects.
     pub fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         self.cache.read().in_namespace(namespace)
     }
 
-    /// The objects that an index has under a value; `None` when there is no such index.
+    /// Returns the objects with this value in an index, or `None` if there is no such index.
     pub fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Stored>>> {
         self.cache.read().by_index(name, value)
     }

@@ -1,4 +1,4 @@
-//! Which resource a kind is: asks the API server, hands on the kind with its plural, and whether it is in namespaces.
+//! Discovery: the resource of a kind, and its scope.
 
 use kube::{Client, core::GroupVersionKind};
 use serde::Deserialize;
@@ -21,12 +21,14 @@ struct Resource {
     namespaced: bool,
 }
 
-/// A kind that the API server has.
+/// A kind that the API server serves.
 pub(super) struct Found {
     pub(super) kind: Kind,
     pub(super) namespaced: bool,
 }
 
+/// Requests the resources of the group and version, and returns the one with this kind. Subresources are skipped,
+/// because they have kinds too: `pods/eviction` is an Eviction.
 pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<Found, WatchError> {
     let GroupVersionKind { group, version, kind } = wanted;
     let mut asked = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };

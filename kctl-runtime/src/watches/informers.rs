@@ -1,4 +1,4 @@
-//! The informers of one process: one list and one watch for each identity, running as long as somebody holds it.
+//! The informers of a process: one list and one watch per identity, which run as long as they have a user.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -22,20 +22,21 @@ use crate::{
     store::{Delta, Scope, SharedStore},
 };
 
-/// Maximum number of open informers in a process; further ones fail.
+/// Maximum number of open informers in a process. [`Watches::watch`](super::Watches::watch) fails beyond it; declared
+/// caches always open.
 pub const INFORMERS_MAX: usize = 2000;
 
-/// Shared by the manager and all handles. Clones are the same.
+/// The table of open informers, shared by the manager and all handles. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Informers {
     table: Arc<Mutex<Table>>,
-    /// Why a part of an informer ended, which none does by itself.
+    /// The reason why a task of an informer ended; such tasks never end by themselves.
     failed: watch::Sender<Option<String>>,
     closed: watch::Sender<bool>,
     mailboxes: Arc<Mutex<Vec<Weak<Mailbox>>>>,
-    /// Initial states are wanted as streams.
+    /// Is `true` if initial states are requested as streams (`sendInitialEvents`).
     streams: Arc<AtomicBool>,
-    /// Namespaces are changed by one at a time.
+    /// Held while the set of namespaces changes: one change at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
     places: Places,
 }
@@ -43,19 +44,21 @@ pub(crate) struct Informers {
 #[derive(Default)]
 struct Table {
     informers: BTreeMap<Id, Informer>,
-    /// Number of the informer that was opened last: one that comes back is another one.
+    /// Number of the informer that was opened last. An informer that is opened again has another number.
     n_opened: u64,
-    /// The manager runs. Before that nothing is listed: controllers that are added later have checks and indexes of their own.
+    /// Is `true` once the manager runs. Nothing is listed before, because controllers that are added later bring
+    /// further checks and indexes.
     begun: bool,
 }
 
-/// What is shared. Informers of controllers that are limited to namespaces stand apart: the namespaces can be changed, and
-/// whoever else asked for them wants what it asked for.
+/// The key by which informers are shared. Informers of controllers that are limited to namespaces are separate, because
+/// their namespaces can change while other users want exactly those that they asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     identity: Identity,
     changeable: bool,
-    /// Opened at run time with whole objects, beside one of controllers that runs and keeps less.
+    /// Is `true` for an informer that was opened at run time with whole objects, beside one that keeps less and already
+    /// runs.
     apart: bool,
 }
 
@@ -63,11 +66,11 @@ struct Informer {
     number: u64,
     source: Arc<Source>,
     n_users: usize,
-    /// Empty until the manager runs; they end when this is dropped.
+    /// Empty until the manager runs. Dropping it ends the tasks.
     tasks: JoinSet<()>,
 }
 
-/// One use of an informer; the last one that is dropped ends it.
+/// One use of an informer. Dropping the last one ends the informer.
 pub(crate) struct Held {
     informers: Informers,
     id: Id,
@@ -75,7 +78,7 @@ pub(crate) struct Held {
     source: Arc<Source>,
 }
 
-/// Ends all informers when it is dropped: nothing outlives the manager.
+/// Ends all informers when it is dropped: none outlives the manager.
 pub(crate) struct Closing(pub(crate) Informers);
 
 impl Drop for Closing {
@@ -99,14 +102,14 @@ impl Informers {
         }
     }
 
-    /// The manager runs: from now on everything that is open lists and watches.
+    /// Starts list and watch of all open informers, and of each one that is opened later.
     pub(crate) fn begin(&self) {
         let mut table = self.table.lock();
         table.begun = true;
         table.start(self);
     }
 
-    /// The informer of an identity: the one that is open, or a new one.
+    /// Returns the informer of an identity: the open one, or a new one.
     pub(crate) fn hold(&self, identity: Identity, client: &Client) -> Result<Held, WatchError> {
         let table = self.table.lock();
         if *self.closed.borrow() {
@@ -126,8 +129,8 @@ impl Informers {
         Ok(self.hold_in(table, id, &Keep::whole(), client))
     }
 
-    /// The same for what a controller declares: the number of declarations bounds it. Of each object it keeps what somebody
-    /// reads.
+    /// Returns the informer for a relation of a controller. It keeps of each object at least what `keep` names. Their
+    /// number is bounded by the declarations.
     pub(crate) fn hold_own(&self, identity: Identity, keep: &Keep, client: &Client) -> Held {
         let changeable = !identity.namespaces.is_empty();
         let held = self.hold_in(self.table.lock(), Id { identity, changeable, apart: false }, keep, client);
@@ -156,13 +159,13 @@ impl Informers {
         Held { informers: self.clone(), id, number, source }
     }
 
-    /// Has initial states streamed from now on, also those of informers that are open and have not begun.
+    /// Requests initial states as streams from now on, also for open informers that have not begun.
     pub(crate) fn stream_states(&self) {
         self.streams.store(true, Ordering::Relaxed);
         self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
-    /// What is open, and how many use each.
+    /// Returns the open informers and their numbers of users.
     pub(crate) fn open(&self) -> Vec<(Arc<Source>, usize)> {
         let table = self.table.lock();
         table.informers.values().map(|informer| (informer.source.clone(), informer.n_users)).collect()
@@ -174,12 +177,12 @@ impl Informers {
         mailboxes.push(Arc::downgrade(mailbox));
     }
 
-    /// Changes that wait for the user of a watch who is most behind.
+    /// Returns the number of waiting changes of the watch that is most behind.
     pub(crate) fn most_waiting(&self) -> usize {
         self.mailboxes.lock().iter().filter_map(Weak::upgrade).map(|mailbox| mailbox.len()).max().unwrap_or(0)
     }
 
-    /// Those whose namespaces can be changed, and whether each runs.
+    /// Returns the informers whose namespaces can be changed, and for each if it runs.
     fn changeable(&self) -> Result<Vec<(Arc<Source>, bool)>, WatchError> {
         let table = self.table.lock();
         let changeable = table.informers.iter().filter(|(id, _)| id.changeable);
@@ -221,7 +224,7 @@ impl Informers {
         Ok(())
     }
 
-    /// Returns why a part of an informer ended, once one has.
+    /// Waits until a task of an informer has ended, and returns the reason.
     pub(crate) async fn failed(&self) -> String {
         let mut failed = self.failed.subscribe();
         let text = failed.wait_for(Option::is_some).await;
@@ -245,7 +248,7 @@ impl Informers {
 }
 
 impl Table {
-    /// Starts what does not run yet.
+    /// Starts the informers that do not run yet.
     fn start(&mut self, informers: &Informers) {
         for informer in self.informers.values_mut().filter(|informer| informer.tasks.is_empty()) {
             let source = informer.source.clone();
@@ -255,7 +258,7 @@ impl Table {
     }
 }
 
-/// Tells stores; returns when those that run have taken it in.
+/// Sends a delta to stores, and returns once those that run have applied it.
 async fn tell(sources: &[(Arc<Source>, bool)], delta: &Delta) {
     for (source, runs) in sources {
         if *runs {

@@ -1,5 +1,12 @@
-//! Watches that are opened while a program runs: kinds that nobody knew when it was compiled. Reads the stores of shared
-//! informers, hands changes on to whoever asked.
+//! Watches that are opened while the program runs, for kinds or clusters that were not known when it was compiled.
+//!
+//! A controller's caches are declared and open at the start. Use [`Watches`] for everything else: a policy engine that
+//! watches the kinds which its policies name, or a program that joins clusters at run time. A [`Watch`] is a stream of
+//! changes and a cache to read. All watches and controllers share informers: two users of the same kind, namespaces and
+//! selectors cause one list and one watch.
+//!
+//! This follows dynamic informers in client-go (`dynamic/dynamicinformer`), and adds what they lack: an informer ends
+//! when its last user drops it.
 
 mod discovery;
 mod informers;
@@ -27,50 +34,51 @@ use crate::{
     spec::ControllerSpec,
 };
 
-/// The reason why a watch can't be opened.
+/// The reason why a watch cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The role of the program does not have it.
+    /// The role of the program does not allow it: neither the controller's relations nor its `rbac(…)` contain the
+    /// rule.
     #[error(
         "controller `{controller}` may not {verb} {resource} {place}; add a rule with `list` and `watch` on it to its `rbac(…)`"
     )]
     NotDeclared {
-        /// The controller that asked.
+        /// The controller that wants to watch.
         controller: String,
-        /// What it may not.
+        /// The missing verb: `list` or `watch`.
         verb: &'static str,
-        /// On what: `plural.group`.
+        /// The resource, as `plural.group`.
         resource: String,
-        /// Where.
+        /// The namespace, or all namespaces.
         place: String,
     },
-    /// The type does not stand for the kind.
+    /// The type does not stand for the kind of the identity.
     #[error("objects of {kind} cannot be read as {asked}; ask for that kind, or for `DynamicObject`")]
     OtherKind {
-        /// The kind that is watched.
+        /// The kind of the identity.
         kind: Kind,
-        /// The type.
+        /// The name of the Rust type.
         asked: &'static str,
     },
-    /// There is no such cluster.
+    /// No cluster of this name was added to the app.
     #[error("there is no cluster `{0}`; add it by `App::cluster`, or bring its client by `Watches::on`")]
     NoCluster(String),
-    /// The API server has no such kind now.
+    /// The API server does not serve the kind now.
     #[error("the API server has no kind {kind} in {api_version}; install its definition")]
     UnknownKind {
-        /// The kind.
+        /// The name of the kind.
         kind: String,
         /// Group and version.
         api_version: String,
     },
-    /// The API server did not say what kinds it has.
+    /// The discovery request failed.
     #[error(transparent)]
     Discovery(#[from] ApiError),
-    /// Nothing is limited to namespaces.
+    /// No controller is limited to namespaces, so none can be added or removed.
     #[error("no controller is limited to namespaces: all of them are watched")]
     NotLimited,
-    /// Too many are open.
+    /// [`INFORMERS_MAX`] informers are open.
     #[error("{INFORMERS_MAX} informers are open, which is the most; drop watches that are not needed")]
     TooMany,
     /// The manager has ended, and all watches with it.
@@ -78,15 +86,18 @@ pub enum WatchError {
     Closed,
 }
 
-/// Opens watches while the program runs. Whoever asks for the same (cluster, kind, namespaces, selectors) shares one list and
-/// one watch, whatever type it reads the objects as; they end when the last one drops its [`Watch`]. Clones are the same.
+/// Opens watches while the program runs. Clones share the same informers.
 ///
-/// From `Env` it may watch what the role of that controller allows: kinds that it declares, and those in `rbac(…)`.
+/// Users that ask for the same cluster, kind, namespaces and selectors share one list and one watch, even if they read
+/// the objects as different types. An informer ends when its last user drops its [`Watch`].
+///
+/// The value that a controller gets from its `Env` may watch what the role of that controller allows: the kinds that it
+/// declares, and those in `rbac(…)`.
 #[derive(Clone)]
 pub struct Watches {
     informers: Informers,
     clients: BTreeMap<String, Client>,
-    /// What the role allows, by cluster; `None` allows everything.
+    /// The rules of the role by cluster; `None` allows everything.
     allowed: Option<Arc<Allowed>>,
 }
 
@@ -101,7 +112,7 @@ impl Watches {
         Self { informers, clients, allowed: None }
     }
 
-    /// The same, for what a controller declares alone.
+    /// Returns the same watches, restricted to what the controller of `spec` declares.
     #[must_use]
     pub fn allowed_by(mut self, spec: &ControllerSpec) -> Self {
         let of = |cluster: &String| (cluster.clone(), grants(std::slice::from_ref(spec), cluster));
@@ -110,17 +121,21 @@ impl Watches {
         self
     }
 
-    /// Adds a cluster that is known only at run time. Its client's permissions decide what can be watched; users of the same watch share the
-    /// client that opened it.
+    /// Adds a cluster that is known only at run time, under a name for [`Identity::on`].
+    ///
+    /// The permissions of `client` decide what can be watched. Users of the same watch share the client that opened it.
     #[must_use]
     pub fn on(mut self, cluster: &str, client: Client) -> Self {
         self.clients.insert(cluster.into(), client);
         self
     }
 
-    /// Watches what an identity says, read as `T`: a kind's own type, `PartialObjectMeta` of it, or `DynamicObject`. Its first
-    /// changes are the objects that are there; then each change comes once. It returns at once: a kind that is not there, or
-    /// that the role lacks, is asked for again with growing waits ([`Watch::health`]). Nothing comes before the manager runs.
+    /// Opens a watch, or joins an open one, and returns its stream of changes.
+    ///
+    /// `T` is the type of the objects: the kind's own type, `PartialObjectMeta` of it, or `DynamicObject`. The first
+    /// changes are the objects that exist; then each change comes once. The method does not wait for the API server: a
+    /// kind that is not served, or that the role lacks, is retried with growing waits, and [`Watch::health`] reports
+    /// the error. Nothing comes before the manager runs.
     ///
     /// ```
     /// use kctl_runtime::{source::Identity, store::Change, watches::{WatchError, Watches}};
@@ -142,7 +157,11 @@ impl Watches {
     /// ```
     ///
     /// # Errors
-    /// When the controller does not declare the kind, `T` does not stand for it, too many are open, or the manager has ended.
+    /// - [`OtherKind`](WatchError::OtherKind) if `T` does not stand for the kind of the identity;
+    /// - [`NotDeclared`](WatchError::NotDeclared) if the controller's role lacks `list` or `watch`;
+    /// - [`NoCluster`](WatchError::NoCluster) if the identity names an unknown cluster;
+    /// - [`TooMany`](WatchError::TooMany) at [`INFORMERS_MAX`] open informers;
+    /// - [`Closed`](WatchError::Closed) after the end of the manager.
     pub async fn watch<T: Projection>(&self, mut identity: Identity) -> Result<Watch<T>, WatchError> {
         identity.namespaces.sort();
         identity.namespaces.dedup();
@@ -155,57 +174,65 @@ impl Watches {
         Ok(Watch::open(held).await)
     }
 
-    /// The kind of that name, as the API server of the program names its resource.
+    /// Looks up a kind by discovery and returns it with the name of its resource (`plural`), which an [`Identity`]
+    /// needs.
     ///
     /// # Errors
-    /// When the API server has no such kind, or does not answer.
+    /// [`UnknownKind`](WatchError::UnknownKind) if the API server does not serve the kind, [`Discovery`](WatchError::Discovery) if the
+    /// request fails.
     pub async fn kind(&self, kind: &GroupVersionKind) -> Result<Kind, WatchError> {
         self.kind_on("", kind).await
     }
 
-    /// The same on another cluster.
+    /// Looks up a kind on another cluster, like [`kind`](Self::kind).
     ///
     /// # Errors
-    /// As [`kind`](Self::kind); and when there is no such cluster.
+    /// Those of [`kind`](Self::kind), and [`NoCluster`](WatchError::NoCluster).
     pub async fn kind_on(&self, cluster: &str, kind: &GroupVersionKind) -> Result<Kind, WatchError> {
         Ok(discovery::find(self.client(cluster)?, kind).await?.kind)
     }
 
-    /// Whether the objects of the kind of that name are in namespaces, on the API server of the program.
+    /// Returns `true` if the kind is namespaced, by discovery from the program's own API server.
     ///
     /// # Errors
-    /// As [`kind`](Self::kind).
+    /// Those of [`kind`](Self::kind).
     pub async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WatchError> {
         Ok(discovery::find(self.client("")?, kind).await?.namespaced)
     }
 
-    /// Returns the open watches, of controllers and at run time, with the number of users of each.
+    /// Returns the identities of all open informers with the number of their users: those of controllers and those
+    /// opened at run time.
     pub fn open(&self) -> Vec<(Identity, usize)> {
         self.informers.open().into_iter().map(|(source, n_users)| (source.identity().clone(), n_users)).collect()
     }
 
-    /// The namespaces that controllers are limited to now, by their declaration or `--namespace`; none without a limit.
+    /// Returns the namespaces to which controllers are limited now, by their declaration or by `--namespace`. Empty if
+    /// they are not limited.
     pub fn namespaces(&self) -> Vec<String> {
         self.informers.namespaces()
     }
 
-    /// Has every controller that is limited to namespaces work in this one as well. They pause until their caches have it. The
-    /// role in the new namespace has to be there: without it they stay where they are ([`Source::health`]).
+    /// Adds a namespace to every controller that is limited to namespaces.
+    ///
+    /// The controllers pause until their caches contain the objects of the namespace. The role for it must exist
+    /// already: without it they stay paused, and [`Source::health`] reports the error.
     ///
     /// # Errors
-    /// When no controller is limited to namespaces.
+    /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.
     ///
     /// [`Source::health`]: crate::source::Source::health
     pub async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         self.informers.add_namespace(namespace).await
     }
 
-    /// Has no controller that is limited to namespaces work in this one any more. From the return on nothing is written there
-    /// by what was cached: a reconcile that still runs gets [`ApiError::NotFollowed`]. Its objects leave the caches as
-    /// deletes. Without the last namespace controllers have nothing to do.
+    /// Removes a namespace from every controller that is limited to namespaces.
+    ///
+    /// After the return nothing is written there on the basis of cached objects: a reconcile that still runs gets
+    /// [`ApiError::NotFollowed`]. The objects leave the caches as deletions. After the last namespace was removed, the
+    /// controllers have nothing to do.
     ///
     /// # Errors
-    /// When no controller is limited to namespaces.
+    /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.
     pub async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         self.informers.remove_namespace(namespace).await
     }
@@ -214,7 +241,8 @@ impl Watches {
         self.clients.get(cluster).ok_or_else(|| WatchError::NoCluster(cluster.into()))
     }
 
-    /// The API server would refuse it as well, but for a program that runs as an administrator.
+    /// Checks the identity against the role. The API server would reject the request as well, unless the program runs
+    /// as an administrator.
     fn check(&self, identity: &Identity) -> Result<(), WatchError> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
         let Some(grants) = allowed.grants.get(&identity.cluster) else { return Ok(()) };

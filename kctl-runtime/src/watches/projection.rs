@@ -1,4 +1,4 @@
-//! The types that one watch can be read as: the full type, its metadata, an untyped object.
+//! The types as which the objects of one watch can be read: the full type, its metadata, or an untyped object.
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
@@ -11,19 +11,22 @@ use crate::{
     store::Change,
 };
 
-/// A type that objects of a watch can be read as. Whoever reads the same objects as different types shares one watch.
+/// A type as which the objects of a [`Watch`](super::Watch) can be read. Users that read the same objects as different
+/// types share one watch.
 ///
-/// So objects come and are kept whole whatever they are read as: `PartialObjectMeta` saves its reader the decoding of
-/// specification and status, neither bytes on the wire nor memory of the cache. Two watches of one kind are never opened where
-/// one can serve both, as one that asked for metadata alone would need.
+/// It is implemented for all types of kinds, for `PartialObjectMeta<K>` and `DynamicObject` of kube, and for
+/// [`Stored`], the form in the cache.
+///
+/// Objects are received and cached whole, whatever they are read as. `PartialObjectMeta` saves its reader the decoding
+/// of spec and status, but no bytes on the wire and no memory. A second watch of the same kind would cost more.
 pub trait Projection: Sized + Send + Sync + 'static {
-    /// The object as this type.
+    /// Returns the object as this type.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// The object does not fit the type.
     fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError>;
 
-    /// Whether it stands for objects of this kind.
+    /// Returns `true` if the type stands for objects of this kind. Untyped types stand for every kind.
     fn is_of(kind: &Kind) -> bool;
 }
 
@@ -45,12 +48,12 @@ where
     }
 }
 
-/// What names the kind of a type that stands for one alone: an untyped object is named by a value.
+/// Returns the unit value that names the kind of a static type, or `None` for untyped ones.
 fn fixed<K: Resource<DynamicType: 'static>>() -> Option<&'static K::DynamicType> {
     (&() as &dyn Any).downcast_ref()
 }
 
-/// As it is on the wire, without managedFields.
+/// The object as it is in the cache, without `managedFields`.
 impl Projection for Stored {
     fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError> {
         Ok(object.clone())
@@ -61,9 +64,9 @@ impl Projection for Stored {
     }
 }
 
-/// Reads changes as a type. An object that stops to fit keeps its last good state for this reader, as in a cache of its own.
+/// Converts changes to a type. An object that no longer fits keeps its last good state for this reader.
 pub(super) struct Reader<T> {
-    /// The last good state of objects that do not fit now.
+    /// The last good states of objects that do not fit now.
     unfit: HashMap<ObjectKey, Arc<T>>,
 }
 
@@ -72,7 +75,7 @@ impl<T: Projection> Reader<T> {
         Self { unfit: HashMap::new() }
     }
 
-    /// The change as this reader sees it, where it sees one.
+    /// Returns the change as this reader sees it, or `None` if it sees none.
     pub(super) fn read(&mut self, change: &Change<Stored>) -> Option<Change<T>> {
         match change {
             Change::Added(new) => fits(new).map(Change::Added),

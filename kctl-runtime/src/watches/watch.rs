@@ -1,4 +1,4 @@
-//! One watch as its user sees it: a stream of changes, and the objects that are there now.
+//! One watch as its user sees it: a stream of changes, and reads of its cache.
 
 use std::{
     pin::Pin,
@@ -16,10 +16,28 @@ use crate::{
     store::{Change, Handler},
 };
 
-/// A watch that was opened at run time: a stream of changes, and reads of its cache. Dropping it ends the watch, unless others share it.
+/// A watch that was opened at run time, from [`Watches::watch`](super::Watches::watch). Dropping it ends the watch,
+/// unless others share it.
 ///
-/// A slow user delays no one else: beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) waiting changes, those of one object are merged
-/// into one, from the last delivered state to the newest.
+/// It is a [`Stream`] of [`Change`]s that never fails: lists and watches are retried, and a gap shows as the changes
+/// that it hid. The same objects can be read at any time by [`get`](Self::get) and [`objects`](Self::objects).
+///
+/// A slow user delays no one else: beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) waiting changes, those of
+/// one object are merged into one, from the last delivered state to the newest.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Node;
+/// use kctl_runtime::{source::Identity, watches::{WatchError, Watches}};
+///
+/// /// Returns the number of Nodes once the initial list is complete.
+/// async fn count_nodes(watches: &Watches) -> Result<usize, WatchError> {
+///     let nodes = watches.watch::<Node>(Identity::of::<Node>()).await?;
+///     if !nodes.synced().await {
+///         return Err(WatchError::Closed);
+///     }
+///     Ok(nodes.objects().len())
+/// }
+/// ```
 pub struct Watch<T> {
     held: Held,
     mailbox: Arc<Mailbox>,
@@ -39,10 +57,10 @@ impl<T: Projection> Watch<T> {
         Self { held, mailbox, reader: Reader::new(), _alive: alive }
     }
 
-    /// The next change; `None` once the manager has ended.
+    /// Waits for the next change. Returns `None` once the manager has ended.
     ///
     /// # Cancel safety
-    /// A future that is dropped has taken nothing.
+    /// A dropped future has taken no change.
     pub async fn next(&mut self) -> Option<Change<T>> {
         std::future::poll_fn(|context| self.poll_change(context)).await
     }
@@ -59,7 +77,10 @@ impl<T: Projection> Watch<T> {
         }
     }
 
-    /// Waits until everything that was there when the watch began can be read; `false` when the manager ended before.
+    /// Waits until the initial list can be read. Returns `false` if the manager ends first.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
     pub async fn synced(&self) -> bool {
         tokio::select! {
             biased;
@@ -73,19 +94,21 @@ impl<T: Projection> Watch<T> {
         self.held.source().store().is_synced()
     }
 
-    /// The object of that key, as it is now: changes that lead to it may still wait to be taken.
+    /// Returns the newest cached state of an object, or `None` if it is missing or does not fit `T`. Changes that lead
+    /// to this state may still wait in the stream.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
         self.held.source().store().get(key).and_then(|object| T::project(&object).ok())
     }
 
-    /// All objects as they are now, by namespace and name. One that does not fit the type is left out.
+    /// Returns the newest cached state of all objects, sorted by namespace and name. Objects that do not fit `T` are
+    /// left out.
     pub fn objects(&self) -> Vec<Arc<T>> {
         let mut objects = self.held.source().store().all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects.iter().filter_map(|object| T::project(object).ok()).collect()
     }
 
-    /// Changes that wait to be taken.
+    /// Returns the number of changes that wait to be taken from the stream.
     pub fn waiting(&self) -> usize {
         self.mailbox.len()
     }
@@ -95,7 +118,7 @@ impl<T: Projection> Watch<T> {
         self.held.source().identity()
     }
 
-    /// How list and watch are doing: a kind that is not there, or that the role lacks.
+    /// Returns the state of list and watch, for example the error for a kind that is not served or that the role lacks.
     pub fn health(&self) -> Health {
         self.held.source().health()
     }

@@ -1,4 +1,7 @@
-//! The controller's finalizer: there before the first reconcile, gone after the clean-up.
+//! The finalizer of a controller: it is added before the first reconcile and removed after the cleanup.
+//!
+//! The list of finalizers is replaced as a whole by a merge patch with `uid` and `resourceVersion`, so that a finalizer
+//! which another controller added meanwhile is never lost: the patch fails with a conflict instead.
 
 use std::sync::Arc;
 
@@ -10,7 +13,7 @@ use crate::{
     reconcile::Env,
 };
 
-/// Adds the finalizer and returns the object with it.
+/// Adds the finalizer and returns the object with it, as the store has it now.
 pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
     let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());
@@ -18,7 +21,7 @@ pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Res
     Ok(env.primary.store().get(stored.key()).unwrap_or_else(|| stored.clone()))
 }
 
-/// Takes the finalizer away; a primary that is gone has none.
+/// Removes the finalizer. An object that is already gone is a success.
 pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
@@ -28,7 +31,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
     }
 }
 
-/// Takes the finalizer away from an object that can't be read, so neither can the answer.
+/// Removes the finalizer of an object that cannot be decoded; the response is not decoded either.
 pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
@@ -50,7 +53,7 @@ fn target<'a>(env: &'a Env, stored: &'a Stored) -> Target<'a> {
     Target { by: stored.key(), source: &env.primary, namespace: meta.namespace(), name: meta.name() }
 }
 
-/// The list is replaced as a whole: it must be the one that was read.
+/// Returns the merge patch that replaces the list of finalizers of exactly this version of the object.
 fn patch(stored: &Stored, finalizers: &[String]) -> Value {
     let meta = stored.meta();
     json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers } })

@@ -1,4 +1,28 @@
-//! A pool of workers: get a key, reconcile the newest state, settle what comes next, done.
+//! Workers: they take keys from the queue and reconcile the newest state of each object.
+//!
+//! A controller has `concurrency` workers, one by default. Each repeats these steps until the manager stops:
+//!
+//! 1. Wait until all caches of the controller are complete: a reconcile that sees half of the objects would do harm.
+//! 2. Take a key from the [queue](crate::queue).
+//! 3. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
+//! 4. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
+//!    function. A panic counts as a failure, and so does a reconcile that takes longer than the controller's `timeout`.
+//! 5. Decide by [`settle`] when the key runs again, tell the queue, and hand the key back.
+//! 6. Pass a [`Report`] to the observer, for logs and metrics.
+//!
+//! Step 5 is a pure function that can be tested and used alone:
+//!
+//! ```
+//! use std::time::Duration;
+//! use kctl_runtime::{reconcile::Action, worker::{Decision, Outcome, Tried, settle}};
+//!
+//! let minute = Duration::from_secs(60);
+//! let done = Outcome::Done(Action::requeue(minute));
+//! assert_eq!(settle(&done, Tried::default(), None), Decision::RequeueAfter(minute));
+//! assert_eq!(settle(&Outcome::TimedOut, Tried::default(), None), Decision::RateLimited);
+//! ```
+//!
+//! The steps follow controller-runtime's `pkg/internal/controller/controller.go`, `reconcileHandler`.
 
 mod finalizer;
 mod settle;
@@ -32,36 +56,37 @@ use crate::{
     trace::Trace,
 };
 
-/// The report of one reconcile; `dev` prints it and metrics count it.
+/// The report of one finished reconcile. `dev` prints it, metrics count it, and the simulator checks it.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The controller's name.
     pub controller: String,
-    /// The key.
+    /// The key that was reconciled.
     pub key: ObjectKey,
-    /// Why it was reconciled.
+    /// Everything that queued the key since its last reconcile.
     pub reason: Reason,
-    /// The trace that it was.
+    /// The trace of the reconcile, whose ID is in its log lines and requests.
     pub trace: Trace,
-    /// The outcome of the reconcile.
+    /// The result of the reconcile.
     pub outcome: Outcome,
-    /// The decision about the key.
+    /// The decision about the next run of the key.
     pub decision: Decision,
-    /// How long the reconcile took.
+    /// The duration of the reconcile, from taking the key until its result.
     pub took: Duration,
 }
 
-/// Told of every reconcile.
+/// A function that receives the [`Report`] of every reconcile. It runs on the worker's task, after the key was handed
+/// back; a panic in it is logged.
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// Told of the controller, the key and the trace of each reconcile that begins.
+/// A function that is called when a reconcile begins, with the name of the controller, the key and the trace.
 pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey, Trace) + Send + Sync>;
 
-/// So long a key whose write met a newer state waits for that state; after many conflicts in a row for as long as after so many
-/// failures.
+/// The wait of a key whose write met a conflict, until the watch brings the newer state. After many conflicts in a row
+/// the backoff is longer.
 const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
-/// Everything that the workers of one controller share.
+/// The workers of one controller and all that they share.
 pub(crate) struct Pool<C> {
     pub(crate) controller: Arc<C>,
     pub(crate) env: Arc<Env>,
@@ -71,7 +96,7 @@ pub(crate) struct Pool<C> {
 }
 
 impl<C: Reconcile> Pool<C> {
-    /// Works until the manager stops. A reconcile that hangs holds its worker, and no other.
+    /// Runs the workers until the manager stops. A reconcile that hangs holds only its own worker.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut workers = JoinSet::new();
         for _ in 0..self.env.spec.concurrency {
@@ -128,7 +153,7 @@ impl<C: Reconcile> Pool<C> {
         true
     }
 
-    /// Waits until the caches are complete again; `false` when the manager stops before.
+    /// Waits until the caches are complete again; returns `false` if the manager stops first.
     async fn resumes(&self) -> bool {
         let mut stopping = self.env.stopping.clone();
         tokio::select! {
@@ -138,7 +163,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Tells the object why it fails: once, when it has failed often enough or is given up.
+    /// Records a `Warning` event `ReconcileFailed` on the object: once, when it has failed often enough or is given up.
     fn tell(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
         let limit = self.env.tell_failure.load(Ordering::Relaxed);
         if limit == 0 {
@@ -169,7 +194,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// The key is settled already: an observer that panics costs its report, not a worker.
+    /// Calls the observer. The key is settled already, so a panic of the observer costs its report and nothing else.
     fn report(&self, report: Report) {
         let told = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
         if let Err(panic) = told {
@@ -178,7 +203,8 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// In a trace and a span of its own: what a reconcile logs says the key and why, and its requests name the trace.
+    /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
+    /// requests carry them.
     async fn traced(&self, key: &ObjectKey, reason: &Reason, trace: Trace) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
@@ -221,8 +247,9 @@ impl<C: Reconcile> Pool<C> {
         result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
     }
 
-    /// An answer that says that the primary is gone is true for its uid for ever: the cache need not wait for the watch, while
-    /// each event of an owned object would have the end of its owner reconciled away again.
+    /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
+    /// not wait for the watch; until then each event of an owned object would start another reconcile of the deleted
+    /// owner.
     async fn take_in_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api| self.env.is_gone(api, key) && api.names_missing(&key.name);
         if error.api().is_some_and(gone) {
@@ -230,8 +257,9 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Reconciles, or cleans up what is being deleted. What is being deleted and has nothing to be cleaned up is left alone:
-    /// the garbage collector has it, and whatever a reconcile would create would go at once.
+    /// Reconciles an object, or cleans it up if it is being deleted. An object that is being deleted without this
+    /// controller's finalizer is left alone: the garbage collector removes what it owns, and objects created now would
+    /// be removed as well.
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
@@ -254,8 +282,8 @@ impl<C: Reconcile> Pool<C> {
         self.controller.reconcile(object, context).await
     }
 
-    /// Cleans up what is being deleted and can't be read: by its last readable state, or else by what the controller does with the
-    /// JSON.
+    /// Cleans up an object that is being deleted and cannot be decoded: with its last readable state, or else by
+    /// [`finalize_unreadable`](crate::reconcile::Finalize::finalize_unreadable).
     async fn clean_up_unreadable(&self, unreadable: &Unreadable, tags: u32) -> Result<Action, Error> {
         let stored = &unreadable.stored;
         let finalizer = self.env.spec.finalizer.as_deref();
@@ -272,7 +300,7 @@ impl<C: Reconcile> Pool<C> {
         Ok(Action::await_change())
     }
 
-    /// The last state of an object that could be read, with the metadata that it has now.
+    /// Returns the last readable state of an object with its present metadata.
     fn last_readable(&self, stored: &Stored) -> Option<Arc<C::Primary>> {
         let known = self.env.primary.store().get(stored.key()).filter(|known| known.meta().uid == stored.meta().uid)?;
         let mut json: Value = serde_json::from_str(&known.json()).ok()?;
@@ -304,7 +332,7 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic, or `no text` if its payload is not a string.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())

@@ -1,66 +1,101 @@
-//! The only place that decides whether and when a key is tried again: one table.
+//! The decision when a key is reconciled again: one pure function, and the only place that decides it.
 
 use std::time::Duration;
 
 use crate::reconcile::Action;
 
-/// How a reconcile ended.
+/// The result of one reconcile, as the worker saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The object is gone: there is nothing to do.
+    /// The object is not in the cache, so there was nothing to reconcile.
     Vanished,
-    /// It succeeded.
+    /// The reconcile function returned `Ok` with this action.
     Done(Action),
-    /// It returned an error.
+    /// The reconcile function returned an error.
     Failed {
-        /// The API server refused a write because of an outdated state.
+        /// Is `true` if the error is a conflict (409): the write was based on an outdated state, or the primary is
+        /// gone.
         conflict: bool,
-        /// Trying again can't help.
+        /// Is `true` if a retry cannot help, by [`terminal`](crate::reconcile::ResultExt::terminal) or by the kind of
+        /// the API error.
         terminal: bool,
-        /// A wait that somebody asked for.
+        /// The wait that the error names, by [`retry_after`](crate::reconcile::ResultExt::retry_after) or by a
+        /// `Retry-After` header.
         retry_after: Option<Duration>,
-        /// The error.
+        /// The message of the error with its causes.
         text: String,
     },
-    /// It panicked.
+    /// The reconcile function panicked with this message.
     Panicked(String),
-    /// It took longer than the controller's `timeout`.
+    /// The reconcile took longer than the controller's `timeout` and was dropped.
     TimedOut,
 }
 
-/// The decision about a key after a reconcile.
+/// The decision about a key after a reconcile, from [`settle`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing until a change; its failures are forgotten.
+    /// The key waits for a change. Its failures are reset.
     Forget,
-    /// Once more after a time that the controller chose; its failures are forgotten.
+    /// The key is reconciled again after the time that the controller chose. Its failures are reset.
     RequeueAfter(Duration),
-    /// Once more after a time that the error asks for, instead of the growing wait; it counts as a failure.
+    /// The key is reconciled again after the time that the error names, instead of the backoff. This counts as a
+    /// failure.
     RetryAfter(Duration),
-    /// Once more when the cache has the newer state, or after a wait; not counted as a failure.
+    /// The key is reconciled again when the cache has the newer state, or after a wait. This does not count as a
+    /// failure.
     Outdated {
-        /// Conflicts of this key in a row, this one included. After [`CONFLICTS_USUAL`](crate::queue::CONFLICTS_USUAL) of them the state is not old: somebody
-        /// else has the name or the field.
+        /// Conflicts of this key in a row, including this one. After more than
+        /// [`CONFLICTS_USUAL`](crate::queue::CONFLICTS_USUAL) of them the cache is probably not outdated: another
+        /// client owns the name or the field.
         in_a_row: u32,
     },
-    /// Once more after the next wait of the exponential backoff.
+    /// The key is reconciled again after the next wait of the exponential backoff.
     RateLimited,
-    /// Nothing until a change: it failed for good, or too often.
+    /// The key waits for a change, after a terminal error or too many failures.
     Drop,
 }
 
-/// The attempts of a key since its last success, or since its object changed.
+/// The failures and conflicts of a key since its last success, or since its object changed: an input of [`settle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tried {
-    /// Failures in a row.
+    /// Failures in a row, without the present one.
     pub failures: u32,
-    /// Conflicts in a row.
+    /// Conflicts in a row, without the present one.
     pub conflicts: u32,
 }
 
-/// Decides whether a key is forgotten, retried or dropped. With `retries = Some(2)` it is dropped at its third failure.
+/// Decides from the outcome of a reconcile when its key is reconciled again.
 ///
-/// A conflict only means that the state was old: it does not count as a failure, and never drops the key.
+/// | Outcome | Decision |
+/// |---|---|
+/// | the object is gone, or `Action::await_change()` | [`Forget`](Decision::Forget) |
+/// | `Action::requeue(after)` | [`RequeueAfter`](Decision::RequeueAfter) |
+/// | terminal error | [`Drop`](Decision::Drop) |
+/// | conflict without a named wait | [`Outdated`](Decision::Outdated) |
+/// | any other failure, panic or timeout after `retries` failures | [`Drop`](Decision::Drop) |
+/// | error that names a wait | [`RetryAfter`](Decision::RetryAfter) |
+/// | any other failure, panic or timeout | [`RateLimited`](Decision::RateLimited) |
+///
+/// `retries` is the number of retries after the first failure: with `Some(2)` a key is dropped at its third failure.
+/// `None` retries for ever. A conflict only means that the state was outdated, so it does not count as a failure and
+/// never drops a key.
+///
+/// ```
+/// use kctl_runtime::worker::{Decision, Outcome, Tried, settle};
+///
+/// let failed = Outcome::Panicked("index out of bounds".into());
+/// let tried = |failures| Tried { failures, conflicts: 0 };
+/// assert_eq!(settle(&failed, tried(1), Some(2)), Decision::RateLimited);
+/// assert_eq!(settle(&failed, tried(2), Some(2)), Decision::Drop);
+///
+/// let conflict = Outcome::Failed {
+///     conflict: true,
+///     terminal: false,
+///     retry_after: None,
+///     text: "the object has been modified".into(),
+/// };
+/// assert_eq!(settle(&conflict, tried(9), Some(2)), Decision::Outdated { in_a_row: 1 });
+/// ```
 pub fn settle(outcome: &Outcome, tried: Tried, retries: Option<u32>) -> Decision {
     let Tried { failures, conflicts } = tried;
     let exhausted = retries.is_some_and(|retries| failures >= retries);

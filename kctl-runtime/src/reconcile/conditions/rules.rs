@@ -1,21 +1,21 @@
-//! What the API server says about conditions of `meta/v1`: their types, reasons and messages, and the generation they are of.
+//! The validation of conditions by the API server (`meta/v1`): types, reasons, messages and generations.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Characters of a type.
+/// Maximum number of characters of a type.
 const TYPE_MAX: usize = 316;
-/// Characters of a reason.
+/// Maximum number of characters of a reason.
 const REASON_MAX: usize = 1_024;
-/// Characters of a message.
+/// Maximum number of characters of a message.
 const MESSAGE_MAX: usize = 32_768;
-/// What stands at the end of a message that was cut.
+/// The last character of a truncated message.
 const CUT: char = '…';
 
-/// A condition that cannot be written.
+/// The reason why a condition cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConditionError {
-    /// Its type is no name.
+    /// The type is not a valid condition type.
     #[error(
         "the type {kind:?} of a condition is no name: it needs 1 to {TYPE_MAX} letters, digits, '-', '_' and '.', with a letter or a \
          digit at both ends, and at most one domain with a '/' before them, such as \"Ready\" or \"example.com/Ready\""
@@ -24,7 +24,7 @@ pub enum ConditionError {
         /// The type.
         kind: String,
     },
-    /// Its reason is no word.
+    /// The reason is not a valid word.
     #[error(
         "the reason {reason:?} of the condition {kind:?} is no word: it needs 1 to {REASON_MAX} letters, digits, '_', ',' and ':', a \
          letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
@@ -35,7 +35,8 @@ pub enum ConditionError {
         /// The reason.
         reason: String,
     },
-    /// It says something about a newer state than the one that was reconciled.
+    /// The status has this condition for a newer generation than the reconciled one: the cache was outdated. Return the
+    /// error, and the newer state is reconciled.
     #[error(
         "the condition {kind:?} is of generation {known}, and what was reconciled is of generation {generation}: return this error, \
          and the newer state is reconciled"
@@ -43,9 +44,9 @@ pub enum ConditionError {
     Outdated {
         /// The type of the condition.
         kind: String,
-        /// Its generation in the status.
+        /// The generation of the condition in the status.
         known: i64,
-        /// That of the object.
+        /// The generation of the reconciled object.
         generation: i64,
     },
 }
@@ -70,7 +71,8 @@ pub(super) fn check(
     }
 }
 
-/// The pattern of the API: `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])`.
+/// Matches the pattern of the API:
+/// `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])`.
 fn is_type(kind: &str) -> bool {
     let label = |label: &str| {
         is_enclosed(label, |c| c.is_ascii_lowercase() || c.is_ascii_digit())
@@ -83,7 +85,7 @@ fn is_type(kind: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
 }
 
-/// The pattern of the API: `[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?`.
+/// Matches the pattern of the API: `[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?`.
 fn is_reason(reason: &str) -> bool {
     reason.len() <= REASON_MAX
         && reason.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -91,12 +93,13 @@ fn is_reason(reason: &str) -> bool {
         && reason.bytes().all(|c| c.is_ascii_alphanumeric() || b"_,:".contains(&c))
 }
 
-/// Whether the first and the last are so.
+/// Returns `true` if `may` accepts the first and the last byte.
 fn is_enclosed(text: &str, may: impl Fn(u8) -> bool) -> bool {
     text.bytes().next().is_some_and(&may) && text.bytes().next_back().is_some_and(&may)
 }
 
-/// A message that is as long as it may be: an error that is quoted in it decides how long it is, and must not cost the status.
+/// Truncates a message to its maximum length. Its length often depends on an error that it quotes, which must not cost
+/// the status.
 pub(super) fn bounded(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_MAX) {
         let last = message[..end].char_indices().next_back().map_or(0, |(last, _)| last);

@@ -1,4 +1,4 @@
-//! What finds objects by something else than their key.
+//! Indexes: maps that find objects by something else than their key.
 
 use std::{
     borrow::Borrow,
@@ -13,8 +13,8 @@ use foldhash::fast::FixedState;
 use super::IndexFn;
 use crate::{key::ObjectKey, object::Stored};
 
-/// An object where it is found by its key, which it has itself: an entry is a pointer. Invariant of all who hold one: they take
-/// the new state with each change, or the old one lives on.
+/// A pointer to an object, compared and hashed by the object's key. Invariant of all sets of these: each change
+/// replaces the entry, because an old state would stay in memory otherwise.
 #[derive(Clone)]
 pub(super) struct ByKey(pub(super) Arc<Stored>);
 
@@ -45,21 +45,21 @@ impl Ord for ByKey {
     }
 }
 
-/// With a fixed seed: what is iterated in no order comes in the same order in each run under test.
+/// A hash map with a fixed seed, so that unordered iteration is the same in each run of a simulation.
 pub(super) type Map<K, V> = HashMap<K, V, FixedState>;
 
-/// An index of the user's. It remembers what it said of each object: to ask again about an old state would decode it again,
-/// and a function that answers otherwise would leave the key behind.
+/// An index that a user's function defines. It remembers the values of each object: calling the function on the old
+/// state again would decode that state, and a function with another answer would leave the key behind.
 pub(super) struct UserIndex {
     pub(super) name: &'static str,
     values_of: IndexFn,
     keys: Map<String, BTreeSet<ObjectKey>>,
-    /// Only objects with a value are here.
+    /// The values of each object that has any.
     values: Map<ObjectKey, Box<[String]>>,
 }
 
 impl UserIndex {
-    /// An index of these objects.
+    /// Creates the index and fills it with these objects.
     pub(super) fn of<'a>(
         name: &'static str,
         values_of: IndexFn,
@@ -72,7 +72,7 @@ impl UserIndex {
         index
     }
 
-    /// The keys of objects with this value.
+    /// Returns the keys of the objects with this value.
     pub(super) fn get(&self, value: &str) -> Option<&BTreeSet<ObjectKey>> {
         self.keys.get(value)
     }
@@ -98,7 +98,8 @@ impl UserIndex {
     }
 }
 
-/// Empty sets go: an index never grows with values that no object has any more.
+/// Removes a key from the set under `value`. Empty sets are removed, so that an index never grows with values that no
+/// object has.
 pub(super) fn take<V, Q, O>(index: &mut Map<V, BTreeSet<O>>, value: &Q, key: &ObjectKey)
 where
     V: Eq + Hash + Borrow<Q>,

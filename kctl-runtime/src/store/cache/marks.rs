@@ -1,15 +1,16 @@
-//! How far the scopes of a cache have come. Most caches have one scope, which a tree would keep in a node for eleven.
+//! The progress of list and watch in each scope of a cache. Most caches have one scope, so a sorted vector is smaller
+//! than a tree.
 
 use super::Scope;
 
-/// How far list and watch of a scope have come.
+/// The progress of list and watch in one scope.
 #[derive(Default)]
 pub(super) struct Mark {
-    /// The API server has said what there is: a list, or that it does not serve an optional kind.
+    /// Is `true` once a list was applied, or the API server answered that it does not serve an optional kind.
     pub(super) listed: bool,
-    /// It does not serve the kind, which is optional.
+    /// Is `true` if the API server does not serve the kind, which is optional.
     pub(super) absent: bool,
-    /// Everything up to here has been reported. An object that is unknown at or below it is gone.
+    /// Everything up to this revision has been reported. An unknown object at or below it was deleted.
     pub(super) revision: u64,
 }
 
@@ -41,7 +42,7 @@ impl Marks {
         Some(&mut self.0[place].1)
     }
 
-    /// The mark of a scope, which is among them from now on.
+    /// Returns the mark of a scope, and adds the scope if it is missing.
     pub(super) fn entry(&mut self, scope: &Scope) -> &mut Mark {
         let place = self.find(scope).unwrap_or_else(|place| {
             self.0.insert(place, (scope.clone(), Mark::default()));
