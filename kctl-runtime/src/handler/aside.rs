@@ -174,7 +174,7 @@ mod tests {
         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
     }
 
-    /// A handler that writes down what it is told, and panics at `bad`.
+    /// A handler that records its changes, and panics at `bad`.
     struct World {
         aside: Arc<Aside>,
         inlet: Handler,

@@ -201,7 +201,7 @@ mod tests {
         Change::Deleted { last: pod("a", "1", version) }
     }
 
-    /// What comes out after so many changes of another object were not taken: `!` is an object that came and went
+    /// Checks the letters after this many untaken changes of another object: `!` is an object that came and went
     /// unseen, and `…` at the end says that states were skipped.
     fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
         let mut waiting = Waiting::default();

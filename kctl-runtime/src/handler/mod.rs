@@ -11,7 +11,7 @@
 //! | `reads = K` | none, the cache is only read |
 //!
 //! Mappers run on the old and on the new state, so both the old and the new owner of an object are queued. A
-//! [predicate](predicate) (`when = f`) drops changes before that. The work is that of controller-runtime's
+//! [`predicate`] (`when = f`) drops changes before that. The work is that of controller-runtime's
 //! `pkg/handler` and `pkg/predicate`.
 //!
 //! Handlers that run user code have a task and a mailbox each. A slow mapper therefore delays only its own controller,

@@ -63,6 +63,17 @@ pub fn labels_changed<K: Resource>(change: &Change<K>) -> bool {
 
 /// Passes updates that change `metadata.annotations`. Beware of annotations that other controllers write often, such as
 /// timestamps.
+///
+/// ```
+/// use std::{collections::BTreeMap, sync::Arc};
+/// use k8s_openapi::api::core::v1::Node;
+/// use kctl_runtime::{handler::predicate::annotations_changed, store::Change};
+///
+/// let old = Arc::new(Node::default());
+/// let mut new = Node::default();
+/// new.metadata.annotations = Some(BTreeMap::from([("example.com/paused".to_owned(), "true".to_owned())]));
+/// assert!(annotations_changed(&Change::Updated { old, new: Arc::new(new) }));
+/// ```
 pub fn annotations_changed<K: Resource>(change: &Change<K>) -> bool {
     differs(change, |object: &K| object.meta().annotations.clone().unwrap_or_default())
 }

@@ -10,13 +10,15 @@
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! use kctl_runtime::queue::{QueueConfig, WorkQueue};
+//! use std::time::Duration;
+//! use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
 //!
 //! fn reconcile(key: &str) -> Result<(), String> {
 //!     if key == "broken" { Err("still broken".into()) } else { Ok(()) }
 //! }
 //!
-//! let queue = WorkQueue::new(QueueConfig::default());
+//! let backoff = Backoff { base: Duration::from_secs(60), ..Backoff::default() };
+//! let queue = WorkQueue::new(QueueConfig { backoff });
 //! queue.add("web");
 //! queue.add("broken");
 //! for _ in 0..2 {

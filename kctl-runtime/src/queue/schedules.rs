@@ -1,4 +1,4 @@
-//! The queue under any schedule: handlers that add while workers take, fail, hand back and go.
+//! The queue under any schedule: handlers add keys while workers take them, fail, hand them back and leave.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ const ROUNDS: u64 = 2;
 const HANDLERS: usize = 2;
 const WORKERS: usize = 3;
 
-/// What is wanted of each key, and what the workers made of it: a worker that begins sees all that was wanted before.
+/// The wanted state of each key and the state that workers reached: a worker that begins sees everything wanted before.
 #[derive(Default)]
 struct Seen {
     wanted: BTreeMap<u8, u64>,
@@ -80,7 +80,7 @@ fn under_any_schedule_a_key_is_in_one_worker_at_most_and_none_is_lost() {
     });
 }
 
-/// Without a drain nobody wakes a worker but the handlers: a wake-up that is lost ends here, as a deadlock. It was seen to: with
+/// Without a drain only handlers wake a worker, so a lost wake-up ends here as a deadlock. This was checked with
 /// an add that wakes no worker, in the usual number of schedules.
 #[test]
 fn under_any_schedule_no_wake_up_is_lost_though_workers_go_while_they_wait() {
@@ -126,9 +126,9 @@ fn under_any_schedule_no_wake_up_is_lost_though_workers_go_while_they_wait() {
     });
 }
 
-/// Wake-ups that nobody waits for yet become one: who takes a key passes it on as long as there are more. Nothing else wakes
-/// these workers, and no other task runs, so that many schedules come by: without passing it on, the usual number of them was
-/// seen to find the deadlock, while the test above found it in one run and in another one not.
+/// Wake-ups without a waiting worker merge into one, so a worker that takes a key passes it on while more are ready.
+/// Nothing else wakes these workers, and no other task runs, so that many schedules come by: without passing it on, the
+/// usual number of them was seen to find the deadlock, while the test above found it in one run and in another one not.
 #[test]
 fn under_any_schedule_workers_that_looked_before_two_keys_came_get_one_each() {
     any_schedule(|| {

@@ -1,6 +1,7 @@
-//! Operations where they are looked for and are not, so that the compiler says where they are, instead of that there is no such method.
+//! Methods that users look for and that do not exist, such as `cx.create(…)`. They are declared here with bounds that
+//! no type meets, so that the compiler says where the operation is instead of "no method named `create`".
 //!
-//! No type has the traits: what is here cannot be called.
+//! No type implements these traits, so no method here can be called.
 
 use std::sync::Arc;
 
@@ -19,14 +20,14 @@ macro_rules! nowhere {
 }
 
 nowhere! {
-    /// A kind that the context itself would change or read.
+    /// A kind that [`Context`] itself would change or read.
     OfContext<C>:
     "the context of `{C}` does nothing with `{Self}` by itself",
     "a handle does, which has the verbs that are declared",
     "help: write `cx.owned::<{Self}>()` before it, with `owns = {Self}`; or `cx.objects::<{Self}>()`, with `reads = {Self}(verb)`; what is cached is in `cx.store::<{Self}>()`"
 }
 nowhere! {
-    /// A kind that the context itself would write as a whole.
+    /// A kind that [`Context`] itself would write as a whole object.
     WholeByContext<C>:
     "the context of `{C}` does nothing with `{Self}` by itself",
     "a handle does, which has the verbs that are declared",
@@ -112,7 +113,7 @@ impl<C> Context<C> {
     }
 }
 
-/// A reference to an object is no other kind: the message names the kind, as it is declared.
+/// Lets references count as their kind: the message names the kind as it is declared.
 macro_rules! through {
     ($($name:ident),*) => { $(
         impl<K: $name<C>, C> $name<C> for &K {
@@ -129,7 +130,7 @@ macro_rules! through {
 }
 through! { WholeByContext }
 
-/// A list that is never made: it is awaited and iterated without a second error.
+/// A list that is never created. It can be awaited and iterated, so that neither causes a second error.
 pub struct Listed<K>(Vec<Arc<K>>);
 
 impl<K> Iterator for Listed<K> {

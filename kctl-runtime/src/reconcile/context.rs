@@ -385,17 +385,51 @@ impl<C> Context<C> {
     /// Use it instead of `Timestamp::now()` for everything that depends on time, such as a TTL or an expiring
     /// certificate, so that it can be simulated. [`Action::requeue`](crate::reconcile::Action::requeue) asks for
     /// another reconcile at the right moment.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use k8s_openapi::jiff::Timestamp;
+    /// use kctl_runtime::reconcile::{Action, Context, Controller};
+    ///
+    /// /// Waits until `expiry`; returns `None` once it has passed.
+    /// fn wait_until<C: Controller>(cx: &Context<C>, expiry: Timestamp) -> Option<Action> {
+    ///     let rest = Duration::try_from(expiry.duration_since(cx.now())).ok()?;
+    ///     (!rest.is_zero()).then(|| Action::requeue(rest))
+    /// }
+    /// ```
     pub fn now(&self) -> Timestamp {
         (self.inner.env.clock)()
     }
 
     /// Returns the conditions of the primary's status, to be changed and put into the new status. See [`Conditions`].
+    ///
+    /// ```
+    /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+    /// use kctl_runtime::reconcile::{Context, Controller, Result};
+    ///
+    /// fn ready<C: Controller>(cx: &Context<C>, n: usize, wanted: usize) -> Result<Vec<Condition>> {
+    ///     let message = format!("{n} of {wanted} pods are ready");
+    ///     let reason = if n == wanted { "AllReady" } else { "Progressing" };
+    ///     Ok(cx.conditions().with("Ready", n == wanted, reason, message).into_vec()?)
+    /// }
+    /// ```
     pub fn conditions(&self) -> Conditions {
         let known = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
         Conditions::new(known, self.inner.primary.meta().generation(), self.now())
     }
 
     /// Returns when the manager stops. Reconciles that wait for something else should stop waiting then.
+    ///
+    /// ```
+    /// use kctl_runtime::reconcile::{Context, Controller, Result};
+    ///
+    /// async fn wait<C: Controller>(cx: &Context<C>, upload: impl Future<Output = Result<()>>) -> Result<()> {
+    ///     tokio::select! {
+    ///         done = upload => done,
+    ///         () = cx.cancelled() => Err("the manager stops; the upload continues after the restart".into()),
+    ///     }
+    /// }
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

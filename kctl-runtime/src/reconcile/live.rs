@@ -71,6 +71,16 @@ impl<K: Object> Live<K> {
 
     /// Returns the object of that name in another namespace: `reads = K(live(cluster))`.
     ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_runtime::reconcile::{Context, ReadsLive, Result};
+    ///
+    /// async fn cluster_info<C: ReadsLive<ConfigMap>>(cx: &Context<C>) -> Result<bool> {
+    ///     let info = cx.live::<ConfigMap>().get_in(Some("kube-public"), "cluster-info").await?;
+    ///     Ok(info.data.is_some())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// With `live` alone, an error that names the missing declaration.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {

@@ -77,8 +77,21 @@ pub trait Caches<K>: Controller {
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
-    /// What it may do.
+    /// The declared verbs.
     type Grant;
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// A controller that declares `reads = K(live)`, so that [`Context::live`](super::Context::live) reads `K` from the API
+/// server.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not read `{K}` live",
+    label = "`{K}` is not declared as `live`",
+    note = "help: write `#[controller(reads = {K}(live))]`; in a helper function, add the bound `ReadsLive<{K}>`",
+    note = "code: K0040"
+)]
+pub trait ReadsLive<K>: Controller {
     #[doc(hidden)]
     const SEAL: Seal;
 }
@@ -93,18 +106,6 @@ pub trait Writes<K>: Controller {
 ///     !cx.store::<Node>().is_empty()
 /// }
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not read `{K}` live",
-    label = "`{K}` is not declared as `live`",
-    note = "help: write `#[controller(reads = {K}(live))]`; in a helper function, add the bound `ReadsLive<{K}>`",
-    note = "code: K0040"
-)]
-pub trait ReadsLive<K>: Controller {
-    #[doc(hidden)]
-    const SEAL: Seal;
-}
-
-/// What `reads = K` grants: the bound of helper functions that read `K`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",

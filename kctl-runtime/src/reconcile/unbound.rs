@@ -1,9 +1,10 @@
-//! What a helper function without bounds finds in the place of `cx.owned` and `cx.objects`: methods that are always there, so that
-//! the compiler names the bound that is missing, instead of saying that the methods do not exist.
+//! `cx.owned` and `cx.objects` for helper functions without bounds, so that the compiler names the missing bound
+//! instead of reporting that the methods do not exist.
 //!
-//! The result of the real ones depends on the declaration. For a type of which nothing is known the compiler cannot write it
-//! down, and looks on: these come after them, and hold for nothing that the real ones do not hold for. `owned` asks for [`Owns`],
-//! because rustc advises the bound that it finds here: with `Declares` the helper would compile up to its first write.
+//! The result type of the real methods depends on the declaration. For a type about which nothing is known the compiler
+//! cannot name that result, and continues its search with these methods. They come after the real ones, and require
+//! nothing less. `owned` requires [`Owns`], because rustc suggests the bound that it finds here: with `Declares` the
+//! helper would compile up to its first write.
 
 use super::{Allows, Context, Objects, Owned, Owns, Writes};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     object::{Object, Readable},
 };
 
-/// A grant of every verb: a missing bound is one error, not one for each operation.
+/// A grant of every verb, so that a missing bound is one error and not one for each operation.
 #[derive(Debug)]
 pub struct Everything;
 
@@ -19,7 +20,7 @@ impl<V, C: ?Sized, K> Allows<V, C, K> for Everything {
     const SEAL: Seal = Seal;
 }
 
-/// Brought by the prelude without its name.
+/// The fallback methods. The prelude imports it without its name.
 pub trait WithoutBounds<C> {
     #[doc(hidden)]
     fn owned<K: Object>(&self) -> Owned<C, K, Everything>

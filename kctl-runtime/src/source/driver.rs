@@ -181,6 +181,17 @@ impl Source {
     }
 
     /// Returns the present failure and the number of undecodable objects.
+    ///
+    /// ```
+    /// use kctl_runtime::source::Source;
+    ///
+    /// fn print(source: &Source) {
+    ///     match source.health().failure {
+    ///         Some(error) => println!("{}: {error}", source.identity().kind.plural),
+    ///         None => println!("{}: {} objects", source.identity().kind.plural, source.store().len()),
+    ///     }
+    /// }
+    /// ```
     pub fn health(&self) -> Health {
         self.condition.health()
     }

@@ -116,6 +116,18 @@ pub struct Identity {
 
 impl Identity {
     /// Returns the identity of all objects of a kind that is known at run time.
+    ///
+    /// ```
+    /// use kctl_runtime::{object::Kind, source::Identity};
+    ///
+    /// let kind = Kind {
+    ///     group: "example.com".into(),
+    ///     version: "v1".into(),
+    ///     kind: "Site".into(),
+    ///     plural: "sites".into(),
+    /// };
+    /// assert!(Identity::all(kind).namespaces.is_empty());
+    /// ```
     pub fn all(kind: Kind) -> Self {
         Self {
             cluster: String::new(),
@@ -133,13 +145,26 @@ impl Identity {
     }
 
     /// Restricts it to these namespaces; an empty list means all.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::Identity;
+    /// assert_eq!(Identity::of::<Pod>().in_namespaces(["a", "b"]).namespaces, ["a", "b"]);
+    /// ```
     #[must_use]
     pub fn in_namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.namespaces = namespaces.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Restricts it to objects with these labels: a selector as in `kubectl get -l`, for example `tier=web,env!=test`.
+    /// Restricts it to objects with these labels: a selector as in `kubectl get -l`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::Identity;
+    /// let web = Identity::of::<Pod>().labels("tier=web,env!=test");
+    /// assert_ne!(web, Identity::of::<Pod>(), "another selector is another informer");
+    /// ```
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = selector.into();
@@ -148,6 +173,13 @@ impl Identity {
 
     /// Restricts it to objects with these fields: a selector as in `kubectl get --field-selector`. API servers support
     /// few fields; each kind supports `metadata.name` and, if it is namespaced, `metadata.namespace`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::Identity;
+    /// let on_node = Identity::of::<Pod>().fields("spec.nodeName=node-1");
+    /// assert_eq!(on_node.fields, "spec.nodeName=node-1");
+    /// ```
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = selector.into();
@@ -155,6 +187,12 @@ impl Identity {
     }
 
     /// Accepts that the API server does not serve the kind: see [`Presence::Optional`].
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::{Identity, Presence};
+    /// assert_eq!(Identity::of::<Pod>().optional().presence, Presence::Optional);
+    /// ```
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.presence = Presence::Optional;

@@ -179,6 +179,15 @@ impl Reflector {
     }
 
     /// Creates a reflector that requests the state as a stream, and falls back to lists if the server rejects that.
+    ///
+    /// ```
+    /// use kctl_runtime::source::{Input, Reflector, Request};
+    ///
+    /// let mut reflector = Reflector::streaming(None);
+    /// assert_eq!(reflector.request(), &Request::Stream);
+    /// reflector.on(Input::Synced("7".into()));
+    /// assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
+    /// ```
     #[must_use]
     pub fn streaming(scope: Scope) -> Self {
         let mut reflector = Self { streams: true, ..Self::of(scope) };
@@ -204,6 +213,25 @@ impl Reflector {
 
     /// Takes an answer and returns the effects to perform, in order. Without [`Effect::Wait`] or [`Effect::Next`] among
     /// them the present request continues.
+    ///
+    /// ```
+    /// use kctl_runtime::{effect::ApiError, source::{Effect, Input, Reflector, Request}};
+    ///
+    /// let mut reflector = Reflector::of(None);
+    /// reflector.on(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
+    ///
+    /// // The API server has compacted version 7 away: list again, at least that version.
+    /// let expired = ApiError::Refused {
+    ///     operation: "watch pods".into(),
+    ///     code: 410,
+    ///     reason: "Expired".into(),
+    ///     message: "too old resource version".into(),
+    ///     retry_after: None,
+    /// };
+    /// let effects = reflector.on(Input::Failed(expired));
+    /// assert!(matches!(effects[..], [Effect::Next]));
+    /// assert_eq!(reflector.request(), &Request::Whole { version: Some("7".into()) });
+    /// ```
     pub fn on(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),

@@ -1,5 +1,6 @@
-//! The reflector and the cache behind it against a model of an API server that lists, streams, forgets, breaks off and repeats
-//! itself: whatever comes in which order, what is cached is a true state, never an older one, and the newest one in the end.
+//! The reflector and the cache behind it against a model of an API server that lists, streams, forgets, breaks off and
+//! repeats itself: whatever comes in which order, what is cached is a true state, never an older one, and the newest
+//! one in the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +31,8 @@ const KEPT: usize = 2;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// An object is made or changed, so that the selector selects it or not. The process does that itself, or somebody else.
+    /// An object is made or changed, so that the selector selects it or not. The process does that itself, or another
+    /// client.
     Write {
         name: u8,
         selected: bool,
@@ -41,8 +43,8 @@ enum Step {
         own: bool,
     },
     Compact,
-    /// The server answers as it should; of the states that it may show the one so far back. Which reflector has asked, here and
-    /// below, is counted round.
+    /// The server answers as it should; of the states that it may show the one so far back. Which reflector has asked,
+    /// here and below, is counted round.
     Answer {
         of: usize,
         back: usize,
@@ -52,14 +54,14 @@ enum Step {
         of: usize,
         back: usize,
     },
-    /// What is read ends as watches do.
+    /// The response ends as watches do.
     Close(usize),
     Fail(usize, u16),
-    /// There is no answer.
+    /// The server does not answer.
     Lose(usize),
     /// A list breaks off in its midst.
     Cut(usize),
-    /// A watch brings an error, or what is no event.
+    /// A watch sends an error, or a line that is not an event.
     Break(usize, Option<u16>),
 }
 
@@ -92,7 +94,7 @@ struct Known {
     selected: bool,
 }
 
-/// Whether a name is among those that a reflector is about.
+/// Returns `true` if a reflector follows the namespace of this name.
 fn is_in(scope: &Scope, name: u8) -> bool {
     scope.as_deref().is_none_or(|namespace| NAMESPACES[usize::from(name)] == namespace)
 }
@@ -116,7 +118,7 @@ struct Event {
 }
 
 impl Event {
-    /// What a watch with the selector says of it.
+    /// Returns the event that a watch with the selector sends for it.
     fn seen(&self, scope: &Scope) -> Option<Input> {
         let name = self.before.or(self.after)?.name;
         if !is_in(scope, name) {
@@ -169,7 +171,7 @@ impl Server {
         }
     }
 
-    /// What is selected of the state at a revision.
+    /// Returns the selected objects at a revision.
     fn at(&self, revision: u64, scope: &Scope) -> Vec<Arc<Stored>> {
         let mut state = self.state.clone();
         for event in self.log.iter().rev().take_while(|event| event.revision > revision) {
@@ -185,21 +187,21 @@ impl Server {
             .collect()
     }
 
-    /// Of the revisions that it may show, the one so far back.
+    /// Returns the revision that is so far back among those that it may show.
     fn back(&self, oldest: u64, back: usize) -> u64 {
         let oldest = oldest.max(self.compacted);
         self.revision.saturating_sub(back as u64).max(oldest).min(self.revision)
     }
 }
 
-/// What is true of the cache after each delta.
+/// Checks of the cache after each delta.
 struct Watcher {
     cache: Cache,
     /// By the changes alone.
     told: BTreeMap<ObjectKey, Arc<Stored>>,
-    /// The newest version of each name that was ever told.
+    /// The newest version of each name that was ever reported.
     newest: BTreeMap<ObjectKey, u64>,
-    /// What the process itself deleted.
+    /// The uids that the process itself deleted.
     gone: BTreeSet<String>,
 }
 
@@ -262,11 +264,11 @@ impl Watcher {
     }
 }
 
-/// A reflector, and what it is about.
+/// A reflector and its scope.
 struct Follower {
     scope: Scope,
     reflector: Reflector,
-    /// What a stream has still to send of its state, and the state's revision.
+    /// The rest of the state that a stream has to send, and the state's revision.
     stream: Option<(Vec<Arc<Stored>>, u64)>,
 }
 
@@ -343,7 +345,7 @@ impl Run {
         }
     }
 
-    /// What a server that is well says.
+    /// Returns the answer of a healthy server.
     fn answer(&mut self, of: usize, back: usize) -> Input {
         let (server, n) = (&self.server, self.followers.len());
         let Follower { scope, reflector, stream } = &mut self.followers[of % n];

@@ -567,7 +567,8 @@ fn is_later(one: &Stored, other: &Stored) -> bool {
     one.meta().revision().zip(other.meta().revision()).is_some_and(|(one, other)| one > other)
 }
 
-/// Whether `new` is a later version than `old`. Versions that do not compare are taken in the order in which they come.
+/// Returns `true` if `new` is a later version than `old`. Versions that cannot be compared are applied in the order of
+/// their arrival.
 fn newer(new: Option<u64>, old: Option<u64>) -> bool {
     match (new, old) {
         (Some(new), Some(old)) => new > old,

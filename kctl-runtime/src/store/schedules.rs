@@ -1,4 +1,4 @@
-//! The store under any schedule: the source and own writes come in, while others read and subscribe.
+//! The store under any schedule: its source and own writes change it, while other tasks read and subscribe.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ fn version(object: &Stored) -> u64 {
     object.meta().revision().unwrap()
 }
 
-/// The process writes versions 3 and 5; the watch tells of all, and a relist of version 2 comes late.
+/// The process writes versions 3 and 5; the watch reports all of them, and a relist of version 2 comes late.
 async fn write(store: Arc<SharedStore>) {
     let key = pod(3).key().clone();
     for own in [3, LAST] {
@@ -74,7 +74,7 @@ fn under_any_schedule_readers_never_see_a_version_go_back_and_writers_read_what_
     });
 }
 
-/// The states that a subscriber knows by what it was told alone.
+/// The states that a subscriber knows only from its changes.
 type Told = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
 
 fn tell(told: &Told, change: &Change<Stored>) {

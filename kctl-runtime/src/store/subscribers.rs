@@ -1,4 +1,4 @@
-//! Who is told of a store's changes comes and goes: nothing is told to who has gone, whenever that was.
+//! Tests that subscribers can join and leave at any time. A dropped subscriber receives no further changes.
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +24,10 @@ fn list(version: usize) -> Delta {
     Delta::Replace(None, ["a", "b", "c"].map(|name| pod(name, version)).into(), version.to_string())
 }
 
-/// What holds a subscription, until it is taken away.
+/// The value that keeps a subscription alive, until it is taken away.
 type Held = Arc<Mutex<Option<Arc<()>>>>;
 
-/// A subscriber that notes names and lets itself go at the first one of this name.
+/// A subscriber that records names, and ends its subscription at the first change with this name.
 async fn leaves_at(store: &SharedStore, name: &'static str, log: &Arc<Mutex<Vec<String>>>) -> Weak<Mutex<Vec<String>>> {
     let alive = Arc::new(());
     let held = Held::new(Mutex::new(Some(alive.clone())));
@@ -70,7 +70,7 @@ async fn who_goes_while_a_list_is_told_hears_nothing_of_its_rest_and_is_let_go_w
     }
 }
 
-/// The versions that a subscriber knows by what it was told alone, and what did not fit.
+/// The versions that a subscriber knows only from its changes, and the changes that did not fit.
 #[derive(Default)]
 struct Known {
     versions: BTreeMap<ObjectKey, String>,

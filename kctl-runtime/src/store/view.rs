@@ -106,11 +106,59 @@ impl<K: Readable> Store<K> {
     }
 
     /// Returns the object of that key, or `None`. Keys are `Key::namespaced(namespace, name)` and `Key::cluster(name)`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// assert!(pods.get(&Key::namespaced("a", "web-0")).is_some());
+    /// assert!(pods.get(&Key::namespaced("b", "web-0")).is_none());
+    /// ```
     pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
         self.shared.get(key.key().object()).and_then(|object| view(&object))
     }
 
     /// Iterates over a snapshot of all objects, sorted by namespace and name.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// let names: Vec<_> = pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect();
+    /// assert_eq!(names, ["db-0", "web-0", "web-1"]);
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
         let mut objects = self.shared.all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
@@ -118,6 +166,29 @@ impl<K: Readable> Store<K> {
     }
 
     /// Iterates over a snapshot of the objects of one namespace, sorted by name.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// assert_eq!(pods.in_namespace("a").count(), 2);
+    /// ```
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
         let objects = self.shared.in_namespace(Some(namespace));
         objects.into_iter().filter_map(|object| view(&object))
@@ -125,7 +196,35 @@ impl<K: Readable> Store<K> {
 
     /// Iterates over the objects for which an index function returns this value, sorted by key.
     ///
-    /// The controller declares the index by `index = f`, or [`add_index`](Self::add_index) adds it.
+    /// The controller declares the index by `index = f`, or [`add_index`](Self::add_index) adds it. The lookup does not
+    /// scan the store.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// fn by_node(pod: &Pod) -> Vec<String> {
+    ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+    /// }
+    /// pods.add_index(by_node);
+    /// assert_eq!(pods.by(by_node, "node-1").count(), 3);
+    /// ```
     ///
     /// # Panics
     /// If the kind has no such index.
@@ -139,11 +238,60 @@ impl<K: Readable> Store<K> {
     }
 
     /// Returns the keys of all objects, sorted. No object is decoded.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// assert_eq!(pods.keys().last(), Some(&Key::namespaced("b", "web-1")));
+    /// ```
     pub fn keys(&self) -> Vec<Key<K>> {
         self.shared.all().iter().map(|object| object.key().clone().into()).collect()
     }
 
-    /// Returns the metadata of an object without decoding the rest of it.
+    /// Returns the metadata of an object without decoding the rest of it: cheaper than [`get`](Self::get) if only
+    /// labels or owners matter.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kctl_runtime::{key::Key, object::{Kind, Stored}, store::{Delta, SharedStore, Store}};
+    /// # fn filled() -> Store<Pod> {
+    /// #     let pod = |(namespace, name): (&str, &str)| {
+    /// #         let metadata = format!(r#""namespace":"{namespace}","name":"{name}","uid":"{name}","resourceVersion":"7""#);
+    /// #         let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[],"nodeName":"node-1"}}}}"#);
+    /// #         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    /// #     };
+    /// #     let shared = Arc::new(SharedStore::default());
+    /// #     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// #     runtime.block_on(async {
+    /// #         tokio::spawn(shared.clone().write());
+    /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
+    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #     });
+    /// #     Store::new(shared)
+    /// # }
+    /// # let pods = filled();
+    /// let meta = pods.meta(&Key::namespaced("a", "db-0")).ok_or("no such pod")?;
+    /// assert_eq!(meta.revision(), Some(7));
+    /// # Ok::<(), &str>(())
+    /// ```
     pub fn meta(&self, key: &Key<K>) -> Option<Meta> {
         self.shared.get(key.object()).map(|object| object.meta().clone())
     }

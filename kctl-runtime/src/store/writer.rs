@@ -134,6 +134,20 @@ impl SharedStore {
     /// Creates a store for objects of these namespaces; an empty slice means all namespaces.
     ///
     /// The store is synced once each namespace has been listed. Objects of other namespaces are ignored.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use std::sync::Arc;
+    /// use kctl_runtime::store::{Delta, SharedStore};
+    ///
+    /// let store = Arc::new(SharedStore::of_namespaces(&["a".into(), "b".into()]));
+    /// tokio::spawn(store.clone().write());
+    /// store.acknowledged(Delta::Replace(Some("a".into()), Vec::new(), "7".into())).await;
+    /// assert!(!store.is_synced());
+    /// store.acknowledged(Delta::Replace(Some("b".into()), Vec::new(), "8".into())).await;
+    /// assert!(store.is_synced());
+    /// # });
+    /// ```
     pub fn of_namespaces(namespaces: &[String]) -> Self {
         let cache = if namespaces.is_empty() {
             Cache::default()
@@ -260,6 +274,11 @@ impl SharedStore {
 
     /// Adds a handler. It is called for each present object as [`Change::Added`], and then for every change exactly
     /// once.
+    ///
+    /// The returned [`Subscription`] reports when the initial objects are delivered. There is no way to unsubscribe a
+    /// handler: it lives as long as the store. [`for_object`](crate::handler::for_object) and
+    /// [`for_relation`](crate::handler::for_relation) make handlers that fill a queue; [`SharedStore`] has an example
+    /// with a closure.
     pub async fn subscribe(&self, handler: Handler) -> Subscription {
         self.add(Subscriber { handler, alive: None }).await
     }

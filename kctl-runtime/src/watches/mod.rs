@@ -177,9 +177,18 @@ impl Watches {
     /// Looks up a kind by discovery and returns it with the name of its resource (`plural`), which an [`Identity`]
     /// needs.
     ///
+    /// ```
+    /// use kctl_runtime::watches::{WatchError, Watches};
+    /// use kube::core::GroupVersionKind;
+    ///
+    /// async fn plural_of_sites(watches: &Watches) -> Result<String, WatchError> {
+    ///     Ok(watches.kind(&GroupVersionKind::gvk("example.com", "v1", "Site")).await?.plural)
+    /// }
+    /// ```
+    ///
     /// # Errors
-    /// [`UnknownKind`](WatchError::UnknownKind) if the API server does not serve the kind, [`Discovery`](WatchError::Discovery) if the
-    /// request fails.
+    /// [`UnknownKind`](WatchError::UnknownKind) if the API server does not serve the kind,
+    /// [`Discovery`](WatchError::Discovery) if the request fails.
     pub async fn kind(&self, kind: &GroupVersionKind) -> Result<Kind, WatchError> {
         self.kind_on("", kind).await
     }
@@ -216,6 +225,16 @@ impl Watches {
     ///
     /// The controllers pause until their caches contain the objects of the namespace. The role for it must exist
     /// already: without it they stay paused, and [`Source::health`] reports the error.
+    ///
+    /// ```
+    /// use kctl_runtime::watches::{WatchError, Watches};
+    ///
+    /// /// Moves all controllers from one tenant's namespace to another one.
+    /// async fn move_to(watches: &Watches, from: &str, to: &str) -> Result<(), WatchError> {
+    ///     watches.add_namespace(to).await?;
+    ///     watches.remove_namespace(from).await
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.

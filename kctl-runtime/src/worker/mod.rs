@@ -77,6 +77,14 @@ pub struct Report {
 
 /// A function that receives the [`Report`] of every reconcile. It runs on the worker's task, after the key was handed
 /// back; a panic in it is logged.
+///
+/// ```
+/// use std::sync::Arc;
+/// use kctl_runtime::worker::Observer;
+///
+/// let print: Observer = Arc::new(|report| println!("{} {}: {:?}", report.controller, report.key, report.outcome));
+/// # drop(print);
+/// ```
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 
 /// A function that is called when a reconcile begins, with the name of the controller, the key and the trace.

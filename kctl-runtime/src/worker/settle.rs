@@ -5,6 +5,21 @@ use std::time::Duration;
 use crate::reconcile::Action;
 
 /// The result of one reconcile, as the worker saw it.
+///
+/// ```
+/// use kctl_runtime::{reconcile::Action, worker::Outcome};
+///
+/// fn word(outcome: &Outcome) -> &'static str {
+///     match outcome {
+///         Outcome::Vanished | Outcome::Done(_) => "ok",
+///         Outcome::Failed { conflict: true, .. } => "conflict",
+///         Outcome::Failed { .. } => "error",
+///         Outcome::Panicked(_) => "panic",
+///         Outcome::TimedOut => "timeout",
+///     }
+/// }
+/// assert_eq!(word(&Outcome::Done(Action::await_change())), "ok");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The object is not in the cache, so there was nothing to reconcile.

@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// What was reported: `name decision`.
+    /// The reports, as `name decision`.
     fn reports(&self) -> Vec<String> {
         self.reports.lock().iter().map(|report| format!("{} {:?}", report.key.name, report.decision)).collect()
     }

@@ -1,4 +1,4 @@
-//! What is asked after which answers.
+//! The requests that follow each sequence of answers.
 
 use super::*;
 
