@@ -48,7 +48,7 @@ struct Model {
     /// When it is due, and whether it waits because it failed.
     delayed: BTreeMap<u8, (Instant, bool)>,
     processing: BTreeSet<u8>,
-    /// Whether it runs again even if the run fails.
+    /// Is `true` if it runs again even if the run fails.
     dirty: BTreeMap<u8, bool>,
     failures: BTreeMap<u8, u32>,
 }

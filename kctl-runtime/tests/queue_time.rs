@@ -123,7 +123,7 @@ async fn delayed_key_that_comes_due_while_it_is_processed_runs_once_more() {
     assert_eq!(queue.stats().keys, 0);
 }
 
-/// The worker that slept until the key was due is gone: somebody else must keep the time.
+/// The worker that slept until the key was due is gone: another worker must keep the time.
 #[tokio::test(start_paused = true)]
 async fn delayed_key_is_not_lost_with_the_worker_that_waited_for_its_time() {
     let queue = queue();

@@ -51,7 +51,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl-cli", 19),
     ("kctl-interpreter", 177),
     ("kctl-macros", 85),
-    ("kctl-runtime", 245),
+    ("kctl-runtime", 0),
     ("kctl-webhook", 0),
 ];
 

@@ -26,7 +26,7 @@ const HANDLED_AT_ONCE: usize = 16;
 /// up.
 const CAUGHT_UP_EVERY: usize = CHANGES_WAITING_MAX;
 
-/// A handler with a task of its own beside the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes plus
+/// A handler with its own task beside the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes plus
 /// one per object behind.
 pub(crate) struct Aside {
     controller: String,

@@ -27,7 +27,7 @@ use crate::{
 ///     Ok(())
 /// }
 /// ```
-#[must_use = "nothing is told before `record`"]
+#[must_use = "no event is recorded before `record` is called"]
 pub struct Events {
     pub(super) env: Arc<Env>,
     pub(super) primary: Arc<Stored>,

@@ -156,7 +156,7 @@ pub trait Reconcile: Controller + Send + Sync {
     /// Compares what the object asks for with what exists, and acts on the difference.
     ///
     /// It is called with the newest cached state whenever the object or a related one may have changed, and never twice
-    /// at once for the same key. It cannot rely on seeing every change, and does nothing if there is no difference.
+    /// at once for the same key. It cannot rely on seeing every change, and does nothing if nothing differs.
     ///
     /// # Errors
     /// An error is logged, and the key is retried with exponential backoff, unless the error is
@@ -252,8 +252,8 @@ pub trait FunctionController: Reconcile {
 
 /// The next step for a key after a successful reconcile: wait for a change, or reconcile again after a time.
 ///
-/// In both cases a change of the primary or of a related object leads to a reconcile at once. There is no action for
-/// "reconcile again now": return an error if something failed, and nothing otherwise.
+/// In both cases a change of the primary or of a related object leads to a reconcile at once. Return an error, not an
+/// action, if something failed: failures count, and the key gets the backoff of the controller.
 ///
 /// ```
 /// use std::time::Duration;

@@ -10,7 +10,7 @@ pub(super) struct Lines {
     buffer: Vec<u8>,
     /// The begin of the first unread line.
     begin: usize,
-    /// There is no end of a line between `begin` and this position.
+    /// The bytes from `begin` to this position contain no end of a line.
     searched: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a cache takes, counted by the allocator: bytes of each object and of an idle informer, and the peak while it is listed.
+//! The memory of a cache, counted by the allocator: bytes of each object and of an idle informer, and the peak while it is listed.
 
 mod server;
 
@@ -29,7 +29,7 @@ const CONFIG_MAP_BYTES_MAX: usize = 830;
 const VIEW_BYTES_MAX: usize = 440;
 /// The same of a Pod of which the metadata is kept.
 const METADATA_BYTES_MAX: usize = 430;
-/// Bytes of an informer of a kind of which there are no objects, with what its watch takes of the client. The state of optional and of
+/// Bytes of an informer without objects, with the part of the client that its watch needs. The state of optional and of
 /// unreadable objects is a tenth of it.
 const INFORMER_BYTES_MAX: usize = 4_800;
 /// The most that is allocated while all objects are listed, over what is kept.
@@ -55,7 +55,7 @@ impl Informer {
     }
 }
 
-/// What was allocated more than before a step: after it, and at most.
+/// Returns the result of a step, and the bytes that were allocated more than before it: after the step, and at most.
 fn growth<T>(step: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -71,7 +71,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// Fills what a process keeps decoded with objects of a kind: it is no matter of how many objects are cached.
+/// Fills the cache of decoded objects, whose size does not depend on the number of cached objects.
 fn fill_decoded<K: Readable>(make: fn(usize) -> String, keep: &Keep) {
     let (runtime, server) = (runtime(), Fake::of(OBJECTS / 2, make));
     runtime.block_on(async {

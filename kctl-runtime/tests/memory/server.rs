@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What has happened so far.
+/// Counters of the server so far.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     lists: usize,
