@@ -22,7 +22,7 @@ use crate::store::Change;
 
 /// Passes updates that change `metadata.generation`: changes of the spec, not of the status or the metadata.
 ///
-/// Updates of kinds without a generation, such as ConfigMap and Secret, always pass (unlike
+/// Updates of kinds without a generation, such as `ConfigMap` and Secret, always pass (unlike
 /// `GenerationChangedPredicate` of controller-runtime, which drops them all).
 ///
 /// ```

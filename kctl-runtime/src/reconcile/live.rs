@@ -322,7 +322,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// Requests the eviction of a Pod.
     ///
     /// # Errors
-    /// 429 while a PodDisruptionBudget does not allow it.
+    /// 429 while a `PodDisruptionBudget` does not allow it.
     pub fn evict(&self, object: &K) -> Request<()>
     where
         A: MayEvict<C, K>,
@@ -353,7 +353,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Requests a token of a ServiceAccount (`TokenRequest`). The token is returned, and stored nowhere.
+    /// Requests a token of a `ServiceAccount` (`TokenRequest`). The token is returned, and stored nowhere.
     ///
     /// ```
     /// use k8s_openapi::api::{authentication::v1::TokenRequestSpec, core::v1::ServiceAccount};

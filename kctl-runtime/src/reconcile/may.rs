@@ -72,7 +72,7 @@ operations! {
         "`{C}` may not bind `{K}`",
         "`binding` on `{K}` is not declared",
         "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`";
-    /// A grant with `token`: requesting tokens of a ServiceAccount.
+    /// A grant with `token`: requesting tokens of a `ServiceAccount`.
     MayToken: token,
         "`{C}` may not ask for tokens of `{K}`",
         "`token` on `{K}` is not declared",

@@ -261,7 +261,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Requests the eviction of a Pod that the primary owns.
     ///
     /// # Errors
-    /// 429 while a PodDisruptionBudget does not allow it; the key is retried.
+    /// 429 while a `PodDisruptionBudget` does not allow it; the key is retried.
     pub fn evict(&self, object: &K) -> Request<()>
     where
         A: MayEvict<C, K>,
