@@ -42,7 +42,7 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, changes_by_kind, collections, companions, connects, conversion,
+    access, admission, apply, apply_order, autoscalers, bootstrap, changes_by_kind, collections, companions, connects, conversion,
     create, custom, default_classes, defaults, definition_names, definition_roots, definition_statuses, definitions,
     delete_and_gc, deletion_webhooks, deletions, device_selectors, devices, discovery, disruptions, embedded_objects,
     ends, escalations, events_and_certificates, evictions, expression_constants, expression_libraries,

@@ -84,48 +84,50 @@ fn in_order<'v>(place: Place<'_>, list: ListType<'_>, value: Option<&'v Value>) 
 
 /// Applied items keep their order; live items that are not applied keep their place before the shared item that
 /// follows them.
+///
+/// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because a list that has an
+/// element twice shows the order of the steps.
 fn merge_items(place: Place<'_>, list: ListType<'_>, live: Option<&Value>, applied: Option<&Value>) -> Vec<Value> {
     let by_live = by_element(place, list, live);
     let (live, applied) = (in_order(place, list, live), in_order(place, list, applied));
     let applied_elements: BTreeSet<&PathElement> = applied.iter().map(|(element, _)| element).collect();
-    let mut shared =
-        applied.iter().map(|(element, _)| element).filter(|element| by_live.contains_key(*element)).peekable();
+    let mut shared = applied.iter().map(|(element, _)| element).filter(|element| by_live.contains_key(*element));
+    let mut next_shared = shared.next();
     let mut merged = Vec::new();
     let mut done: BTreeSet<&PathElement> = BTreeSet::new();
     let (mut rest_live, mut rest_applied) = (live.as_slice(), applied.as_slice());
-    loop {
+    while !rest_live.is_empty() || !rest_applied.is_empty() {
         if let [(element, item), rest @ ..] = rest_live {
-            if !applied_elements.contains(element) {
+            let is_applied = applied_elements.contains(element);
+            let is_first_applied = rest_applied.first().is_some_and(|(applied, _)| applied == element);
+            // A shared item whose turn is later: it is merged where it is applied.
+            let is_later = is_applied
+                && !is_first_applied
+                && !rest_applied.is_empty()
+                && next_shared.is_some_and(|next| next != element);
+            if !is_applied {
                 merged.extend(merge(place.items(), Some(item), None));
+            }
+            if !is_applied || is_later {
                 rest_live = rest;
                 continue;
             }
-            // A shared item whose turn is later, or was before: it is merged where it is applied.
-            let is_next = shared.peek() == Some(&element);
-            if done.contains(element) || (!is_next && !rest_applied.is_empty() && shared.peek().is_some()) {
+            // After an item that was merged before, the next applied item follows within the same step.
+            if is_first_applied || done.contains(element) {
                 rest_live = rest;
-                continue;
             }
         }
-        let [(element, item), rest @ ..] = rest_applied else {
-            if rest_live.is_empty() {
-                return merged;
-            }
-            rest_live = &rest_live[1..];
-            continue;
-        };
+        let [(element, item), rest @ ..] = rest_applied else { continue };
         // Items that are live more than once are replaced.
         let one = by_live.get(element).and_then(|items| if let [one] = items.as_slice() { Some(*one) } else { None });
         merged.extend(merge(place.items(), one, Some(item)));
         done.insert(element);
         rest_applied = rest;
-        if rest_live.first().is_some_and(|(live, _)| live == element) {
-            rest_live = &rest_live[1..];
-        }
-        if shared.peek() == Some(&element) {
-            shared.next();
+        if next_shared == Some(element) {
+            next_shared = shared.next();
         }
     }
+    merged
 }
 
 /// Returns the value without the fields of the set; `null` if nothing is left. Custom resources are stored with that

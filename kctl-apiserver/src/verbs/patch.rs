@@ -158,7 +158,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if old.is_none() && !call.subresource.is_empty() && !update::is_created_by_update(call) {
         return Err(Refusal::not_found(of, &call.name));
     }
-    let applied = applied(call)?;
+    let (applied, repeated) = applied(call)?;
     let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied);
     call.session.settled()?;
     let new = new.map_err(|error| refused(call, error))?;
@@ -166,6 +166,8 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let has_odd_metadata = unread::is_odd(&new["metadata"]);
     let fitted = body::fit_applied(call, new, old.as_deref());
     let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, &applied, misfit))?;
+    // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
+    report_repeated(call, repeated)?;
     let unread = Unread::of(call, has_odd_metadata, &lost);
     update::match_names(call, &mut new)?;
     let Some(old) = old else {
@@ -204,16 +206,15 @@ fn unconverted(call: &Call, applied: &Value, misfit: body::Misfit) -> Refusal {
     }
 }
 
-/// What is applied: an object of the kind of the path.
-fn applied(call: &Call) -> Result<Value, Refusal> {
+/// Decodes the applied object, which must be of the kind of the path. Returns it with a line for each field that comes twice.
+fn applied(call: &Call) -> Result<(Value, Vec<String>), Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
-    let mut applied = if let Some(applied) = plain_json(text) {
-        applied
+    let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
+        (applied, Vec::new())
     } else {
         let read = decode::yaml(text).map_err(|why| undecodable(&format!("error converting YAML to JSON: {why}")))?;
-        tell_of_repeated(call, read.repeated)?;
-        read.value
+        (read.value, read.repeated)
     };
     if !applied.is_object() && !applied.is_null() {
         let found = go::json_type(&applied);
@@ -229,11 +230,11 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     go::whole_numbers(&mut applied);
-    Ok(applied)
+    Ok((applied, repeated))
 }
 
-/// What is said of fields that come twice in what is applied, by `fieldValidation`.
-fn tell_of_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
+/// Refuses fields that come twice in the applied object, or warns about them, as `fieldValidation` says.
+fn report_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
     match call.params.text("fieldValidation") {
         "Strict" if !repeated.is_empty() => Err(Refusal::bad_request(format!(
             "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
