@@ -132,7 +132,7 @@ impl Connection {
         tokio::select! {
             served = serve => Some(served),
             () = self.expired() => None,
-            () = self.0.slot.lost() => None,
+            () = self.lost() => None,
         }
     }
 
@@ -156,8 +156,20 @@ impl Connection {
         (Running(self.clone()), Received { body, unread })
     }
 
+    /// Notes that the client has completed the preface of HTTP/2: its first request may take as long as any other.
+    ///
+    /// Go's server counts so: `ReadHeaderTimeout` is for the preface, `IdleTimeout` for a connection without streams.
+    pub fn opened(&self) {
+        self.change(|activity| activity.head_until = Instant::now() + self.0.limits.idle_max);
+    }
+
+    /// Waits until its slot went to another client.
+    pub async fn lost(&self) {
+        self.0.slot.lost().await;
+    }
+
     /// Waits until a deadline of the client has passed.
-    async fn expired(&self) {
+    pub async fn expired(&self) {
         loop {
             let deadline = self.0.activity.lock().deadline();
             match deadline {
@@ -197,6 +209,40 @@ impl Drop for Running {
             activity.requests -= 1;
             activity.head_until = Instant::now() + self.0.0.limits.idle_max;
         });
+    }
+}
+
+/// A body of an answer that goes on, as that of a watch does: its request is answered once it is dropped.
+#[derive(Debug)]
+pub struct Streamed<B> {
+    body: B,
+    _running: Running,
+}
+
+impl Running {
+    /// Keeps the request unanswered until this body is dropped.
+    pub fn until_end_of<B>(self, body: B) -> Streamed<B> {
+        Streamed { body, _running: self }
+    }
+}
+
+impl<B: Body + Unpin> Body for Streamed<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -291,6 +337,18 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         assert!(timeout(hour, closed_after(&connection)).await.is_err(), "the answer is not the client's");
         drop(running);
+        assert_eq!(closed_after(&connection).await, 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streamed_answer_works_until_it_is_dropped() {
+        let connection = Connections::new(LIMITS).enter().await;
+        advance(Duration::from_secs(9)).await;
+        connection.opened();
+        advance(Duration::from_secs(59)).await;
+        let watch = connection.begin(Empty::<&[u8]>::new()).0.until_end_of(Never);
+        assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err());
+        drop(watch);
         assert_eq!(closed_after(&connection).await, 60);
     }
 

@@ -13,11 +13,17 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::Path,
+    pin::pin,
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
 use http::{Request, Response, header};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use kctl_webhook::connections::{self, Connections, Received};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Notify,
@@ -32,7 +38,7 @@ use crate::{
 use authenticate::Authenticator;
 use identity::Identity;
 use names::Names;
-use speech::{Version, speak};
+use speech::{LIMITS, Version, speak};
 
 /// A client has this long for its half of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -161,10 +167,15 @@ impl Listening {
 
     /// Serves requests until the future is dropped.
     ///
+    /// 768 connections are served at a time. At that bound the one that has waited for its client for longest is closed; while
+    /// all of them have requests, further clients wait. As by kube-apiserver, a connection without requests is closed after
+    /// 90 s, and one without a first request, or in the middle of its head, after 32 s.
+    ///
     /// # Errors
     /// Fails if TLS can't be set up.
     pub async fn serve(self) -> io::Result<()> {
         let acceptor = TlsAcceptor::from(self.identity.tls().map_err(io::Error::other)?);
+        let connections = Connections::new(LIMITS);
         loop {
             let socket = match self.listener.accept().await {
                 Ok((socket, _peer)) => socket,
@@ -175,9 +186,29 @@ impl Listening {
                 }
             };
             let authenticator = Authenticator::new(self.server.clone(), self.identity.clone(), self.names.clone());
-            tokio::spawn(connection(acceptor.clone(), socket, authenticator, self.faults.clone()));
+            let client = enter(&connections).await;
+            let (acceptor, faults) = (acceptor.clone(), self.faults.clone());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = connection(acceptor, socket, authenticator, faults, &client) => {}
+                    () = client.lost() => {}
+                }
+            });
         }
     }
+}
+
+/// Counts a connection, and logs when it has to wait for others.
+async fn enter(connections: &Connections) -> connections::Connection {
+    let mut entered = pin!(connections.enter());
+    if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {
+        return client;
+    }
+    tracing::warn!(
+        connections = LIMITS.connections,
+        "all connections have requests: a new client waits for one to end"
+    );
+    entered.await
 }
 
 async fn connection(
@@ -185,6 +216,7 @@ async fn connection(
     socket: TcpStream,
     mut authenticator: Authenticator,
     faults: Option<Faults>,
+    client: &connections::Connection,
 ) {
     let _best_effort = socket.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(socket)).await else { return };
@@ -193,7 +225,11 @@ async fn connection(
     let version = if session.alpn_protocol() == Some(b"h2") { Version::Two } else { Version::One };
     let broken = Arc::new(Notify::new());
     let breaks = broken.clone();
-    let service = tower::service_fn(move |mut request: Request<hyper::body::Incoming>| {
+    let requests = client.clone();
+    let service = tower::service_fn(move |request: Request<Incoming>| {
+        let (head, body) = request.into_parts();
+        let (running, body) = requests.begin(body);
+        let mut request = Request::from_parts(head, body);
         let opening = websocket::wanted(&mut request);
         let decided = authenticator.decide(&request);
         let client = faults.as_ref().map(|faults| faults.connection(program(&request)));
@@ -204,6 +240,11 @@ async fn connection(
                 (Ok(service), Some(client)) => answered(service, client, request, &breaks).await,
                 (Err(refused), _) => *refused,
             };
+            let response = response.map(|body| match body.size_hint().exact() {
+                // It has been made: what is left is up to the client.
+                Some(_) => body,
+                None => running.until_end_of(body).boxed_unsync(),
+            });
             Ok::<_, std::convert::Infallible>(match opening {
                 Some(opening) => opening.answer(response),
                 None => response,
@@ -212,7 +253,7 @@ async fn connection(
     });
     let service = hyper_util::service::TowerToHyperService::new(service);
     tokio::select! {
-        () = speak(stream, version, service) => {}
+        () = speak(client, stream, version, service) => {}
         () = broken.notified() => {}
     }
 }
@@ -221,7 +262,7 @@ async fn connection(
 async fn answered(
     service: InProcess,
     client: Connection,
-    request: Request<hyper::body::Incoming>,
+    request: Request<Received<Incoming>>,
     breaks: &Notify,
 ) -> Response<Body> {
     let answer = tokio::select! {

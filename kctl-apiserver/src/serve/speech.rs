@@ -1,6 +1,6 @@
 //! HTTP on one connection: versions 1 and 2, and how long a client may take for the head of a request.
 
-use std::{io::Cursor, time::Duration};
+use std::{io::Cursor, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http_body::Body;
@@ -9,14 +9,26 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use kctl_webhook::connections::{Connection, Limits};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     time::timeout,
 };
 
-/// A client has this long for the head of its request, and for the preface of version 2: `ReadHeaderTimeout` of the real
-/// server. One that has begun a connection of version 2 answers a ping within it.
-pub(super) const HEAD_WITHIN: Duration = Duration::from_secs(32);
+/// A client has this long from the accept to the head of its first request, or to the end of the preface of version 2:
+/// `ReadHeaderTimeout` of the real server. One that has begun a connection of version 2 answers a ping within it.
+const HEAD_WITHIN: Duration = Duration::from_secs(32);
+/// A connection without requests is closed after this time: `IdleTimeout` of the real server (`secure_serving.go`), which pings do
+/// not extend.
+const IDLE_MAX: Duration = Duration::from_secs(90);
+/// A body has this long. The request itself is answered with an error before, after 60 s.
+const BODY_WITHIN: Duration = Duration::from_secs(90);
+/// A client of version 2 has this long to end its connection after GOAWAY.
+const GOAWAY_WITHIN: Duration = Duration::from_secs(1);
+/// The bounds of all connections. Their number leaves some of the 1,024 files that a process usually may open to journals and
+/// other servers; the real server has no such bound.
+pub(super) const LIMITS: Limits =
+    Limits { connections: 768, head_within: HEAD_WITHIN, body_within: BODY_WITHIN, idle_max: IDLE_MAX };
 /// What every connection of version 2 begins with.
 const PREFACE_LEN: usize = 24;
 
@@ -27,8 +39,9 @@ pub(super) enum Version {
     Two,
 }
 
-/// Speaks with a client until it goes, or takes too long.
+/// Serves a client until it goes, or takes too long.
 pub(super) async fn speak<S, B>(
+    client: &Connection,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     version: Version,
     service: S,
@@ -41,26 +54,42 @@ pub(super) async fn speak<S, B>(
 {
     if version == Version::One {
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-        // A client that goes away in the middle is no event.
-        let _closed = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+        builder.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
+        let served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        tokio::select! {
+            // A client that goes away in the middle is no event.
+            _closed = served => {}
+            () = client.expired() => {}
+        }
         return;
     }
     let mut builder = auto::Builder::new(TokioExecutor::new()).http2_only();
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_WITHIN).keep_alive_timeout(HEAD_WITHIN);
     let (mut reader, writer) = tokio::io::split(stream);
     let mut preface = [0; PREFACE_LEN];
-    if !matches!(timeout(HEAD_WITHIN, reader.read_exact(&mut preface)).await, Ok(Ok(_))) {
+    let began = tokio::select! {
+        read = reader.read_exact(&mut preface) => read.is_ok(),
+        () = client.expired() => false,
+    };
+    if !began {
         return;
     }
+    client.opened();
     let stream = tokio::io::join(Cursor::new(preface).chain(reader), writer);
-    let _closed = builder.serve_connection(TokioIo::new(stream), service).await;
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _closed = served.as_mut() => return,
+        // A request that the client sends at this moment is one that it may send again.
+        () = client.expired() => served.as_mut().graceful_shutdown(),
+    }
+    let _closed = timeout(GOAWAY_WITHIN, served).await;
 }
 
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
     use hyper::service::service_fn;
+    use kctl_webhook::connections::Connections;
     use tokio::{
         io::{AsyncWriteExt, DuplexStream},
         time::Instant,
@@ -74,7 +103,8 @@ mod tests {
         let answer = service_fn(|_request: http::Request<Incoming>| async {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from_static(b"answered"))))
         });
-        tokio::spawn(speak(server, version, answer));
+        let connection = Connections::new(LIMITS).enter().await;
+        tokio::spawn(async move { speak(&connection, server, version, answer).await });
         client.write_all(sent).await.unwrap();
         client
     }
@@ -103,6 +133,31 @@ mod tests {
         let mut told = Vec::new();
         client.read_to_end(&mut told).await.unwrap();
         assert_eq!(start.elapsed().as_secs(), 2 * HEAD_WITHIN.as_secs());
+    }
+
+    /// Answers pings until the server closes the connection. Returns whether it sent GOAWAY before.
+    async fn answer_pings(client: &mut DuplexStream) -> bool {
+        let (ping, goaway, ack) = (6, 7, 1);
+        let mut goes_away = false;
+        let mut head = [0; 9];
+        while client.read_exact(&mut head).await.is_ok() {
+            let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+            client.read_exact(&mut payload).await.unwrap();
+            goes_away |= head[3] == goaway;
+            if head[3] == ping && head[4] != ack {
+                head[4] = ack;
+                client.write_all(&[&head[..], &payload].concat()).await.unwrap();
+            }
+        }
+        goes_away
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_of_version_two_without_requests_is_told_to_go() {
+        let mut client = begun(Version::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        let start = Instant::now();
+        let ended = timeout(Duration::from_secs(3_600), answer_pings(&mut client)).await;
+        assert_eq!((ended, start.elapsed()), (Ok(true), IDLE_MAX));
     }
 
     #[tokio::test(start_paused = true)]

@@ -206,11 +206,12 @@ mod tests {
     use std::{convert::Infallible, time::Duration};
 
     use hyper::service::service_fn;
+    use kctl_webhook::connections::Connections;
     use tokio::io::DuplexStream;
     use tower::ServiceExt;
 
     use super::{
-        super::speech::{Version, speak},
+        super::speech::{LIMITS, Version, speak},
         *,
     };
     use crate::ApiServer;
@@ -235,7 +236,8 @@ mod tests {
                 })
             }
         });
-        tokio::spawn(speak(stream, Version::One, answer));
+        let connection = Connections::new(LIMITS).enter().await;
+        tokio::spawn(async move { speak(&connection, stream, Version::One, answer).await });
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()).await.unwrap();
         client
     }
