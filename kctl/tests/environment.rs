@@ -20,6 +20,94 @@ async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// A kind of another program, whose type has no definition.
+mod gate {
+    use std::borrow::Cow;
+
+    use kctl::{kube::Resource, prelude::*};
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub(crate) struct Gate {
+        metadata: ObjectMeta,
+    }
+
+    impl Resource for Gate {
+        type DynamicType = ();
+        type Scope = kctl::kube::core::NamespaceResourceScope;
+
+        fn kind(&(): &()) -> Cow<'_, str> {
+            "Gate".into()
+        }
+
+        fn group(&(): &()) -> Cow<'_, str> {
+            "other.example.com".into()
+        }
+
+        fn version(&(): &()) -> Cow<'_, str> {
+            "v1".into()
+        }
+
+        fn plural(&(): &()) -> Cow<'_, str> {
+            "gates".into()
+        }
+
+        fn meta(&self) -> &ObjectMeta {
+            &self.metadata
+        }
+
+        fn meta_mut(&mut self) -> &mut ObjectMeta {
+            &mut self.metadata
+        }
+    }
+}
+use gate::Gate;
+
+#[controller(reads = Gate)]
+async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
+    let _n = cx.store::<Gate>().len();
+    Ok(Action::await_change())
+}
+
+/// Set to the name of the app that the program runs as.
+const APP: &str = "TEST_APP";
+
+const GATES: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: gates.other.example.com }
+spec:
+  group: other.example.com
+  scope: Namespaced
+  names: { kind: Gate, plural: gates, singular: gate, listKind: GateList }
+  versions:
+    - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }
+";
+
+/// `dev` of an app that reads a kind without a definition, with these objects.
+fn dev_of_gated(objects: &str) -> std::process::Output {
+    let file = std::env::temp_dir().join(format!("kctl-gated-test-{}.yaml", std::process::id()));
+    std::fs::write(&file, format!("{CONFIG}\n---\n{objects}")).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dev", "--until-idle", "--filename"]).arg(&file).stdin(Stdio::null()).env(APP, "gated");
+    let output = program.output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    output
+}
+
+fn dev_without_a_kind_fails_at_once_and_names_what_to_write() {
+    let output = dev_of_gated("");
+    let error = String::from_utf8_lossy(&output.stderr);
+    let (what, help) = (
+        "`reads = Gate` needs the kind Gate of other.example.com/v1, which the API server does not have",
+        "help: add `.kind::<Gate>()` to the app, or pass the file of its CustomResourceDefinition with `-f`",
+    );
+    assert!(!output.status.success() && error.contains(what) && error.contains(help), "{error}");
+    let output = dev_of_gated(GATES);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    println!("dev_without_a_kind_fails_at_once_and_names_what_to_write ... ok");
+}
+
 const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
 
 /// A kubeconfig of the cluster at this address.
@@ -72,9 +160,18 @@ fn check(name: &str, in_environment: impl Fn(&mut Command, &std::path::Path)) {
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("dev") {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(App::new("bold").controller::<bold>().main()).unwrap();
+        let app = match std::env::var(APP).as_deref() {
+            Ok("gated") => App::new("gated").controller::<gated>(),
+            _ => App::new("bold").controller::<bold>(),
+        };
+        let ended = runtime.block_on(app.main());
+        if let Err(error) = ended {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
         return;
     }
+    dev_without_a_kind_fails_at_once_and_names_what_to_write();
     check("cluster_of_kubeconfig_is_denied", |program, folder| {
         program.env("KUBECONFIG", folder.join(".kube/config"));
     });

@@ -8,7 +8,7 @@ use kctl::{
         api::{ListParams, PostParams},
     },
     prelude::*,
-    testing::TestServer,
+    testing::{Scenario, Sim, TestServer},
 };
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +122,21 @@ async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
     let server = TestServer::start_with(app(), GATES).await.unwrap();
     create_config(&server).await;
     server.idle().await.unwrap();
+}
+
+#[test]
+fn simulation_without_a_kind_fails_at_once_and_names_what_to_write() {
+    let scenario = || Scenario::new(|| App::new("gated").controller::<gated>());
+    let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}";
+    let error =
+        Sim::seeds(0..1).run(&scenario().objects(config)).err().expect("the server has no such kind").to_string();
+    let (what, help) = (
+        "`reads = Gate` needs the kind Gate of other.example.com/v1, which the API server does not have",
+        "help: add `.kind::<Gate>()` to the app, or its CustomResourceDefinition with `Scenario::objects`",
+    );
+    assert!(error.contains(what) && error.contains(help), "{error}");
+    let report = Sim::seeds(0..1).run(&scenario().objects(GATES).objects(config)).unwrap();
+    assert!(report.failure().is_none(), "{:?}", report.failure());
 }
 
 #[controller(reads = Zone(optional))]

@@ -9,7 +9,7 @@ use kctl_runtime::{
     manifest::{self, Grant, On, RbacOptions},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
-    source::{Identity, Presence},
+    source::Identity,
     spec::Role,
 };
 use kube::Client;
@@ -23,6 +23,7 @@ use super::{
     files::{self, FromFile},
     hot_loops::HotLoops,
     log::{self, LogFormat},
+    required_kinds::{Remedy, check_kinds},
     signals::{INTERRUPTED, Signals},
     simulation::Simulation,
     table::{Row, table},
@@ -83,6 +84,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
             world.add_workloads();
         }
         files::apply(&world.client, &objects).await?;
+        world.check_kinds(&app, Remedy::Files).await?;
         Ok::<_, Error>(world)
     };
     let world = tokio::select! {
@@ -301,7 +303,7 @@ impl World {
     pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
         let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
-        world.check_kinds(app).await?;
+        world.check_kinds(app, Remedy::StartWith).await?;
         Ok(world)
     }
 
@@ -310,31 +312,17 @@ impl World {
     pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
         let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
-        world.check_kinds(app).await?;
+        world.check_kinds(app, Remedy::StartWith).await?;
         Ok(world)
     }
 
-    /// Checks that the servers have all kinds of the app. A cache of a missing kind would wait
-    /// forever.
-    async fn check_kinds(&self, app: &App) -> Result<()> {
-        for spec in app.specs() {
-            let relations = std::iter::once(&spec.primary).chain(&spec.relations);
-            for relation in relations.filter(|relation| relation.presence == Presence::Required) {
-                let other = self.others.iter().find(|other| other.name == relation.cluster);
-                let client = other.map_or(&self.client, |other| &other.client);
-                if files::has_kind(client, &relation.kind).await? {
-                    continue;
-                }
-                let Kind { kind, .. } = &relation.kind;
-                let text = if relation.text.is_empty() { "the primary" } else { &relation.text };
-                let (location, api) = (&spec.location, relation.kind.api_version());
-                return Err(Error::from(format!(
-                    "{location}: `{text}` needs the kind {kind} of {api}, which the API server does not have\n\
-                     help: add `.kind::<{kind}>()` to the app, or give `TestServer::start_with` its CustomResourceDefinition"
-                )));
-            }
-        }
-        Ok(())
+    /// Fails if a server lacks a kind of the app.
+    async fn check_kinds(&self, app: &App, remedy: Remedy) -> Result<()> {
+        let client_of = |cluster: &str| {
+            let other = self.others.iter().find(|other| other.name == cluster);
+            other.map_or(&self.client, |other| &other.client).clone()
+        };
+        check_kinds(app, client_of, &[], remedy).await
     }
 
     /// Starts on existing servers, with objects that are applied before the controllers run.

@@ -49,6 +49,8 @@ mod options;
 mod otel;
 mod outgoing;
 mod rbac_check;
+#[cfg(feature = "dev")]
+mod required_kinds;
 mod run;
 mod settings;
 mod signals;
@@ -89,6 +91,8 @@ pub(crate) use environment::names_a_file;
 pub(crate) use files::{FromFile, apply, install, parse, path};
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
+#[cfg(feature = "dev")]
+pub(crate) use required_kinds::{Remedy, check_kinds};
 #[cfg(feature = "dev")]
 pub(crate) use simulation::Simulation;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};

@@ -178,6 +178,9 @@ impl Scenario {
     /// They are deleted at the end of a run. Everything that the app created has to disappear then,
     /// by its owner references or by a finalizer; the checker `no leaked objects` reports what is
     /// left. Calls add up.
+    ///
+    /// Kinds that the app declares and no Rust type defines need their CRD here, unless they are
+    /// optional: without it [`Sim::run`](crate::testing::Sim::run) returns an error.
     #[must_use]
     pub fn objects(mut self, yaml: &str) -> Self {
         if !self.objects.is_empty() {

@@ -261,7 +261,8 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) async fn installed(scenario: &Scenario) -> Result<Self> {
         let app = (scenario.app)();
-        app::parse(&scenario.objects, "the objects of the scenario", &mut Vec::new())?;
+        let mut objects = Vec::new();
+        app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         TimeDependent::of(&scenario.time_dependent)?;
         let own = ApiServer::new();
         install(&own, &app, "", scenario.instances > 1).await?;
@@ -271,6 +272,11 @@ impl Servers {
             install(&other, &app, &cluster, false).await?;
             others.push((cluster, other));
         }
+        let client_of = |cluster: &str| {
+            let other = others.iter().find(|(name, _)| name == cluster);
+            Client::new(other.map_or(&own, |(_, other)| other).service(), "default")
+        };
+        app::check_kinds(&app, client_of, &objects, app::Remedy::Objects).await?;
         Ok(Self { own, others })
     }
 }
