@@ -213,6 +213,13 @@ impl ApiError {
     ///
     /// That is 409 `Conflict` (a `resourceVersion` or another precondition does not match), and 422 `Invalid`
     /// if a patch names the uid of an earlier object of the same name. 409 `AlreadyExists` is not a conflict.
+    ///
+    /// ```
+    /// use kctl_runtime::effect::ApiError;
+    ///
+    /// let body = r#"{"kind": "Status", "reason": "Conflict", "message": "the object has been modified", "code": 409}"#;
+    /// assert!(ApiError::refused("update Pod shop/web-0", 409, None, body).is_conflict());
+    /// ```
     pub fn is_conflict(&self) -> bool {
         self.has_reason(409, "Conflict") || self.is_about_another()
     }
@@ -281,6 +288,17 @@ impl ApiError {
     /// Returns `true` if no later try can succeed, because the program itself is wrong.
     ///
     /// The worker does not retry such a key; it waits for a change of the object.
+    ///
+    /// ```
+    /// use kctl_runtime::effect::ApiError;
+    ///
+    /// let error = ApiError::Undeclared {
+    ///     operation: "delete Pod shop/web-0".into(),
+    ///     declaration: "owns = Pod(delete)".into(),
+    /// };
+    /// assert!(error.is_terminal());
+    /// assert!(error.to_string().ends_with("write `owns = Pod(delete)` in the controller"));
+    /// ```
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,

@@ -27,6 +27,22 @@ impl View {
     /// Returns the remaining work, one line each, for people.
     ///
     /// At most 20 keys of each controller are named. Empty if [`is_idle`](Self::is_idle) returns `true`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// # use std::sync::Arc;
+    /// # use kctl_runtime::manager::Manager;
+    /// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {}));
+    /// let view = manager.view();
+    /// assert!(view.is_idle()); // no controller, no work
+    /// assert!(view.unfinished().is_empty());
+    /// # });
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
     pub fn unfinished(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
         let behind = self.asides.iter().filter(|aside| aside.waiting() > 0);

@@ -278,6 +278,23 @@ impl Manager {
     /// Caches are filled before, so a standby takes over without listing everything. Each write also checks
     /// the rest of the Lease ([`WritePermit`]).
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// use std::sync::Arc;
+    /// use kctl_runtime::manager::{Manager, lease::{ElectionConfig, identity}};
+    ///
+    /// let config = ElectionConfig::new("settings.example.com", "shop", &identity());
+    /// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {})).elect(config)?;
+    /// assert!(manager.view().leadership().is_some_and(|leadership| !leadership.is_leading()));
+    /// # Ok::<_, kctl_runtime::manager::lease::ElectionError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag.
     pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {

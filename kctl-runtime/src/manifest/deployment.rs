@@ -143,6 +143,16 @@ pub fn disruption_budget(options: &RbacOptions) -> Result<Manifest, serde_saphyr
 ///
 /// Manifests of Karmada's API groups are left out, because they belong to another API server.
 ///
+/// ```
+/// use kctl_runtime::manifest::{RbacOptions, disruption_budget, kustomization};
+///
+/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let manifests = [disruption_budget(&options)?];
+/// let kustomization = kustomization(&manifests)?;
+/// assert_eq!(kustomization.object["resources"][0], "manager/poddisruptionbudget-settings.yaml");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// The object cannot be written as YAML.
 pub fn kustomization(manifests: &[Manifest]) -> Result<Manifest, serde_saphyr::SerializeError> {

@@ -51,6 +51,19 @@ fn reviews() -> Vec<Rule> {
 /// - For metrics, a ClusterRole to create reviews.
 /// - The ClusterRole `NAME-metrics-reader`, without a binding: bind it to the service account of Prometheus.
 ///
+/// ```
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, manager_rbac};
+///
+/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let manager = ManagerOptions { leader_elect: true, metrics: false };
+/// let files: Vec<String> = manager_rbac(&options, manager)?.into_iter().map(|manifest| manifest.file).collect();
+/// assert_eq!(files, [
+///     "rbac/role-settings-leader-election.shop.yaml",
+///     "rbac/rolebinding-settings-leader-election.shop.yaml",
+/// ]);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// An object cannot be written as YAML.
 pub fn manager_rbac(

@@ -114,6 +114,15 @@ pub fn stream(manifests: &[Manifest]) -> String {
 
 /// Writes objects as one YAML stream, each after a `---` line.
 ///
+/// ```
+/// use kctl_runtime::manifest::yaml;
+/// use serde_json::json;
+///
+/// let stream = yaml(&[json!({ "kind": "Pod" }), json!({ "kind": "Secret" })])?;
+/// assert_eq!(stream, "---\nkind: Pod\n---\nkind: Secret\n");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// An object cannot be written as YAML.
 pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {

@@ -64,6 +64,14 @@ impl Keep {
     ///
     /// A reflector then requests `PartialObjectMetadata` from the API server, which saves transfer as well
     /// as memory.
+    ///
+    /// ```
+    /// use kctl_runtime::object::Keep;
+    ///
+    /// assert!(Keep::metadata().is_metadata());
+    /// assert!(Keep::fields([["metadata", "annotations"]]).is_metadata());
+    /// assert!(!Keep::fields([["spec", "replicas"]]).is_metadata());
+    /// ```
     pub fn metadata() -> Self {
         Self::fields([["metadata"]])
     }

@@ -32,6 +32,15 @@ impl Labels {
     }
 
     /// Returns the labels as a map.
+    ///
+    /// ```
+    /// use kctl_runtime::object::Labels;
+    ///
+    /// let labels: Labels = serde_json::from_str(r#"{"app": "shop", "tier": "web"}"#)?;
+    /// let map = labels.to_map();
+    /// assert_eq!((map["app"].as_str(), map["tier"].as_str()), ("shop", "web"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let map = serde_json::from_str(&self.0);
         debug_assert!(map.is_ok(), "labels are written as they are read");

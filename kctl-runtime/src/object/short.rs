@@ -123,6 +123,13 @@ impl Version {
     }
 
     /// Returns the version as a number, `None` if it is not one.
+    ///
+    /// ```
+    /// use kctl_runtime::object::Version;
+    ///
+    /// assert_eq!(Version::from("4711").number(), Some(4711));
+    /// assert_eq!(Version::default().number(), None);
+    /// ```
     pub fn number(&self) -> Option<u64> {
         match &self.0 {
             Number::Is(number) => Some(*number),

@@ -173,6 +173,16 @@ impl Stored {
     ///
     /// The string is borrowed unless the object was compressed or only partly kept. An object of which
     /// [`Keep`] left fields out has no `apiVersion` and `kind`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::object::{Kind, Stored};
+    ///
+    /// let json = r#"{"kind":"Pod","metadata":{"name":"web-0","managedFields":[]}}"#;
+    /// let stored = Stored::accept(&Kind::of::<Pod>(), json)?;
+    /// assert_eq!(stored.json(), r#"{"kind":"Pod","metadata":{"name":"web-0"}}"#);
+    /// # Ok::<(), kctl_runtime::object::DecodeError>(())
+    /// ```
     pub fn json(&self) -> Cow<'_, str> {
         let text = self.kept();
         match self.slim {
@@ -204,6 +214,18 @@ impl Stored {
     /// The decoded value is cached for a short while (see [`HOT_BYTES_MAX`](super::HOT_BYTES_MAX)), so
     /// several reconciles that read the same Pod share one allocation. If two types read the same object,
     /// only the first one is cached; the second decodes at each call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::object::{Kind, Stored};
+    ///
+    /// let stored = Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"web-0"}}"#)?;
+    /// let (first, second) = (stored.decode::<Pod>()?, stored.decode::<Pod>()?);
+    /// assert!(Arc::ptr_eq(&first, &second));
+    /// # Ok::<(), kctl_runtime::object::DecodeError>(())
+    /// ```
     ///
     /// # Errors
     /// [`DecodeError`] if the object does not fit the type. Objects from a store fit the kinds that the

@@ -219,6 +219,22 @@ impl<C: Controller> SpecBuilder<C> {
     }
 
     /// Sets `backoff("5ms", max = "1000s")`.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+    /// # struct Settings;
+    /// # impl Controller for Settings {
+    /// #     type Primary = ConfigMap;
+    /// #     type Grant = ();
+    /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+    /// # }
+    /// use std::time::Duration;
+    ///
+    /// let (first, longest) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let spec = SpecBuilder::<Settings>::new("Settings", file!(), line!()).backoff(first, longest).build();
+    /// assert_eq!(spec.backoff, (first, longest));
+    /// ```
     #[must_use]
     pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
         self.spec.backoff = (base, max);
@@ -254,6 +270,27 @@ impl<C: Controller> SpecBuilder<C> {
     }
 
     /// Adds the rules of `rbac(…)` for the default cluster, with their source text for messages.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+    /// # struct Settings;
+    /// # impl Controller for Settings {
+    /// #     type Primary = ConfigMap;
+    /// #     type Grant = ();
+    /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+    /// # }
+    /// use k8s_openapi::api::rbac::v1::PolicyRule;
+    ///
+    /// let rule = PolicyRule {
+    ///     api_groups: Some(vec!["".into()]),
+    ///     resources: Some(vec!["nodes/proxy".into()]),
+    ///     verbs: vec!["get".into()],
+    ///     ..PolicyRule::default()
+    /// };
+    /// let spec = SpecBuilder::<Settings>::new("Settings", file!(), line!()).rbac("rbac(proxy())", rule).build();
+    /// assert_eq!(spec.rbac[0].text, "rbac(proxy())");
+    /// ```
     #[must_use]
     pub fn rbac(self, text: &str, rules: impl Rules) -> Self {
         self.rules("", text, rules)

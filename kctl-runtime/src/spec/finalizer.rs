@@ -54,6 +54,24 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
 ///
 /// Such names are valid for custom resources, and a changed one stays on existing objects and blocks their deletion.
 /// So it is a warning in the log at startup.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+/// use kctl_runtime::spec::finalizer_warning;
+///
+/// let mut spec = Settings::spec();
+/// spec.finalizer = Some("cleanup".into());
+/// assert!(finalizer_warning(&spec).is_some_and(|warning| warning.contains("prefer `example.com/cleanup`")));
+/// spec.finalizer = Some("example.com/cleanup".into());
+/// assert_eq!(finalizer_warning(&spec), None);
+/// ```
 pub fn finalizer_warning(spec: &ControllerSpec) -> Option<String> {
     let finalizer = spec.finalizer.as_deref().filter(|finalizer| !finalizer.contains('/'))?;
     Some(format!(

@@ -165,6 +165,26 @@ impl<C: Controller, K, B> Relation<C, K, B> {
 
     /// Sets `when = f`: changes for which it returns `false` queue nothing. Objects that don't decode as `K` are
     /// left out.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+    /// # struct Settings;
+    /// # impl Controller for Settings {
+    /// #     type Primary = ConfigMap;
+    /// #     type Grant = ();
+    /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+    /// # }
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kctl_runtime::{spec::Relation, store::Change};
+    ///
+    /// // Only changes of the data, not of labels or annotations.
+    /// let relation = Relation::<Settings, Secret>::read("reads = Secret").when(|change| match change {
+    ///     Change::Updated { old, new } => old.data != new.data,
+    ///     _ => true,
+    /// });
+    /// assert!(relation.erase().when.is_some());
+    /// ```
     #[must_use]
     pub fn when(mut self, f: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self
     where
@@ -178,6 +198,26 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     }
 
     /// Sets `index = f`, to be read by `store.by(f, value)`. The path of the function is the index's name.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+    /// # struct Settings;
+    /// # impl Controller for Settings {
+    /// #     type Primary = ConfigMap;
+    /// #     type Grant = ();
+    /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+    /// # }
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::spec::Relation;
+    ///
+    /// fn by_node(pod: &Pod) -> Vec<String> {
+    ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+    /// }
+    ///
+    /// let relation = Relation::<Settings, Pod>::read("reads = Pod(index = by_node)").index(by_node, "by_node").erase();
+    /// assert!(relation.indexes[0].0.ends_with("by_node"));
+    /// ```
     #[must_use]
     pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self
     where
@@ -210,6 +250,22 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     }
 
     /// Sets `optional`: the controller runs without the kind, and uses it once the API server serves it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+    /// # struct Settings;
+    /// # impl Controller for Settings {
+    /// #     type Primary = ConfigMap;
+    /// #     type Grant = ();
+    /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+    /// # }
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::{source::Presence, spec::Relation};
+    ///
+    /// let relation = Relation::<Settings, Pod>::read("reads = Pod(optional)").optional().erase();
+    /// assert_eq!(relation.presence, Presence::Optional);
+    /// ```
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.spec.presence = Presence::Optional;

@@ -156,6 +156,14 @@ impl ElectionConfig {
     /// Returns how long a write of the leader may take: 9.75 s with the default times.
     ///
     /// It has to fit, with the [margin](Self::write_margin), into the rest of the Lease just before a renewal.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::lease::ElectionConfig;
+    ///
+    /// let config = ElectionConfig::new("podset.example.com", "default", "host_1");
+    /// assert_eq!(config.write_timeout().as_millis(), 9_750);
+    /// assert_eq!(config.write_margin().as_millis(), 1_300);
+    /// ```
     pub fn write_timeout(&self) -> Duration {
         self.lease_duration.saturating_sub(self.retry_period) * 3 / 4
     }

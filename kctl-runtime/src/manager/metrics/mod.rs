@@ -227,6 +227,15 @@ impl Metrics {
     /// Sets the labels of `kctl_app_info`, which is always 1. Pass an empty string for an unknown value.
     ///
     /// Call it once; a second call prints the family twice.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::metrics::{Format, Metrics};
+    ///
+    /// let metrics = Metrics::default();
+    /// metrics.app("podset", "0.1.0", "");
+    /// let text = metrics.text(Format::Prometheus);
+    /// assert!(text.contains(r#"kctl_app_info{name="podset",version="0.1.0",commit=""} 1"#));
+    /// ```
     pub fn app(&self, name: &str, version: &str, commit: &str) {
         let info = Family::<Labels, Gauge>::default();
         let labels = [("name", name), ("version", version), ("commit", commit)];
@@ -240,6 +249,15 @@ impl Metrics {
     /// `certwatcher_read_certificate_errors_total`, which sum over all of them.
     ///
     /// The function is called at each scrape.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::metrics::{CertificateReads, Format, Metrics};
+    ///
+    /// let metrics = Metrics::default();
+    /// metrics.certificate_reads(|| CertificateReads { total: 3, errors: 1 });
+    /// let text = metrics.text(Format::Prometheus);
+    /// assert!(text.contains("certwatcher_read_certificate_errors_total 1"));
+    /// ```
     pub fn certificate_reads(&self, reads: impl Fn() -> CertificateReads + Send + Sync + 'static) {
         self.shared.certificates.add(Box::new(reads));
     }

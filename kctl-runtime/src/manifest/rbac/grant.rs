@@ -162,6 +162,19 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
 }
 
 /// Splits a rule into its parts: each verb on each resource and name, and on each URL.
+///
+/// ```
+/// use k8s_openapi::api::rbac::v1::PolicyRule;
+/// use kctl_runtime::manifest::{Place, grants_of_rule};
+///
+/// let rule = PolicyRule {
+///     api_groups: Some(vec!["".into()]),
+///     resources: Some(vec!["pods".into(), "secrets".into()]),
+///     verbs: vec!["get".into(), "list".into()],
+///     ..PolicyRule::default()
+/// };
+/// assert_eq!(grants_of_rule(&rule, &Place::Everywhere).len(), 4);
+/// ```
 pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
     let grant = |on: On, verb: &String| {
         let because = BTreeSet::new();
@@ -218,6 +231,22 @@ impl Grants {
 /// Returns the permissions that controllers need on one cluster, sorted, without covered ones.
 ///
 /// `cluster` is the name in `on = name`, empty for the default one.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+/// use kctl_runtime::manifest::grants;
+///
+/// let needed: Vec<String> = grants(&[Settings::spec()], "").iter().map(ToString::to_string).collect();
+/// assert!(needed.contains(&"watch configmaps".to_owned()));
+/// assert!(needed.contains(&"create events.events.k8s.io".to_owned()));
+/// ```
 pub fn grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
     collect(specs, cluster).minimal()
 }

@@ -10,6 +10,22 @@ use crate::spec::ControllerSpec;
 /// Labels aggregate them into the built-in roles `view`, `edit` and `admin` (Kubernetes documentation,
 /// "Aggregated ClusterRoles"), so people need no further binding. Empty without custom resources.
 ///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+/// use kctl_runtime::manifest::{RbacOptions, user_roles};
+///
+/// // A ConfigMap is built in: the cluster has roles for it already.
+/// assert!(user_roles(&[Settings::spec()], &RbacOptions::default())?.is_empty());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// An object cannot be written as YAML.
 pub fn user_roles(
