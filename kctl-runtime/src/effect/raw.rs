@@ -1,4 +1,7 @@
 //! The client for requests that no declaration covers: the process's own, with the permit before each write.
+//!
+//! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
+//! watch brings them. A request that ends without an answer keeps the Lease from being released early.
 
 use http::{Method, Request};
 use kube::{Client, client::Body};

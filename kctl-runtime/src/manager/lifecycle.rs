@@ -1,7 +1,18 @@
 //! The order of start and stop.
 //!
 //! Caches fill before the Lease is acquired, and workers start after it. At the end workers finish, events
-//! are sent, and the Lease is released, so that the next leader starts at once.
+//! are sent, and the Lease is released, so that the next leader starts at once:
+//!
+//! | Step of a stop | Longest time |
+//! |---|---|
+//! | queues close; running reconciles finish | the graceful timeout, 30 s by default |
+//! | idle workers end | 1 s more |
+//! | reconciles that still run are cancelled | at once |
+//! | waiting events are sent | 5 s |
+//! | writes without an answer run out | within the graceful timeout, else the Lease expires instead |
+//! | the Lease is released | the renew deadline, 10 s by default |
+//!
+//! A Lease that is lost ends everything at the first step, because another process works already.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 

@@ -29,6 +29,23 @@ impl View {
     /// Meaningful after a run that covers the controller's code, such as a test. Kinds that were watched at run
     /// time ([`Watches`](crate::watches::Watches)) are left out, because their declaration grants the
     /// permission, and so is `watches = K(metadata)`, which serves its triggers.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// # let manager = kctl_runtime::manager::Manager::new(client, "settings.example.com", std::sync::Arc::new(|_report| {}));
+    /// let view = manager.view();
+    /// // … run the manager, then:
+    /// for unused in view.unused_caches() {
+    ///     println!("{}: remove `{}`", unused.controller, unused.relation.text);
+    /// }
+    /// # assert!(view.unused_caches().is_empty());
+    /// # });
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
     pub fn unused_caches(&self) -> Vec<UnusedCache> {
         let open = self.informers.open();
         let is_watched_at_run_time = |relation: &RelationSpec| {

@@ -1,4 +1,15 @@
 //! Draws the wiring: which kinds lead to which controllers, and how.
+//!
+//! Solid lines trigger a reconcile, dashed ones are read only:
+//!
+//! ```text
+//! flowchart LR
+//!   k0["ConfigMap"]
+//!   k1["Pod"]
+//!   c0(["configmap"])
+//!   k0 -->|"reconciles"| c0
+//!   k1 -.->|"reads"| c0
+//! ```
 
 use std::{collections::BTreeMap, fmt::Write};
 

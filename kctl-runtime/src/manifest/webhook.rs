@@ -1,5 +1,7 @@
 //! Permissions of a program that creates the certificate of its webhooks: one Secret, and the places that
 //! trust its CA.
+//!
+//! cert-manager is the alternative. Then the program only reads mounted files and needs none of these.
 
 use std::collections::BTreeSet;
 
@@ -18,6 +20,20 @@ const BECAUSE: &str = "kctl: the certificate of webhooks";
 ///
 /// Each rule names its objects: a create by server-side apply has a name, so it can be limited too.
 /// `configurations` are the manifests of webhook configurations, `definitions` the names of CRDs.
+///
+/// ```
+/// use kctl_runtime::manifest::webhook_grants;
+/// use serde_json::json;
+///
+/// let configuration = json!({
+///     "kind": "ValidatingWebhookConfiguration",
+///     "metadata": { "name": "settings" },
+/// });
+/// let grants = webhook_grants("shop", "settings-webhook", &[configuration], &[]);
+/// let needed: Vec<String> = grants.iter().map(ToString::to_string).collect();
+/// assert!(needed.contains(&"get secrets settings-webhook in namespace shop".to_owned()));
+/// assert!(needed.contains(&"patch validatingwebhookconfigurations.admissionregistration.k8s.io settings".to_owned()));
+/// ```
 pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], definitions: &[String]) -> Vec<Grant> {
     let grants = |place: Place, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
         let on = On::Resource { group: group.into(), resource, name: name.into() };

@@ -3,6 +3,16 @@
 //! `#[view(of = Pod)]` expands to a [`View`] whose deserializer reads just the listed paths. The types
 //! in this file check a path such as `#[view(spec.node_name)]` at compile time: [`Place`] walks the
 //! Rust types of the kind, and [`FieldAt`] compares the end of the path with the type of the field.
+//!
+//! ```text
+//! #[view(of = Pod)]
+//! struct Placement {
+//!     #[view(spec.node_name)]                       // Place::root().field("spec", …).open().field("node_name", …)
+//!     node: Option<String>,                         // may be missing: `Option`
+//!     #[view(metadata.labels["app"])]               // ….field("labels", …).open().key("app")
+//!     app: Option<String>,
+//! }
+//! ```
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 

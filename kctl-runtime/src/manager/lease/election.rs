@@ -2,6 +2,21 @@
 //!
 //! Its inputs are answers of the API server and the time; its outputs are the next request or wait, and what
 //! that means for this process. Tests and the simulator drive it without a clock.
+//!
+//! ```text
+//! candidate:  Get ─ held by another ─▶ wait (2 s + jitter) ─▶ Get
+//!              │
+//!              ├─ absent ─▶ Create ─┐
+//!              └─ free or expired ─▶ Update ─▶ leader
+//!
+//! leader:     wait (2 s) ─▶ Update ─ ok ─▶ wait
+//!                             └─ failed ─▶ Get ─▶ Update …  until the renew deadline (10 s): lost
+//!
+//! stop:       Get ─▶ Update without a holder ─▶ released
+//! ```
+//!
+//! A Lease is expired if this process has not seen its record change for the duration in it. A write that
+//! succeeded makes this process the leader until the moment before the request plus that duration.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,13 @@
 //! A tower layer that counts, times and sizes the requests of a client, as client-go's `rest_client_…` metrics.
 //!
+//! | Name | Meaning |
+//! |---|---|
+//! | `rest_client_requests_total` | requests by status code; `<error>` without an answer |
+//! | `rest_client_request_retries_total` | retries after 429 or 503 |
+//! | `rest_client_request_duration_seconds` | time until the head of the answer, without watches |
+//! | `rest_client_rate_limiter_duration_seconds` | time that a request waited for the layers below |
+//! | `rest_client_request_size_bytes`, `rest_client_response_size_bytes` | sizes of bodies, without watches |
+//!
 //! `rest_client_dns_resolution_duration_seconds` is missing: the client has no hook for it.
 
 use std::{

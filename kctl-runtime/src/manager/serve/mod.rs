@@ -3,6 +3,15 @@
 //! They answer GET and HEAD, speak HTTP/1.1 and HTTP/2, and have bounds on connections and times, so that a
 //! slow client cannot keep a kubelet out. [`Manager`](super::Manager) starts them; the functions here serve
 //! metrics of a program without a manager.
+//!
+//! | Server | Paths |
+//! |---|---|
+//! | health | `/healthz`, `/livez`, `/readyz`, each with `/NAME` for one check, `?verbose` and `?exclude=NAME` |
+//! | metrics | `/metrics` |
+//! | debug | `/debug/`, `/debug/state.json`, `/debug/graph.svg` |
+//!
+//! Bounds of a listener: 64 connections, 64 KiB for the head of a request, 32 s to send it, 90 s idle, an hour
+//! per connection.
 
 mod address;
 mod guard;

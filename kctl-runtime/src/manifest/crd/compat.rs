@@ -1,4 +1,25 @@
 //! Compares two CRDs: which stored objects would be rejected, lose fields, or become unreachable.
+//!
+//! An API server checks an object when it is written, not when it is read. A stricter schema therefore
+//! breaks nothing at once: an old object stays readable, and its next write fails, even one that only changes
+//! a label. Removed fields are dropped at that write without an error. A CRD that looks harmless can so break
+//! objects weeks later, which is why CI should compare it with the released one.
+//!
+//! | Change | Breaks |
+//! |---|---|
+//! | scope, group or kind | API servers reject it |
+//! | a version is gone or no longer served | its clients, and objects stored in it |
+//! | the storage version changes without a conversion | fields that the new version lacks |
+//! | a field is gone, or a map no longer takes any key | its content is dropped |
+//! | another type, a tighter bound, a new pattern or format | objects with other values |
+//! | a new required field without a default | objects without it |
+//! | fewer allowed values, a new CEL rule | objects with the others |
+//! | another default | the meaning of objects without the field |
+//! | another list or map type | the ownership of server-side apply |
+//! | a selectable field or a subresource is gone | clients that use it |
+//!
+//! A wider type (`integer` to `number`), a looser bound and a new optional field break nothing. Neither does a
+//! bound that the old Rust type implied: no program could have stored another value.
 
 use std::fmt::{self, Display};
 

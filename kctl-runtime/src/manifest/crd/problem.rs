@@ -7,6 +7,26 @@ use super::{Checked, Version, owner};
 /// One problem of a CRD.
 ///
 /// It prints as `WebSpec.replicas (spec.replicas): …; …`, with the remedy last.
+///
+/// ```
+/// use kctl_runtime::manifest::check;
+/// use serde_json::json;
+///
+/// let found = check(&json!({
+///     "metadata": { "name": "webs.example.com" },
+///     "spec": {
+///         "group": "example.com", "scope": "Namespaced", "names": { "plural": "webs", "kind": "Web" },
+///         "versions": [{
+///             "name": "v1", "served": true, "storage": true,
+///             "schema": { "openAPIV3Schema": {
+///                 "type": "object",
+///                 "properties": { "spec": { "type": "object", "properties": { "names": { "type": "array" } } } },
+///             } },
+///         }],
+///     },
+/// }));
+/// assert_eq!(found.refused[0].to_string(), "spec.names: nothing is said about its items; write the type of the items");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The version, empty if the problem is about all.

@@ -1,4 +1,22 @@
 //! RBAC manifests: a ServiceAccount, roles with a comment for each rule, and bindings.
+//!
+//! The permissions follow from the declaration alone:
+//!
+//! | Declaration | Permissions |
+//! |---|---|
+//! | the primary, `owns`, `watches`, `reads` | `list`, `watch` |
+//! | `reads = K(live)` | `get`, in the controller's namespaces |
+//! | `reads = K(live(cluster))` | `get`, in all namespaces |
+//! | `owns = K` without verbs | `create`, `update`, `patch`, `delete`; an apply is a `create` and a `patch` |
+//! | verbs in parentheses | these ([`verbs_of`]) |
+//! | a status subresource, unless `read_only` | `patch` on `…/status` of the primary |
+//! | `finalizer = "…"` | `patch` on the primary |
+//! | `block_owner_deletion` | `update` on `…/finalizers` of the primary |
+//! | `fields = "metadata.name=x"` | its `list` and `watch` are limited to that name |
+//! | every controller | `create`, `patch` on Events |
+//!
+//! A controller that is limited to namespaces gets a Role in each of them. Cluster-scoped kinds need a
+//! ClusterRole in any case.
 
 mod grant;
 mod rule;

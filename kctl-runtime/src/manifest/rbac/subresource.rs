@@ -59,7 +59,8 @@ const GROUPS: [&str; 15] = [
 /// Returns the verb of a declaration whose subresource the built-in kind lacks, and the subresources that it
 /// has.
 ///
-/// The first string is the problem, the second the remedy.
+/// The first string is the problem, the second the remedy. Custom resources are not checked, since their CRD
+/// may be another program's.
 pub fn subresource_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     std::iter::once(&spec.primary).chain(&spec.relations).find_map(problem)
 }
