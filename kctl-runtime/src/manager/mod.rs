@@ -508,7 +508,7 @@ impl Manager {
         sources
     }
 
-    /// Requests the initial state of each kind as a stream of watch events (KEP-3157, WatchList) where the API
+    /// Requests the initial state of each kind as a stream of watch events (KEP-3157, `WatchList`) where the API
     /// server supports it. See [`Source::stream_state`].
     #[must_use]
     pub fn stream_states(self) -> Self {

@@ -1,4 +1,4 @@
-//! The installation of a program: Deployment, metrics Service, PodDisruptionBudget and kustomization.
+//! The installation of a program: Deployment, metrics Service, `PodDisruptionBudget` and kustomization.
 
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::
     Manifest::new(format!("manager/service-{service}.yaml"), object)
 }
 
-/// Returns a PodDisruptionBudget with `maxUnavailable: 1`.
+/// Returns a `PodDisruptionBudget` with `maxUnavailable: 1`.
 ///
 /// A drain evicts one replica at a time, also the only one.
 ///

@@ -12,7 +12,7 @@ use super::{
 pub struct ManagerOptions {
     /// `true` for several replicas with leader election. Needs a role for the Lease.
     pub leader_elect: bool,
-    /// `true` for `/metrics` over TLS with authorization. Needs a role for TokenReview and SubjectAccessReview.
+    /// `true` for `/metrics` over TLS with authorization. Needs a role for `TokenReview` and `SubjectAccessReview`.
     pub metrics: bool,
 }
 
@@ -48,8 +48,8 @@ fn reviews() -> Vec<Rule> {
 /// Returns the roles and bindings of the manager.
 ///
 /// - For the Lease, a Role in the program's namespace that is limited to the Lease's name.
-/// - For metrics, a ClusterRole to create reviews.
-/// - The ClusterRole `NAME-metrics-reader`, without a binding: bind it to the service account of Prometheus.
+/// - For metrics, a `ClusterRole` to create reviews.
+/// - The `ClusterRole` `NAME-metrics-reader`, without a binding: bind it to the service account of Prometheus.
 ///
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, manager_rbac};

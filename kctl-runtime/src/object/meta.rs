@@ -113,7 +113,7 @@ impl Meta {
 
     /// Returns `metadata.generation`, which the API server increments with each change of `spec`.
     ///
-    /// `None` for kinds that have no generation, such as ConfigMap.
+    /// `None` for kinds that have no generation, such as `ConfigMap`.
     pub fn generation(&self) -> Option<i64> {
         self.generation.map(NonZeroI64::get)
     }

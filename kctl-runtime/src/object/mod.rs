@@ -207,7 +207,7 @@ impl Kind {
 
     /// Returns the resource with its group, as `kubectl` prints it: `pods`, `deployments.apps`.
     ///
-    /// CustomResourceDefinitions have this as their name.
+    /// `CustomResourceDefinitions` have this as their name.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }

@@ -1,6 +1,6 @@
 //! Sharing among the objects of one store: equal metadata once, similar JSON compressed.
 //!
-//! Pods of one ReplicaSet differ in a name, a uid and an IP address. LZ4 with one of them as dictionary
+//! Pods of one `ReplicaSet` differ in a name, a uid and an IP address. LZ4 with one of them as dictionary
 //! makes the others several times smaller; each read decompresses one object. Where objects do not
 //! resemble each other, the statistics in [`Dictionaries`] stop the attempts.
 

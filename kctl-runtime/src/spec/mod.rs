@@ -119,7 +119,7 @@ pub struct RelationSpec {
     pub check: Check,
     /// The fields of each object that the controller reads.
     pub keep: Keep,
-    /// The CustomResourceDefinition of the kind, if its Rust type has one.
+    /// The `CustomResourceDefinition` of the kind, if its Rust type has one.
     ///
     /// Test servers install it. On a cluster another program does.
     pub crd: Option<fn() -> CustomResourceDefinition>,
@@ -152,7 +152,7 @@ pub struct ControllerSpec {
     pub primary: RelationSpec,
     /// The other kinds, in the order of the declaration.
     pub relations: Vec<RelationSpec>,
-    /// The CustomResourceDefinition of the primary, if it is a custom resource.
+    /// The `CustomResourceDefinition` of the primary, if it is a custom resource.
     ///
     /// A function, because generating the schema takes milliseconds.
     pub crd: Option<fn() -> CustomResourceDefinition>,
@@ -190,6 +190,6 @@ pub struct ExtraRule {
     pub text: String,
     /// Name of the cluster, empty for the default one.
     pub cluster: String,
-    /// `true` if the rule goes into the ClusterRole even when the controller is limited to some namespaces.
+    /// `true` if the rule goes into the `ClusterRole` even when the controller is limited to some namespaces.
     pub everywhere: bool,
 }

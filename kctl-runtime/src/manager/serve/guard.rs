@@ -77,7 +77,7 @@ impl Guard {
         Err(text(StatusCode::FORBIDDEN, format!("{who} may not get {path}; {help}\n")))
     }
 
-    /// Returns the user of a token, from the cache or by a TokenReview. Unknown tokens are not cached.
+    /// Returns the user of a token, from the cache or by a `TokenReview`. Unknown tokens are not cached.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
         let known = self.users.lock().get(&key);
@@ -91,7 +91,7 @@ impl Guard {
         Ok(user)
     }
 
-    /// Returns `true` if the user may `get` the path, from the cache or by a SubjectAccessReview.
+    /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
         // Two users of one name have the same rights but for their groups, which belong to the question.
         let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: the output of kube's derive, completed, joined with other versions, and checked.
+//! `CustomResourceDefinitions`: the output of kube's derive, completed, joined with other versions, and checked.
 //!
 //! The stages are, each in a file:
 //!

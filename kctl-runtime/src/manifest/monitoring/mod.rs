@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{ManagerOptions, Manifest, RbacOptions};
 
-/// Returns a ServiceMonitor and a PrometheusRule for the Prometheus Operator, and a ConfigMap with a
+/// Returns a `ServiceMonitor` and a `PrometheusRule` for the Prometheus Operator, and a `ConfigMap` with a
 /// dashboard for Grafana's sidecar.
 ///
-/// They refer to the Service of [`metrics_service`](super::metrics_service). The ServiceMonitor skips
+/// They refer to the Service of [`metrics_service`](super::metrics_service). The `ServiceMonitor` skips
 /// verification, because each replica creates its own certificate; `run --metrics-cert-path` takes one that
 /// can be verified.
 ///

@@ -7,7 +7,7 @@ use crate::manifest::ManagerOptions;
 /// An alert.
 struct Rule {
     alert: &'static str,
-    /// PromQL; `$` stands for the labels of the program.
+    /// `PromQL`; `$` stands for the labels of the program.
     when: &'static str,
     /// Time for which the condition has to hold.
     lasts: &'static str,
@@ -122,7 +122,7 @@ const OF_AN_ELECTION: &[Rule] = &[
     },
 ];
 
-/// Returns the rules of the PrometheusRule, with the labels of the program filled in.
+/// Returns the rules of the `PrometheusRule`, with the labels of the program filled in.
 pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
     let rule = |rule: &Rule| {

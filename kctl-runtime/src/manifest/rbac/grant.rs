@@ -19,7 +19,7 @@ const ALL: &str = "*";
 /// The place in which a permission is valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// All namespaces, and cluster-scoped objects: a ClusterRole.
+    /// All namespaces, and cluster-scoped objects: a `ClusterRole`.
     Everywhere,
     /// One namespace: a Role.
     Namespace(String),

@@ -1,4 +1,4 @@
-//! RBAC manifests: a ServiceAccount, roles with a comment for each rule, and bindings.
+//! RBAC manifests: a `ServiceAccount`, roles with a comment for each rule, and bindings.
 //!
 //! The permissions follow from the declaration alone:
 //!
@@ -16,7 +16,7 @@
 //! | every controller | `create`, `patch` on Events |
 //!
 //! A controller that is limited to namespaces gets a Role in each of them. Cluster-scoped kinds need a
-//! ClusterRole in any case.
+//! `ClusterRole` in any case.
 
 mod grant;
 mod rule;
@@ -39,19 +39,19 @@ use crate::spec::ControllerSpec;
 /// Names in the manifests, and the cluster that they are for.
 #[derive(Debug, Clone, Default)]
 pub struct RbacOptions {
-    /// Name of the ServiceAccount, the roles and the bindings.
+    /// Name of the `ServiceAccount`, the roles and the bindings.
     pub name: String,
     /// Namespace in which the program runs.
     pub namespace: String,
-    /// Labels of the roles, for example for aggregation into another ClusterRole.
+    /// Labels of the roles, for example for aggregation into another `ClusterRole`.
     pub labels: BTreeMap<String, String>,
     /// Cluster that the roles are for, as in `on = name`; empty for the default one.
     pub cluster: String,
 }
 
-/// Returns the ServiceAccount, roles and bindings that the controllers need on one cluster.
+/// Returns the `ServiceAccount`, roles and bindings that the controllers need on one cluster.
 ///
-/// A controller that is limited to namespaces gets a Role in each of them, and a ClusterRole for its
+/// A controller that is limited to namespaces gets a Role in each of them, and a `ClusterRole` for its
 /// cluster-scoped kinds. The module's page has an example.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ fn meta(name: &str, namespace: Option<&String>) -> Value {
     namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
 }
 
-/// Binds a role to the ServiceAccount of the program. Role and binding have the same name.
+/// Binds a role to the `ServiceAccount` of the program. Role and binding have the same name.
 pub(super) fn binding(
     role: &str,
     name: &str,

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::{Manifest, RbacOptions, Rule, role, rule::merged};
 use crate::spec::ControllerSpec;
 
-/// Returns ClusterRoles to view and to edit the controllers' custom resources.
+/// Returns `ClusterRoles` to view and to edit the controllers' custom resources.
 ///
 /// Labels aggregate them into the built-in roles `view`, `edit` and `admin` (Kubernetes documentation,
-/// "Aggregated ClusterRoles"), so people need no further binding. Empty without custom resources.
+/// "Aggregated `ClusterRoles`"), so people need no further binding. Empty without custom resources.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
