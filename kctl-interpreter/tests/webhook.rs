@@ -234,7 +234,8 @@ async fn requests_that_are_none_are_refused_in_words() {
 
 #[tokio::test]
 async fn a_body_at_the_limit_is_read_and_one_over_it_is_refused() {
-    let body = context("InterpretHealth", &object("web", &json!({})), &json!({})).to_string();
+    let context = context("InterpretHealth", &object("web", &json!({})), &json!({}));
+    let (body, uid) = (context.to_string(), &context["request"]["uid"]);
     let mut options = WebhookOptions::default();
     options.body_len_max = body.len();
     let world = World::start(options).await;
@@ -247,6 +248,7 @@ async fn a_body_at_the_limit_is_read_and_one_over_it_is_refused() {
         let message = format!("the request has more than {} bytes: the webhook reads no larger ones", body.len());
         assert_eq!(status, 200);
         assert_eq!(answer["response"]["status"], json!({ "code": 413, "message": message }));
+        assert_eq!(&answer["response"]["uid"], uid, "Karmada reports a missing uid instead of the message");
     }
 }
 

@@ -127,10 +127,10 @@ impl Answering {
         }
     }
 
-    fn unread(&self, code: StatusCode, text: String) -> Value {
+    fn unread(&self, uid: &str, code: StatusCode, text: String) -> Value {
         match self {
-            Self::Admission(_) => admission::unread(code, text),
-            Self::Conversion(_) => conversion::unread(&text),
+            Self::Admission(_) => admission::given_up(uid, code, text),
+            Self::Conversion(_) => conversion::failed(uid, &text),
         }
     }
 
@@ -173,7 +173,7 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
 async fn read_and_answer(answering: &Answering, shared: &Shared, request: Request<Body>, turn: &mut Turn) -> Value {
     if let Some(text) = body::not_json(request.headers()) {
         turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
-        return answering.unread(StatusCode::BAD_REQUEST, text);
+        return answering.unread("", StatusCode::BAD_REQUEST, text);
     }
     // Without a place among those that run: a client that does not send the rest of its request would keep it.
     let received =
@@ -181,17 +181,18 @@ async fn read_and_answer(answering: &Answering, shared: &Shared, request: Reques
     let (body, slot) = match received {
         Ok(received) => received,
         Err(error) => {
-            let code = match error {
-                BodyError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-                BodyError::Broken(_) => StatusCode::BAD_REQUEST,
-                BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            let (code, uid) = match &error {
+                BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.as_str()),
+                BodyError::Broken(_) => (StatusCode::BAD_REQUEST, ""),
+                BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, ""),
             };
             turn.asked.code(code.as_u16());
-            return answering.unread(code, error.to_string());
+            return answering.unread(uid, code, error.to_string());
         }
     };
     let Ok(permit) = shared.requests.clone().acquire_owned().await else {
-        return answering.unread(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+        let uid = body::uid_of(&body);
+        return answering.unread(&uid, StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
     };
     drop(slot);
     turn.permit = Some(Arc::new(permit));

@@ -128,6 +128,21 @@ async fn every_failure_is_an_answer_that_says_what_is_wrong() {
     }
 }
 
+/// An API server drops an answer without the uid of its review, and reports the missing uid instead of the reason.
+#[tokio::test]
+async fn a_review_that_is_not_read_is_answered_with_its_uid() {
+    let router = router(&Metrics::default());
+    let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
+    let uid = serde_json::from_str::<Json>(&good).unwrap()["request"]["uid"].take();
+    assert!(uid.as_str().is_some_and(|uid| !uid.is_empty()), "{good}");
+    let too_long = good.clone() + &" ".repeat(7 << 20);
+    let cut_off = good[..good.len() - 1].to_owned();
+    for (body, code) in [(too_long, 413), (cut_off, 400)] {
+        let response = ask(&router, RULES, "application/json", body).await;
+        assert_eq!((&response["status"]["code"], &response["uid"]), (&json!(code), &uid), "{response}");
+    }
+}
+
 #[tokio::test]
 async fn metrics_have_the_names_of_controller_runtime_and_count_panics() {
     let metrics = Metrics::default();

@@ -3,7 +3,7 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::giving_way::in_own_task;
+use kctl_webhook::{giving_way::in_own_task, server::body::uid_of};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -76,13 +76,6 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
             Err(Box::new(Response { uid: uid_of(body), ..Response::failed(BAD_REQUEST, text) }))
         }
     }
-}
-
-/// The uid of a request that has something else wrong with it: without it, Karmada would only say that it is missing.
-fn uid_of(body: &[u8]) -> String {
-    let context: Option<Value> = serde_json::from_slice(body).ok();
-    let uid = context.as_ref().and_then(|context| context.pointer("/request/uid")?.as_str());
-    uid.unwrap_or_default().to_owned()
 }
 
 /// Finds the function, and counts what it does; a request without a function is counted without its names.

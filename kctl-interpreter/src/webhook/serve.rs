@@ -70,9 +70,14 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
         let body = request.into_body();
         let (body, slot) = match body::read_in_slot(&shared.bodies, body, shared.body_len_max, &mut read).await {
             Ok(received) => received,
-            Err(error @ BodyError::TooLong(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
-            Err(error @ BodyError::TooSlow) => return refuse(StatusCode::REQUEST_TIMEOUT, error.to_string()),
-            Err(error) => return refuse(StatusCode::BAD_REQUEST, error.to_string()),
+            Err(error) => {
+                let (code, uid) = match &error {
+                    BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.clone()),
+                    BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, String::new()),
+                    _ => (StatusCode::BAD_REQUEST, String::new()),
+                };
+                return wire::Response { uid, ..refuse(code, error.to_string()) };
+            }
         };
         let Ok(permit) = shared.requests.clone().acquire_owned().await else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());

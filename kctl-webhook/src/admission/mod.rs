@@ -43,7 +43,7 @@ pub use self::{
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
     rule::{Answer, FunctionTwice, Rule},
 };
-pub(crate) use respond::{BODY_LEN_MAX, given_up, respond, unread};
+pub(crate) use respond::{BODY_LEN_MAX, given_up, respond};
 pub(crate) use rule::check;
 
 /// A function with `#[admission(…)]`, or a tuple of such; the function's name is the type.

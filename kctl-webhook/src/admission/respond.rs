@@ -17,16 +17,12 @@ use super::{
 use crate::{
     call::{Turn, unwound},
     kind::shown,
+    server::body::uid_of,
 };
 
 /// Maximum length of a request body in bytes: two objects of the maximum size of etcd, as in
 /// controller-runtime (`pkg/webhook/admission/http.go`, `maxRequestSize`).
 pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
-
-/// Returns the response to a body that is not a review.
-pub(crate) fn unread(code: StatusCode, text: String) -> Value {
-    given_up("", code, text)
-}
 
 /// Returns the response to a review that ran into its timeout.
 pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
@@ -39,7 +35,7 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value 
         Ok(decoded) => decoded,
         Err((code, text)) => {
             turn.asked.code(code.as_u16());
-            return unread(code, text);
+            return given_up(&uid_of(body), code, text);
         }
     };
     let request = Arc::new(request);

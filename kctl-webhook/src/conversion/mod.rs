@@ -37,7 +37,7 @@ use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 pub use self::table::{ConversionError, Conversions};
-pub(crate) use respond::{BODY_LEN_MAX, failed, respond, unread};
+pub(crate) use respond::{BODY_LEN_MAX, failed, respond};
 
 use crate::{
     call::{About, Called},

@@ -11,6 +11,7 @@ use super::{Conversions, Rule};
 use crate::{
     call::{Turn, unwound},
     metrics::Running,
+    server::body::uid_of,
 };
 
 /// Maximum length of a request body in bytes. An API server sends whole lists: 500 objects (a page
@@ -47,11 +48,6 @@ struct Failed {
     code: u16,
 }
 
-/// Returns the response to a body that is not a review.
-pub(crate) fn unread(text: &str) -> Value {
-    failed("", text)
-}
-
 /// Returns the response to a review that failed, and logs it.
 pub(crate) fn failed(uid: &str, text: &str) -> Value {
     tracing::error!("conversion failed: {text}");
@@ -68,7 +64,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &
         Ok(request) => request,
         Err(text) => {
             turn.asked.code(400);
-            return unread(&text);
+            return failed(&uid_of(body), &text);
         }
     };
     let Request { uid, desired_api_version, objects } = request;

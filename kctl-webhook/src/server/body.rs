@@ -8,6 +8,7 @@ use axum::{
 };
 use http_body_util::BodyExt;
 
+use super::uid::UidScanner;
 use crate::slots::{Slot, Slots};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
@@ -21,8 +22,13 @@ const REFUSED_LEN_MAX: usize = 64 << 20;
 #[non_exhaustive]
 pub enum BodyError {
     /// It has more bytes than the limit.
-    #[error("the request has more than {0} bytes: the webhook reads no larger ones")]
-    TooLong(usize),
+    #[error("the request has more than {len_max} bytes: the webhook reads no larger ones")]
+    TooLong {
+        /// The bound, in bytes.
+        len_max: usize,
+        /// `request.uid` of the review that the body is; empty if it has none. An answer without it is dropped unread.
+        uid: String,
+    },
     /// The connection broke.
     #[error("the request can't be read: {0}")]
     Broken(#[source] axum::Error),
@@ -111,15 +117,16 @@ pub fn not_json(headers: &HeaderMap) -> Option<String> {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// assert_eq!(read(Body::from("abc"), 3).await.unwrap(), b"abc");
-/// assert!(matches!(read(Body::from("abcd"), 3).await, Err(BodyError::TooLong(3))));
+/// assert!(matches!(read(Body::from("abcd"), 3).await, Err(BodyError::TooLong { len_max: 3, .. })));
 /// # }
 /// ```
 ///
 /// # Errors
-/// It is longer, or the connection broke.
+/// It is longer, or the connection broke. A body that is too long is still scanned for the uid of its request.
 pub async fn read(mut body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> {
     let mut read = Vec::new();
     let mut len = 0_usize;
+    let mut scanner = UidScanner::default();
     while let Some(frame) = body.frame().await {
         let data = match frame.map(http_body::Frame::into_data) {
             Ok(Ok(data)) => data,
@@ -127,13 +134,26 @@ pub async fn read(mut body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> 
             Err(error) => return Err(BodyError::Broken(error)),
         };
         len = len.saturating_add(data.len());
-        match len {
-            len if len <= len_max => read.extend_from_slice(&data),
-            len if len > len_max.max(REFUSED_LEN_MAX) => break,
-            _ => read = Vec::new(),
+        if len <= len_max {
+            read.extend_from_slice(&data);
+            continue;
+        }
+        scanner.feed(&std::mem::take(&mut read));
+        scanner.feed(&data);
+        if len > len_max.max(REFUSED_LEN_MAX) {
+            break;
         }
     }
-    if len <= len_max { Ok(read) } else { Err(BodyError::TooLong(len_max)) }
+    if len <= len_max { Ok(read) } else { Err(BodyError::TooLong { len_max, uid: scanner.into_uid() }) }
+}
+
+/// Returns `request.uid` of a review that can't be decoded; empty if it has none.
+///
+/// The rest of the body may be of a wrong type, or no JSON behind the uid.
+pub fn uid_of(body: &[u8]) -> String {
+    let mut scanner = UidScanner::default();
+    scanner.feed(body);
+    scanner.into_uid()
 }
 
 /// Returns the timeout of a request: the query parameter that API servers add, `?timeout=3s`, as a

@@ -19,6 +19,7 @@
 pub mod body;
 mod certificate;
 mod connection;
+mod uid;
 
 use std::{
     io,
