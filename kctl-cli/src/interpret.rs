@@ -11,7 +11,7 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use kctl_interpreter::{
     chain::{Chain, ChainError, Place},
     lua::{Configurable, CustomizationError, Limits, Pool, Scripts},
-    operation::{AggregatedStatusItem, Inputs, Operation},
+    operation::{AggregatedStatusItem, Inputs, Operation, OperationUnknown},
     thirdparty::{self, FolderError},
 };
 use serde::de::DeserializeOwned;
@@ -26,37 +26,61 @@ const FILE_LEN_MAX: u64 = 16 << 20;
 /// Files of a folder. One with more is refused: it is not one of customizations.
 const FILES_MAX: usize = 1000;
 
+/// The fields of an `AggregatedStatusItem`. A document without any of them is something else.
+const ITEM_FIELDS: [&str; 5] = ["clusterName", "status", "applied", "appliedMessage", "health"];
+
 /// What to interpret. A file is JSON or YAML, and `-` is standard input.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
-    /// The operation, such as `InterpretReplica`
-    #[arg(long, required_unless_present = "check")]
+    /// The operation, in any case: InterpretReplica, InterpretComponent, ReviseReplica, Retain, InterpretStatus, AggregateStatus,
+    /// InterpretDependency, InterpretHealth or Prune
+    #[arg(long, required_unless_present = "check", value_parser = operation)]
     operation: Option<Operation>,
     /// Only check the customizations, as Karmada's webhook does when they are installed
     #[arg(long, conflicts_with = "operation")]
     check: bool,
-    /// A file of `ResourceInterpreterCustomization`s, or a folder of such files; without one the bundled and the built-in interpreters
-    /// answer
-    #[arg(long, value_name = "FILE|DIR")]
+    /// A file of `ResourceInterpreterCustomization`s, or a folder of such files; without one the bundled scripts and the built-in
+    /// rules answer
+    #[arg(short = 'f', long, visible_alias = "filename", value_name = "FILE|DIR")]
     customization: Vec<PathBuf>,
-    /// A folder with `<group>/<version>/<kind>/customization.yaml`, instead of the bundled customizations for widely used kinds
+    /// A folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`, instead of the bundled scripts for widely used
+    /// kinds. The bundled scripts are kctl's own, not Karmada's
     #[arg(long, value_name = "DIR")]
     third_party: Option<PathBuf>,
     /// The object
     #[arg(long, value_name = "FILE", conflicts_with = "desired")]
     object: Option<PathBuf>,
     /// The object of the control plane
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "desired-file", value_name = "FILE")]
     desired: Option<PathBuf>,
     /// The object as the cluster has it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "observed-file", value_name = "FILE")]
     observed: Option<PathBuf>,
     /// The number of replicas that `ReviseReplica` sets
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, visible_alias = "desired-replica", value_name = "N", allow_negative_numbers = true)]
     replicas: Option<i64>,
-    /// A list of what the clusters reported, for `AggregateStatus`
-    #[arg(long, value_name = "FILE")]
+    /// The `AggregatedStatusItem`s that the clusters reported, for `AggregateStatus`: a list, or one a document. Without the option
+    /// scripts get nil
+    #[arg(long, visible_alias = "status-file", value_name = "FILE")]
     status_items: Option<PathBuf>,
+    /// The format of the answer
+    #[arg(short, long, value_enum, default_value_t = Format::Json)]
+    output: Format,
+}
+
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// One line of JSON
+    Json,
+    /// YAML
+    Yaml,
+}
+
+/// Parses the name of an operation in any case, as `karmadactl` does.
+fn operation(name: &str) -> Result<Operation, OperationUnknown> {
+    let same = Operation::ALL.into_iter().find(|operation| operation.name().eq_ignore_ascii_case(name));
+    same.map_or_else(|| name.parse(), Ok)
 }
 
 /// Why a file or an operation gave nothing.
@@ -90,7 +114,7 @@ fn chained(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Prints the answer as one line of JSON.
+/// Prints the answer as JSON or YAML.
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if let Some(problem) = wrong_usage(&options) {
         usage().error(ErrorKind::ArgumentConflict, problem).exit();
@@ -99,10 +123,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bundled = match &options.third_party {
         Some(folder) => {
             let scripts = thirdparty::read(folder).map_err(InterpretError::from)?;
-            if options.check && scripts.is_empty() {
-                let problem = "it has no <group>/<version>/<kind>/customization.yaml with a script".to_owned();
-                Err(InterpretError::FolderUnusable { path: folder.display().to_string(), problem })?;
-            }
             Configurable::new(scripts, pool())
         }
         None => thirdparty::bundled(pool()),
@@ -114,7 +134,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let Some(operation) = options.operation else { return Ok(()) };
     let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
-    writeln!(std::io::stdout().lock(), "{}", numbers::printed(&answer))?;
+    let json = numbers::printed(&answer);
+    let mut stdout = std::io::stdout().lock();
+    match options.output {
+        Format::Json => writeln!(stdout, "{json}")?,
+        // From the JSON, so that numbers are those of Go here too.
+        Format::Yaml => write!(stdout, "{}", serde_saphyr::to_string(&serde_json::from_str::<Value>(&json)?)?)?,
+    }
     Ok(())
 }
 
@@ -188,16 +214,50 @@ fn wrong_usage(options: &Options) -> Option<String> {
 }
 
 fn inputs(options: &Options) -> Result<Inputs, InterpretError> {
-    let status_items = match &options.status_items {
-        Some(path) => parsed::<Option<Vec<AggregatedStatusItem>>>(path, "a list of status items")?,
-        None => Some(Vec::new()),
-    };
+    // Without items Karmada passes nil, and not an empty list: scripts, and the rule for pods, answer differently.
+    let status_items = options.status_items.as_deref().map(status_items).transpose()?.flatten();
     Ok(Inputs {
         desired: options.object.as_deref().or(options.desired.as_deref()).map(object).transpose()?,
         observed: options.observed.as_deref().map(object).transpose()?,
         replicas: options.replicas,
         status_items,
     })
+}
+
+/// Reads status items: of all documents, each an item or a list of items. Only the document `null` is nil; an empty file has no
+/// items.
+fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, InterpretError> {
+    let malformed = |problem: String| InterpretError::FileMalformed {
+        path: path.display().to_string(),
+        expected: "a list of status items",
+        problem,
+    };
+    let text = read(path)?;
+    // JSON is YAML, but only its own parser keeps all digits of numbers and knows all escapes.
+    let json = serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<Vec<Value>, _>>();
+    let documents = match json {
+        Ok(documents) => documents,
+        Err(_) => serde_saphyr::from_multiple(&text).map_err(|error| malformed(error.to_string()))?,
+    };
+    if text.trim() == "null" {
+        return Ok(None);
+    }
+    let mut items = Vec::new();
+    for document in documents {
+        match document {
+            Value::Null => {}
+            Value::Array(list) => items.extend(list),
+            Value::Object(ref fields) if ITEM_FIELDS.iter().any(|field| fields.contains_key(*field)) => {
+                items.push(document)
+            }
+            _ => {
+                return Err(malformed(
+                    "a document is neither a list nor an item with clusterName and status".to_owned(),
+                ));
+            }
+        }
+    }
+    serde_json::from_value(items.into()).map(Some).map_err(|error| malformed(error.to_string()))
 }
 
 fn object(path: &Path) -> Result<Value, InterpretError> {

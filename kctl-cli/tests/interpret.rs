@@ -98,6 +98,102 @@ fn the_statuses_of_clusters_become_one() {
     };
     assert_eq!(status(&["--status-items", &file(ITEMS)]), json!({ "replicas": 4 }));
     assert_eq!(status(&[]), json!({ "observedGeneration": 2 }));
+    let documents = "@clusterName: m1\nstatus: {replicas: 4}\n---\n# no item\n---\n- clusterName: m2\n  status: {replicas: 3}\n---\nclusterName: m3\n";
+    assert_eq!(status(&["--status-items", documents]), json!({ "replicas": 7 }), "several documents");
+    let json = r#"@{"clusterName":"m1","status":{"replicas":1}}{"clusterName":"m2","status":{"replicas":2}}"#;
+    assert_eq!(status(&["--status-items", json]), json!({ "replicas": 3 }), "several values of JSON");
+}
+
+/// Go's nil and empty slices: without items, scripts and the rule for pods leave the status as it is.
+#[test]
+fn without_status_items_scripts_get_nil_and_pods_keep_their_status() {
+    let pod = file(POD);
+    let aggregated = |arguments: &[&str]| {
+        let arguments = [&["--operation", "AggregateStatus", "--desired", &pod], arguments].concat();
+        answer(&arguments, "")["aggregatedStatus"]["status"].take()
+    };
+    assert_eq!(aggregated(&[]), json!({ "phase": "Succeeded" }));
+    assert_eq!(aggregated(&["--status-items", "@null"]), json!({ "phase": "Succeeded" }));
+    for empty in ["@[]", "@", "@# none\n"] {
+        assert_eq!(aggregated(&["--status-items", empty]), json!({}), "{empty}");
+    }
+    let script = "function AggregateStatus(o, items) o.status = {isNil = items == nil} return o end";
+    let nil = customization("pods", "Pod", script).replace("replicaResource", "statusAggregation");
+    let nil = file(&nil.replace("apps/v1", "v1"));
+    assert_eq!(aggregated(&["--customization", &nil]), json!({ "isNil": true }));
+    assert_eq!(aggregated(&["--customization", &nil, "--status-items", "@[]"]), json!({ "isNil": false }));
+}
+
+/// The command lines of `karmadactl interpret --help` work with `kctl interpret`.
+#[test]
+fn options_and_operations_are_also_those_of_karmadactl() {
+    let (deployment, items) = (file(DEPLOYMENT), file(ITEMS));
+    let script = file(&customization("a", "Deployment", "function GetReplicas(o) return 7 end"));
+    for arguments in [
+        ["-f", &script, "--operation", "interpretReplica", "--observed-file", &deployment],
+        ["--filename", &script, "--operation", "INTERPRETREPLICA", "--desired-file", &deployment],
+    ] {
+        assert_eq!(answer(&arguments, ""), json!({ "replica": 7, "requires": null }), "{arguments:?}");
+    }
+    let aggregated = ["--operation", "aggregateStatus", "--observed-file", &deployment, "--status-file", &items];
+    assert_eq!(answer(&aggregated, "")["aggregatedStatus"]["status"], json!({ "replicas": 4 }));
+    let revised = ["--operation", "reviseReplica", "--observed-file", &deployment, "--desired-replica", "2"];
+    assert_eq!(answer(&revised, "")["revised"]["spec"]["replicas"], 2);
+}
+
+#[test]
+fn an_answer_is_printed_as_yaml_or_json() {
+    let printed = |format: &[&str]| {
+        let script = file(&customization("a", "Deployment", "function GetReplicas(o) return 7.0 end"));
+        let object = file(DEPLOYMENT);
+        let arguments = ["--operation", "InterpretReplica", "--object", &object, "-f", &script];
+        let output = kctl(&[&arguments, format].concat(), "");
+        assert!(output.status.success(), "{format:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(printed(&["-o", "yaml"]), "replica: 7\nrequires: null\n");
+    for format in [&[][..], &["-o", "json"], &["--output=json"]] {
+        assert_eq!(printed(format), "{\"replica\":7,\"requires\":null}\n");
+    }
+    let output = kctl(&["--operation", "InterpretReplica", "--object", "-", "-o", "table"], DEPLOYMENT);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_third_party_folder_has_karmadas_layout_and_is_never_empty() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("third-party-{}", std::process::id()));
+    let path = folder.to_str().unwrap();
+    let operation = ["--operation", "InterpretReplica", "--object", "-", "--third-party", path];
+    let fails = |expected: &str| {
+        for arguments in [&operation[..], &["--check", "--third-party", path]] {
+            let output = kctl(arguments, DEPLOYMENT);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
+            assert!(errors.contains(path) && errors.contains(expected), "{errors} should contain {expected}");
+        }
+    };
+    fails("give the folder that holds");
+    let kind = folder.join("inner/resourcecustomizations/apps/v1/Deployment");
+    std::fs::create_dir_all(kind.join("testdata")).unwrap();
+    std::fs::write(folder.join("a.yaml"), customization("a", "Deployment", "function GetReplicas(o) return 1 end"))
+        .unwrap();
+    fails("<group>/<version>/<Kind>/customizations.yaml");
+    let one = |kind: &str, n: u8| customization("a", kind, &format!("function GetReplicas(o) return {n} end"));
+    std::fs::write(kind.join("customizations.yaml"), format!("{}---\n{}", one("StatefulSet", 8), one("Deployment", 9)))
+        .unwrap();
+    assert_eq!(answer(&operation, DEPLOYMENT), json!({ "replica": 9, "requires": null }));
+    assert_eq!(kctl(&["--check", "--third-party", path], "").status.code(), Some(0));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn help_says_whose_the_bundled_scripts_are() {
+    let output = kctl(&["--help"], "");
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(help.contains("kctl's own"), "{help}");
+    for option in ["-f", "--filename", "--desired-file", "--observed-file", "--status-file", "--desired-replica"] {
+        assert!(help.contains(option), "{option}: {help}");
+    }
 }
 
 #[test]

@@ -46,9 +46,9 @@ fn interpret(case: &Value, files: &Files) -> Output {
             _ => {}
         }
     }
-    // Without the option there are no items; that there is no list at all, which only scripts can tell, is said by a file.
-    if case.get("luaScript").is_some() && operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
-        arguments.extend(["--status-items".into(), files.write("statusItems", &Value::Null)]);
+    // The recorder of the built-in kinds left empty lists out. Without the option there would be no list at all.
+    if case.get("luaScript").is_none() && operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
+        arguments.extend(["--status-items".into(), files.write("statusItems", &json!([]))]);
     }
     if let Some(replicas) = inputs["replicas"].as_i64() {
         arguments.extend(["--replicas".into(), replicas.to_string()]);

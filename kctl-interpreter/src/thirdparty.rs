@@ -1,6 +1,9 @@
-//! Customizations for widely used kinds, which come with the crate: the folder `thirdparty`, a folder a kind.
+//! `ResourceInterpreterCustomization`s for widely used kinds: those that come with the crate, and those of a folder.
 //!
-//! Each was written from the documentation of its kind. A folder of the same shape holds your own: [`read`] takes it.
+//! [`bundled`] returns the crate's own scripts. They are not Karmada's: each was written for kctl from the documentation of its
+//! kind. [`read`] reads a folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`. It also reads Karmada's
+//! own folder, `pkg/resourceinterpreter/default/thirdparty/resourcecustomizations`. Either becomes the layer
+//! [`Place::ThirdParty`](crate::chain::Place::ThirdParty) of a [`Chain`](crate::chain::Chain).
 //!
 //! ```
 //! use kctl_interpreter::{chain::{Chain, Place}, kind::Gvk, lua::{Limits, Pool}, operation::Operation, thirdparty};
@@ -19,12 +22,13 @@ use serde_json::Value;
 
 use crate::lua::{Configurable, CustomizationError, Pool, Scripts};
 
-/// The file of a kind that holds its customization.
-const FILE: &str = "customization.yaml";
-/// Folders in one another below the one that is read: group, version and kind.
-const DEPTH: usize = 3;
-/// Kinds in one folder.
-const KINDS_MAX: usize = 10_000;
+/// Names of the files that are read: Karmada's (`configurableInterpreterFile` of its `thirdparty/manager.go`), and that of the
+/// scripts of this crate.
+const FILES: [&str; 2] = ["customizations.yaml", "customization.yaml"];
+/// Levels of folders below the one that is read. Karmada's layout has three; a link to a parent ends here.
+const DEPTH_MAX: usize = 12;
+/// Entries of all folders together. One with more is not a folder of customizations.
+const ENTRIES_MAX: usize = 100_000;
 
 /// The files of the crate, by the folder of each.
 const BUNDLED: [(&str, &str); 6] = [
@@ -50,24 +54,37 @@ const BUNDLED: [(&str, &str); 6] = [
 #[non_exhaustive]
 pub enum FolderError {
     /// A file or folder can't be read.
-    #[error("{}: can't be read", path.display())]
+    #[error("{}: can't be read: give the folder that holds <group>/<version>/<Kind>/customizations.yaml", path.display())]
     Unreadable {
         /// Which.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
-    /// A file is no YAML.
-    #[error("{}: it is no YAML: {problem}", path.display())]
+    /// A file is not YAML.
+    #[error("{}: not YAML: {problem}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         problem: String,
     },
-    /// There are more kinds than anybody has.
-    #[error("{}: more than {KINDS_MAX} kinds: name the folder that holds the groups", path.display())]
+    /// The folder has more entries than a folder of customizations, or links that lead back to it.
+    #[error(
+        "{}: more than {ENTRIES_MAX} entries: give the folder that holds <group>/<version>/<Kind>/customizations.yaml",
+        path.display()
+    )]
     TooMany {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder has no customization.
+    #[error(
+        "{}: no script in any customizations.yaml or customization.yaml below it: give the folder that holds \
+         <group>/<version>/<Kind>/customizations.yaml",
+        path.display()
+    )]
+    Empty {
         /// The folder.
         path: PathBuf,
     },
@@ -88,40 +105,62 @@ pub fn bundled(pool: Pool) -> Configurable {
     Configurable::of_control_plane(&documents.collect::<Vec<_>>(), pool)
 }
 
-/// Reads the `customization.yaml` of every `<group>/<version>/<kind>` in a folder.
+/// Reads every `customizations.yaml` and `customization.yaml` below a folder, with all YAML documents of each.
+///
+/// The kinds come from `spec.target` of the documents, as in Karmada; names of folders don't matter. Other files, such as
+/// Karmada's `testdata`, and entries whose names start with a dot are skipped. At most 12 levels of folders are read.
 ///
 /// # Errors
-/// A file can't be read, or Karmada's webhook would refuse the customizations; the error names the file.
+/// - [`FolderError::Empty`]: no file has a script, so the folder is probably not the one that was meant.
+/// - [`FolderError::Unreadable`] and [`FolderError::Malformed`]: a file or folder can't be read; the error names it.
+/// - [`FolderError::TooMany`]: the folder and those below it have more than 100,000 entries.
+/// - [`FolderError::Refused`]: Karmada's webhook would reject the customizations; the error names each field.
 pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
     let mut documents = Vec::new();
     for path in files(folder)? {
         let text =
             fs::read_to_string(&path).map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
-        let parsed = serde_saphyr::from_str::<Value>(&text);
-        documents.push(parsed.map_err(|error| FolderError::Malformed { path, problem: error.to_string() })?);
+        let parsed = serde_saphyr::from_multiple::<Value>(&text);
+        documents.extend(parsed.map_err(|error| FolderError::Malformed { path, problem: error.to_string() })?);
     }
-    Scripts::parse(&documents).map_err(|errors| FolderError::Refused { path: folder.to_owned(), errors })
+    let scripts = Scripts::parse(documents.iter().filter(|document| !document.is_null()))
+        .map_err(|errors| FolderError::Refused { path: folder.to_owned(), errors })?;
+    if scripts.is_empty() {
+        return Err(FolderError::Empty { path: folder.to_owned() });
+    }
+    Ok(scripts)
 }
 
+/// Returns the paths of the customizations below a folder, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
-    let mut level = vec![folder.to_owned()];
-    for _ in 0..DEPTH {
+    let (mut level, mut files, mut n_entries) = (vec![folder.to_owned()], Vec::new(), 0_usize);
+    for _ in 0..=DEPTH_MAX {
         let mut next = Vec::new();
         for path in level {
             let unreadable = |source| FolderError::Unreadable { path: path.clone(), source };
             for entry in fs::read_dir(&path).map_err(unreadable)? {
-                let entry = entry.map_err(unreadable)?.path();
-                next.extend(Some(entry).filter(|entry| entry.is_dir()));
-            }
-            if next.len() > KINDS_MAX {
-                return Err(FolderError::TooMany { path: folder.to_owned() });
+                let entry = entry.map_err(unreadable)?;
+                n_entries += 1;
+                if n_entries > ENTRIES_MAX {
+                    return Err(FolderError::TooMany { path: folder.to_owned() });
+                }
+                // A mounted ConfigMap has its files twice: behind links, and in folders whose names start with dots.
+                let name = entry.file_name();
+                if name.as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                let path = entry.path();
+                if path.is_dir() {
+                    next.push(path);
+                } else if FILES.iter().any(|file| name == *file) {
+                    files.push(path);
+                }
             }
         }
         level = next;
     }
-    level.sort();
-    let files = level.into_iter().map(|folder| folder.join(FILE));
-    Ok(files.filter(|file| file.is_file()).collect())
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -147,17 +186,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("kctl-thirdparty-{}", std::process::id()));
         let kind = folder.join("a.io/v1/A");
         fs::create_dir_all(&kind).unwrap();
-        assert!(!read(&folder).unwrap().has("a.io/v1", "A", "InterpretHealth"), "a folder without a file is empty");
+        let message = read(&folder).unwrap_err().to_string();
+        assert!(
+            message.starts_with(&format!("{}: no script in any customizations.yaml", folder.display())),
+            "{message}"
+        );
         let half =
             "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n";
         for (yaml, expected) in
-            [(": :", "customization.yaml: it is no YAML: "), (half, "spec.target.apiVersion: it is missing")]
+            [(": :", "customizations.yaml: not YAML: "), (half, "spec.target.apiVersion: it is missing")]
         {
-            fs::write(kind.join(FILE), yaml).unwrap();
+            fs::write(kind.join(FILES[0]), yaml).unwrap();
             let error = read(&folder).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
         fs::remove_dir_all(&folder).unwrap();
-        assert!(read(&folder).unwrap_err().to_string().ends_with("can't be read"));
+        assert!(read(&folder).unwrap_err().to_string().contains("can't be read: give the folder"));
     }
 }
