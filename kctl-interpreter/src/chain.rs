@@ -1,4 +1,35 @@
-//! The chain of layers: who answers an operation on a kind.
+//! The chain of layers: finds the layer that answers an operation on a kind, and calls it.
+//!
+//! A [`Chain`] has at most one [`Layer`] at each [`Place`]. The first place whose layer has a rule for the operation and kind
+//! answers; the layers behind it are not asked, even if it fails. This is the order of Karmada's
+//! `pkg/resourceinterpreter/interpreter.go`. A chain never changes under a caller: use [`Registry`](crate::registry::Registry)
+//! (feature `registry`) if customizations or webhooks come and go.
+//!
+//! ```
+//! use kctl_interpreter::{chain::{Chain, Layer, LayerFuture, Place}, kind::Gvk, operation::{Inputs, InterpretHealth, Object, Operation}};
+//! use serde_json::json;
+//!
+//! /// Reports every Widget as healthy.
+//! struct Widgets;
+//!
+//! impl Layer for Widgets {
+//!     fn handles(&self, operation: Operation, kind: &Gvk) -> bool {
+//!         operation == Operation::InterpretHealth && kind.kind == "Widget"
+//!     }
+//!
+//!     fn interpret<'a>(&'a self, _operation: Operation, _inputs: &'a Inputs) -> LayerFuture<'a> {
+//!         Box::pin(async { Ok(json!({ "healthy": true })) })
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let chain = Chain::native().with(Place::Configurable, Widgets);
+//! let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget" });
+//! assert!(chain.interpret::<InterpretHealth>(Object(widget)).await?);
+//! # Ok::<_, kctl_interpreter::chain::ChainError>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 use std::{
     error::Error,
@@ -18,21 +49,27 @@ use crate::{
 /// The place of a layer in the chain; the first place with a rule answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Scripts that the users of the control plane install.
+    /// Lua scripts of the `ResourceInterpreterCustomization`s that users install in the control plane.
     Configurable,
-    /// Programs that they run.
+    /// HTTPS servers that users register with `ResourceInterpreterWebhookConfiguration`s.
     Webhook,
-    /// Scripts for well-known kinds that come with the control plane.
+    /// Lua scripts for widely used kinds, which come with the control plane.
     ThirdParty,
-    /// The built-in kinds.
+    /// Rules for the built-in kinds of Kubernetes, such as Deployment and Job.
     Native,
 }
 
 impl Place {
-    /// Every place, the first to be asked first.
+    /// Every place, in the order in which the chain looks for a rule.
     pub const ALL: [Self; 4] = [Self::Configurable, Self::Webhook, Self::ThirdParty, Self::Native];
 
-    /// Returns the name that errors give the layer.
+    /// Returns the name of the layer in errors and in the label `layer` of metrics.
+    ///
+    /// ```
+    /// use kctl_interpreter::chain::Place;
+    ///
+    /// assert_eq!(Place::ALL.map(Place::name), ["configurable", "webhook", "third-party", "native"]);
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Configurable => "configurable",
@@ -43,32 +80,42 @@ impl Place {
     }
 }
 
-/// Why a layer has no answer.
+/// The error of a layer. [`ChainError::LayerFailed`] wraps it with the layer, the operation and the object.
 pub type LayerError = Box<dyn Error + Send + Sync>;
-/// The answer of a layer, once it is there.
+/// The future of a layer's answer, in the JSON form of [`Op::answer`].
 pub type LayerFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, LayerError>> + Send + 'a>>;
 
-/// A source of interpreter rules. One method handles every operation; the types of [`Op`] convert inputs to [`Inputs`] and results to
-/// outputs.
+/// A source of interpreter rules, such as scripts, webhooks or functions.
+///
+/// One method handles every operation: the types of [`Op`] convert inputs to [`Inputs`] and answers to outputs. Implement it to
+/// answer from elsewhere; the [module](self) has an example.
 pub trait Layer: Send + Sync {
-    /// Tells whether the layer has a rule for an operation on a kind.
+    /// Returns `true` if the layer has a rule for an operation on a kind.
+    ///
+    /// The chain calls it for every operation, so it should look at memory only.
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool;
 
-    /// Tells whether an answer is known to block its thread for so long that others should go on elsewhere meanwhile.
+    /// Returns `true` if answers are known to block their thread for more than about a millisecond.
+    ///
+    /// A [`Registry`](crate::registry::Registry) then runs them where other tasks don't wait. The default is `false`.
     fn is_slow(&self, _operation: Operation, _kind: &Gvk) -> bool {
         false
     }
 
-    /// Answers an operation that the layer handles, in the form of [`Op::answer`].
+    /// Answers an operation for which [`Layer::handles`] returned `true`, in the JSON form of [`Op::answer`].
+    ///
+    /// The returned future may be dropped before it ends, for example when the caller's timeout passes.
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a>;
 
-    /// As [`Layer::interpret`], for inputs that nobody needs any more: a layer that changes objects need not copy them then.
+    /// Answers like [`Layer::interpret`], and consumes the inputs.
+    ///
+    /// A layer that changes objects can override it to save the copy. The default borrows them.
     fn interpret_owned(&self, operation: Operation, inputs: Inputs) -> LayerFuture<'_> {
         Box::pin(async move { self.interpret(operation, &inputs).await })
     }
 }
 
-/// Why an operation has no answer.
+/// The error of an operation on a [`Chain`]. [`Chain::interpret`] and [`Chain::answer`] return it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -122,26 +169,36 @@ fn shown(kind: &Gvk, name: &str) -> String {
     format!("{} {}{space}{name}", kind.api_version(), kind.kind)
 }
 
-/// The layers in the order of their places. A clone shares them.
+/// Layers in the order of their places. A clone is cheap and shares them.
+///
+/// The default chain has no layer, so every operation fails with [`ChainError::RuleMissing`].
 #[derive(Clone, Default)]
 pub struct Chain {
     layers: [Option<Arc<dyn Layer>>; Place::ALL.len()],
 }
 
 impl Chain {
-    /// Makes a chain that knows the built-in kinds.
+    /// Creates a chain with the rules for the built-in kinds at [`Place::Native`].
+    ///
+    /// ```
+    /// use kctl_interpreter::{chain::{Chain, Place}, kind::Gvk, operation::Operation};
+    ///
+    /// let pod = Gvk { group: String::new(), version: "v1".into(), kind: "Pod".into() };
+    /// assert_eq!(Chain::native().place(Operation::InterpretHealth, &pod), Some(Place::Native));
+    /// assert_eq!(Chain::default().place(Operation::InterpretHealth, &pod), None);
+    /// ```
     pub fn native() -> Self {
         Self::default().with(Place::Native, Native)
     }
 
-    /// Returns the chain with a layer at a place, instead of the one that was there.
+    /// Returns the chain with `layer` at a place; it replaces the layer that was there.
     #[must_use]
     pub fn with(mut self, place: Place, layer: impl Layer + 'static) -> Self {
         self.layers[place as usize] = Some(Arc::new(layer));
         self
     }
 
-    /// Puts a layer at a place, or takes it away.
+    /// Puts a layer at a place, or removes the one there if `layer` is `None`.
     pub fn set(&mut self, place: Place, layer: Option<Arc<dyn Layer>>) {
         self.layers[place as usize] = layer;
     }
@@ -157,15 +214,39 @@ impl Chain {
         place.and_then(|place| self.layers[place as usize].as_ref()).is_some_and(|layer| layer.is_slow(operation, kind))
     }
 
-    /// Tells whether any layer has a rule for an operation on a kind.
+    /// Returns `true` if any layer has a rule for an operation on a kind.
+    ///
+    /// The name is that of `HookEnabled` in Karmada's `ResourceInterpreter` interface.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
         self.place(operation, kind).is_some()
     }
 
-    /// Runs an operation.
+    /// Runs an operation that is known when the program is compiled.
+    ///
+    /// The type parameter gives the input and the output their types, such as [`Object`](crate::operation::Object) and `bool` for
+    /// [`InterpretHealth`](crate::operation::InterpretHealth). Use [`Chain::answer`] if the operation is a value.
+    ///
+    /// ```
+    /// use kctl_interpreter::{chain::Chain, operation::{ReviseReplica, Revision}};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "replicas": 3 } });
+    /// let revised = Chain::native().interpret::<ReviseReplica>(Revision { object, replicas: 5 }).await?;
+    /// assert_eq!(revised["spec"]["replicas"], 5);
+    /// # Ok::<_, kctl_interpreter::chain::ChainError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// No layer has a rule, or the one that has it failed; the error names it.
+    /// - [`ChainError::RuleMissing`]: the chain has no layer with a rule, and no native layer either. A native layer without a
+    ///   rule fails with [`ChainError::LayerFailed`] instead, in Karmada's words.
+    /// - [`ChainError::LayerFailed`]: the layer with the rule failed. No other layer is tried.
+    /// - [`ChainError::AnswerMalformed`]: the answer does not have the type of the output.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops that of the layer. A webhook may have received the request by then.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
         let inputs: Inputs = input.into();
         self.interpret_inputs::<O>(inputs.kind(), inputs).await
@@ -184,10 +265,24 @@ impl Chain {
         }
     }
 
-    /// Runs an operation that is known only at run time, and returns the answer in its form in JSON.
+    /// Runs an operation that is known only at run time, and returns the answer in the JSON form of [`Op::answer`].
+    ///
+    /// ```
+    /// use kctl_interpreter::{chain::Chain, operation::{Inputs, Operation}};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "parallelism": 4 } });
+    /// let inputs = Inputs { desired: Some(job), ..Inputs::default() };
+    /// let answer = Chain::native().answer(Operation::InterpretReplica, &inputs).await?;
+    /// assert_eq!(answer["replica"], 4);
+    /// # Ok::<_, kctl_interpreter::chain::ChainError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Chain::interpret`].
+    /// Those of [`Chain::interpret`], except that the type of the answer is not checked.
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let kind = inputs.kind();
         let (place, layer) = self.layer(operation, &kind)?;

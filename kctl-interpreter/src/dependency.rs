@@ -1,4 +1,4 @@
-//! What a list of dependencies must be like: the rules of Karmada for the answers of every layer.
+//! Validation of dependencies: Karmada's rules for the answers of every layer to `InterpretDependency`.
 //!
 //! They are `VerifyDependencies` in Karmada's `pkg/util/interpreter/validation` and, for selectors,
 //! `ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`; the texts are theirs.
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{name, operation::DependentReference};
 
-/// An invalid list of dependencies. The message names each field to correct.
+/// The error of an invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
 pub struct DependenciesInvalid {
@@ -21,10 +21,22 @@ fn listed(problems: &[String]) -> String {
     }
 }
 
-/// Checks every reference.
+/// Validates every reference of a list, and reports all errors at once.
+///
+/// ```
+/// use kctl_interpreter::{dependency::verify, operation::DependentReference};
+///
+/// let mut secret = DependentReference { api_version: "v1".into(), kind: "Secret".into(), ..DependentReference::default() };
+/// let error = verify(&[secret.clone()]).unwrap_err().to_string();
+/// assert!(error.ends_with("dependency can not leave name and labelSelector all empty"));
+///
+/// secret.name = "tls".into();
+/// assert!(verify(&[secret]).is_ok());
+/// ```
 ///
 /// # Errors
-/// A reference has no API version, no kind, or neither a name nor a selector; or its selector cannot select.
+/// [`DependenciesInvalid`] if a reference has no `apiVersion`, no `kind`, or neither a name nor a selector, or if its selector is
+/// not a valid `LabelSelector`.
 pub fn verify(dependencies: &[DependentReference]) -> Result<(), DependenciesInvalid> {
     let mut problems = Vec::new();
     for (idx, reference) in dependencies.iter().enumerate() {

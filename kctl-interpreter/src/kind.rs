@@ -1,22 +1,37 @@
-//! Group, version and kind of an object: what a layer looks its rules up by.
+//! Group, version and kind of an object: the key by which layers look up their rules.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The group, version and kind that an object says it has.
+/// The API group, version and kind of an object, as its `apiVersion` and `kind` have them.
+///
+/// ```
+/// use kctl_interpreter::kind::Gvk;
+/// use serde_json::json;
+///
+/// let deployment = Gvk::of(&json!({ "apiVersion": "apps/v1", "kind": "Deployment" }));
+/// assert_eq!((deployment.group.as_str(), deployment.api_version().as_str()), ("apps", "apps/v1"));
+/// assert_eq!(deployment.to_string(), "apps/v1, Kind=Deployment");
+///
+/// let pod = Gvk::of(&json!({ "apiVersion": "v1", "kind": "Pod" }));
+/// assert_eq!((pod.group.as_str(), pod.api_version().as_str()), ("", "v1"));
+/// assert_eq!(pod.to_string(), "/v1, Kind=Pod");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
-    /// Empty for the core group.
+    /// The API group, such as `apps`; empty for the core group.
     pub group: String,
-    /// Such as `v1`.
+    /// The version in the group, such as `v1`.
     pub version: String,
-    /// Such as `Deployment`.
+    /// The kind in CamelCase, such as `Deployment`.
     pub kind: String,
 }
 
 impl Gvk {
-    /// Reads `apiVersion` and `kind`. An absent field becomes an empty string.
+    /// Reads `apiVersion` and `kind` of an object.
+    ///
+    /// A field that is absent or not a string becomes an empty string, so it never fails: no layer has rules for an empty kind.
     pub fn of(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));

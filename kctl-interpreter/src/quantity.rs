@@ -2,6 +2,14 @@
 //!
 //! The behaviour is that of `k8s.io/apimachinery/pkg/api/resource`: nothing below a nano unit is kept, and a quantity
 //! with a binary suffix is at most 2^63-1 units.
+//!
+//! ```
+//! use kctl_interpreter::quantity::Quantity;
+//!
+//! let (memory, more): (Quantity, Quantity) = ("512Mi".parse()?, "1Gi".parse()?);
+//! assert_eq!(memory.plus(more).to_string(), "1536Mi");
+//! # Ok::<_, kctl_interpreter::quantity::QuantityError>(())
+//! ```
 
 use std::{fmt, str::FromStr};
 
@@ -19,19 +27,21 @@ const DIGITS_MAX: usize = 36;
 /// Digits that upstream handles as a 64 bit number (`maxInt64Factors`).
 const FAST_DIGITS_MAX: usize = 18;
 
-/// How a quantity is printed.
+/// The family of suffixes in which a quantity is printed. Parsing keeps the one that the string has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// `12e6`.
+    /// Powers of ten, such as `12e6`.
     DecimalExponent,
-    /// `12Mi`.
+    /// Binary suffixes, such as `12Mi` for 12 × 2^20.
     BinarySi,
-    /// `12M`.
+    /// Decimal suffixes, such as `12M` and `500m`.
     #[default]
     DecimalSi,
 }
 
-/// A fixed-point number with the format that it was written in. By default it is nothing, in decimal units.
+/// An amount of a resource, such as `500m` of CPU or `1Gi` of memory, with the format in which it was written.
+///
+/// It is a fixed-point number with nano units as the smallest step. The default is 0 in [`Format::DecimalSi`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     nanos: i128,
@@ -54,37 +64,45 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    /// Makes a quantity of whole units.
+    /// Creates a quantity of whole units.
     pub fn units(units: i64, format: Format) -> Self {
         Self { nanos: i128::from(units) * NANOS, format }
     }
 
-    /// Makes a quantity of thousandths.
+    /// Creates a quantity of thousandths of a unit, such as millicores of CPU.
     pub fn millis(millis: i64, format: Format) -> Self {
         Self { nanos: i128::from(millis) * (NANOS / 1000), format }
     }
 
-    /// Returns the number of units, rounded up; 0 when it does not fit, as in Kubernetes.
+    /// Returns the number of whole units, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
+    ///
+    /// ```
+    /// use kctl_interpreter::quantity::Quantity;
+    ///
+    /// let cpu: Quantity = "1500m".parse()?;
+    /// assert_eq!((cpu.value(), cpu.milli_value()), (2, 1500));
+    /// # Ok::<_, kctl_interpreter::quantity::QuantityError>(())
+    /// ```
     pub fn value(self) -> i64 {
         i64::try_from(ceil_div(self.nanos, NANOS)).unwrap_or_default()
     }
 
-    /// Returns the number of thousandths, rounded up; 0 when it does not fit, as in Kubernetes.
+    /// Returns the number of thousandths, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
     pub fn milli_value(self) -> i64 {
         i64::try_from(ceil_div(self.nanos, NANOS / 1000)).unwrap_or_default()
     }
 
-    /// Returns whether there is nothing.
+    /// Returns `true` if the quantity is 0.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Returns whether less than nothing was written.
+    /// Returns `true` if the quantity is below 0.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Adds another quantity. A zero takes over the format of the other.
+    /// Returns the sum. It has the format of `self`; if `self` is 0, that of `other`.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };

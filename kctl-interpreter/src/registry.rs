@@ -1,6 +1,7 @@
-//! A chain whose layers change while it is used: each operation runs on the layers of one moment.
+//! A chain whose layers change while it is used: each operation runs on a snapshot of the layers.
 //!
-//! What feeds it is not known here: `kctl` has a wiring that watches a control plane.
+//! `App::interpreter_chain` of the crate `kctl` fills a registry from the customizations and webhook configurations of a control
+//! plane. It can also be filled by hand:
 //!
 //! ```
 //! use kctl_interpreter::{chain::{Chain, ChainError, Place}, kind::Gvk, operation::{self, InterpretReplica}, registry::Registry};
@@ -12,7 +13,7 @@
 //! let early = registry.interpret::<InterpretReplica>(deployment()).await;
 //! assert!(matches!(early, Err(ChainError::NotReady { place: Place::Configurable })));
 //!
-//! // Whoever reads the customizations has found none:
+//! // The customizations were read, and there are none:
 //! registry.set(Place::Configurable, None);
 //! assert_eq!(registry.interpret::<InterpretReplica>(deployment()).await?.replicas, 2);
 //! # Ok::<_, ChainError>(())
@@ -46,7 +47,7 @@ const GIVEN_UP: &str = "given-up";
 type Labels = [(&'static str, &'static str); 3];
 type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Histogram>;
 
-/// The layers that are in force, and what they did.
+/// The current layers, with metrics of their answers. See the [module](self) for an example.
 pub struct Registry {
     current: RwLock<Current>,
     /// How often a layer was set.
@@ -62,12 +63,14 @@ struct Current {
 }
 
 impl Registry {
-    /// Makes a registry that is ready.
+    /// Creates a registry that is ready at once.
     pub fn new(chain: Chain) -> Self {
         Self::waiting_for(chain, [])
     }
 
-    /// Makes a registry that answers once the layers of these places were set.
+    /// Creates a registry that answers after [`Registry::set`] was called for each of these places.
+    ///
+    /// Until then operations fail with [`ChainError::NotReady`]: a layer behind could give another answer.
     pub fn waiting_for(chain: Chain, places: impl IntoIterator<Item = Place>) -> Self {
         let current = Current { chain, missing: places.into_iter().collect() };
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
@@ -75,7 +78,7 @@ impl Registry {
         Self { current: RwLock::new(current), n_set, answers: Family::default(), durations }
     }
 
-    /// Puts a layer at a place, or takes it away. Operations that run keep the layers with which they began.
+    /// Puts a layer at a place, or removes the one there if `layer` is `None`. Running operations keep their snapshot.
     pub fn set(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
         let mut current = self.current.write();
         current.chain.set(place, layer);
@@ -84,15 +87,15 @@ impl Registry {
         self.n_set.send_modify(|n_set| *n_set += 1);
     }
 
-    /// Returns a channel that changes whenever a layer is replaced. A caller that caches results should ask again then.
+    /// Returns a channel that changes after each [`Registry::set`], for callers that cache answers.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.n_set.subscribe()
     }
 
-    /// Waits until all rules were read.
+    /// Waits until the registry is ready.
     ///
     /// # Cancel safety
-    /// Nothing is lost when it is dropped.
+    /// The future can be dropped at any time; it holds no state.
     pub async fn ready(&self) {
         let mut changes = self.changes();
         while !self.is_ready() {
@@ -101,15 +104,15 @@ impl Registry {
         }
     }
 
-    /// Has it wait until the layers of these places are set again.
+    /// Makes the registry wait until [`Registry::set`] is called for each of these places again.
     pub fn wait_for(&self, places: impl IntoIterator<Item = Place>) {
         self.current.write().missing = places.into_iter().collect();
     }
 
-    /// Returns the layers of this moment.
+    /// Returns a snapshot of the layers.
     ///
     /// # Errors
-    /// The rules of a place were not read yet.
+    /// [`ChainError::NotReady`] until the registry is ready.
     pub fn chain(&self) -> Result<Chain, ChainError> {
         let current = self.current.read();
         match current.missing.first() {
@@ -118,20 +121,23 @@ impl Registry {
         }
     }
 
-    /// Whether all rules were read.
+    /// Returns `true` if operations are answered.
     pub fn is_ready(&self) -> bool {
         self.current.read().missing.is_empty()
     }
 
-    /// Tells whether any layer has a rule for an operation on a kind; none has one before it is ready.
+    /// Returns `true` if any layer has a rule for an operation on a kind; `false` until the registry is ready.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
         self.chain().is_ok_and(|chain| chain.hook_enabled(operation, kind))
     }
 
-    /// Runs an operation.
+    /// Runs an operation on a snapshot of the layers, and counts its result and duration.
     ///
     /// # Errors
-    /// As [`Chain::interpret`], and before the registry is ready.
+    /// Those of [`Chain::interpret`], and [`ChainError::NotReady`] until the registry is ready.
+    ///
+    /// # Cancel safety
+    /// A dropped operation counts as `given-up`.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
@@ -141,7 +147,7 @@ impl Registry {
         self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
-    /// Runs an operation where a layer has a rule for it; nothing where none has. Both are asked of the same layers.
+    /// Runs an operation if a layer has a rule for it, and returns `None` otherwise. Both use the same snapshot.
     ///
     /// # Errors
     /// As [`Registry::interpret`].

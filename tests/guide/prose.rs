@@ -49,7 +49,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl-apiserver", 1125),
     ("kctl-cel", 83),
     ("kctl-cli", 19),
-    ("kctl-interpreter", 177),
+    ("kctl-interpreter", 164),
     ("kctl-macros", 85),
     ("kctl-runtime", 0),
     ("kctl-webhook", 0),

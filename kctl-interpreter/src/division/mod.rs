@@ -1,6 +1,17 @@
-//! How replicas are divided over clusters: by weights, by free capacity, or not at all.
+//! Division of replicas over clusters: by weights, by free capacity, or the full number for each cluster.
 //!
-//! The numbers are those of Karmada's scheduler (`pkg/scheduler/core` and `pkg/util/helper/webstermethod.go`).
+//! The results are those of Karmada's scheduler (`pkg/scheduler/core` and `pkg/util/helper/webstermethod.go`). Everything here is
+//! a pure function: the same inputs have the same result.
+//!
+//! ```
+//! use kctl_interpreter::division::{Candidate, Mode, Strategy, assign};
+//!
+//! let candidate = |name: &str, available| Candidate { name: name.to_owned(), available };
+//! let candidates = [candidate("a", 18), candidate("b", 12), candidate("c", 6)];
+//! let divided = assign(&Strategy::DynamicWeight, Mode::Steady, 12, &candidates, &[], "uid")?;
+//! assert_eq!(divided.iter().map(|cluster| cluster.replicas).collect::<Vec<_>>(), [6, 4, 2]);
+//! # Ok::<_, kctl_interpreter::division::DivisionError>(())
+//! ```
 
 mod strategy;
 mod webster;
@@ -12,7 +23,7 @@ pub use self::{
     webster::divide,
 };
 
-/// How many replicas a cluster gets.
+/// The number of replicas that one cluster gets, as `spec.clusters` of a `ResourceBinding` has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetCluster {
     /// The name of the cluster.

@@ -1,68 +1,83 @@
-//! The strategies of a placement: what each candidate cluster gets, given what it has.
+//! The strategies of a placement: compute the replicas of each candidate cluster from the last division.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{TargetCluster, divide};
 
-/// A cluster that may get replicas.
+/// A cluster that can get replicas: one that passed the filters of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The name of the cluster.
     pub name: String,
-    /// How many more replicas it has room for.
+    /// The number of additional replicas that fit into the cluster. Strategies with fixed weights ignore it.
     pub available: i32,
 }
 
-/// A weight for some clusters.
+/// A fixed weight for some clusters (`staticWeightList` of a `PropagationPolicy`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticWeight {
     /// The names of the clusters.
     pub clusters: BTreeSet<String>,
-    /// The weight; with 0 the cluster gets no replicas by weight.
+    /// The weight, relative to those of other clusters. A cluster whose weights are all 0 gets no replicas.
     pub weight: i64,
 }
 
-/// How a placement wants replicas divided.
+/// The replica scheduling strategy of a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Every cluster gets all of them.
+    /// Every cluster gets the full number of replicas.
     Duplicated,
-    /// By fixed weights. Of the weights of a cluster the largest counts; a cluster with none gets nothing and is not in
-    /// the answer; if no cluster has one, all weigh the same.
+    /// Divides by fixed weights. The largest weight of a cluster counts. A cluster without a weight is left out of the result;
+    /// if no cluster has a weight, all have the same.
     StaticWeight(Vec<StaticWeight>),
-    /// By the room that clusters have.
+    /// Divides in proportion to the free capacity of the clusters.
     DynamicWeight,
-    /// Into as few clusters as have room for them.
+    /// Divides over as few clusters as have capacity for all replicas.
     Aggregated,
 }
 
-/// Whether a division respects the last one. Only strategies that look at room do.
+/// Selects if a division starts from the last one. Only [`Strategy::DynamicWeight`] and [`Strategy::Aggregated`] use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Only the difference is added or taken away.
+    /// Adds or removes only the difference to the last division, so that few replicas move.
     Steady,
-    /// Everything is divided anew.
+    /// Divides all replicas again. Replicas that a cluster already has count as its free capacity.
     Fresh,
 }
 
-/// Why replicas cannot be divided.
+/// The error of [`assign`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DivisionError {
-    /// There is not enough room: wait for room, add clusters or ask for less. The text is Karmada's.
+    /// The clusters have too little capacity: wait, add clusters or request fewer replicas. The message is Karmada's.
     #[error("failed to {step}: Clusters available replicas {available} are not enough to schedule.")]
     NotEnough {
-        /// What was tried.
+        /// The step that failed, such as `scale up`.
         step: &'static str,
-        /// The room of all clusters.
+        /// The capacity of all clusters together.
         available: i32,
     },
 }
 
-/// Divides the replicas of an object over the candidates. `previous` is the last division.
+/// Divides the replicas of an object over candidate clusters.
+///
+/// `previous` is the last division; replicas of clusters that are no longer candidates are divided again. `uid` is the UID of
+/// the object, which decides ties (see [`divide`]).
+///
+/// ```
+/// use kctl_interpreter::division::{Candidate, Mode, StaticWeight, Strategy, assign};
+///
+/// let candidates = ["a", "b"].map(|name| Candidate { name: name.into(), available: 0 });
+/// let weight = |name: &str, weight| StaticWeight { clusters: [name.to_owned()].into(), weight };
+/// let strategy = Strategy::StaticWeight(vec![weight("a", 1), weight("b", 2)]);
+/// let divided = assign(&strategy, Mode::Steady, 9, &candidates, &[], "uid")?;
+/// assert_eq!(divided.iter().map(|cluster| cluster.replicas).collect::<Vec<_>>(), [3, 6]);
+/// # Ok::<_, kctl_interpreter::division::DivisionError>(())
+/// ```
 ///
 /// # Errors
-/// The candidates have too little room for a strategy that looks at it.
+/// [`DivisionError::NotEnough`] if the candidates have too little capacity. [`Strategy::Duplicated`] and
+/// [`Strategy::StaticWeight`] never fail.
 pub fn assign(
     strategy: &Strategy,
     mode: Mode,

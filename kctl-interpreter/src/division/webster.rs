@@ -13,6 +13,14 @@ use super::TargetCluster;
 /// cluster with fewer replicas gets it, and of those the first by name; or the last by name if the hash of `uid` is odd,
 /// so that not every object of a control plane prefers the same cluster. Clusters keep what they have in `initial`,
 /// which counts as theirs; a cluster with no weight comes last. With no weights at all, nothing is divided.
+///
+/// ```
+/// use kctl_interpreter::division::divide;
+///
+/// let weights = [("a".to_owned(), 2), ("b".to_owned(), 1)].into();
+/// let divided = divide(6, &weights, &Default::default(), "uid");
+/// assert_eq!(divided.iter().map(|cluster| cluster.replicas).collect::<Vec<_>>(), [4, 2]);
+/// ```
 pub fn divide(
     replicas: i32,
     weights: &BTreeMap<String, i64>,

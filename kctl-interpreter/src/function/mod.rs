@@ -1,4 +1,4 @@
-//! Functions on typed objects as a layer: what `#[interpreter(op = …)]` makes of a function, and the table of them.
+//! Functions on typed objects as a layer: the traits that `#[interpreter(op = …)]` implements, and the table of functions.
 
 mod answer;
 mod item;
@@ -25,21 +25,21 @@ use crate::{
     note = "code: K0059"
 )]
 pub trait Interpreter {
-    /// Whether Karmada asks webhooks for what it answers: [`OnTheWire`] or [`InProcess`].
+    /// [`OnTheWire`] if Karmada requests the operation from webhooks, [`InProcess`] if it does not.
     type Asked;
 
-    /// Returns what the functions answer.
+    /// Returns one rule per function.
     fn rules() -> Vec<Rule>;
 }
 
-/// For operations that Karmada asks webhooks for.
+/// Marks functions for operations that Karmada requests from webhooks.
 #[derive(Debug)]
 pub enum OnTheWire {}
-/// For `Prune`, which it asks no webhook for.
+/// Marks functions for `Prune`, which Karmada requests from no webhook.
 #[derive(Debug)]
 pub enum InProcess {}
 
-/// What a webhook can answer: all but `Prune`.
+/// Functions that a webhook can serve: those for all operations but `Prune`.
 #[diagnostic::on_unimplemented(
     message = "Prune can't be served as a webhook: Karmada calls no webhook for it, and rejects a configuration that names it",
     label = "for use in process only",
@@ -79,7 +79,7 @@ tuples!(A B C D E F G H I J);
 tuples!(A B C D E F G H I J K);
 tuples!(A B C D E F G H I J K L);
 
-/// Two functions for one operation on one kind: which of them would answer?
+/// The error of two functions for one operation on one kind: it would be open which of them answers.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them\ncode: K0070")]
 pub struct FunctionTwice {
@@ -89,7 +89,7 @@ pub struct FunctionTwice {
     second: String,
 }
 
-/// The functions of a program, as a layer of the chain.
+/// The functions of a program, as a layer of a [`Chain`](crate::chain::Chain).
 #[derive(Default)]
 pub struct Functions {
     rules: Vec<Rule>,
@@ -98,7 +98,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Makes the table of one function or of a tuple of them.
+    /// Creates the table of one function, or of a tuple of functions.
     ///
     /// # Errors
     /// Two functions are for the same operation on the same kind: remove one.
@@ -106,7 +106,7 @@ impl Functions {
         Self::new(I::rules())
     }
 
-    /// Makes the table of any rules.
+    /// Creates the table of rules.
     ///
     /// # Errors
     /// As [`Functions::of`].
@@ -128,7 +128,7 @@ impl Functions {
         &self.rules
     }
 
-    /// Returns the function for an operation on a kind.
+    /// Returns the function for an operation on a kind; `None` if there is no such function.
     pub fn rule(&self, operation: Operation, kind: &Gvk) -> Option<&Rule> {
         // A key of borrowed parts would need a second table: kinds are short.
         self.table.get(&(operation, kind.clone())).map(|idx| &self.rules[*idx])

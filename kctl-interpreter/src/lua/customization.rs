@@ -122,17 +122,17 @@ impl Customization {
         (Self { name, target, scripts }, errors)
     }
 
-    /// Returns the name.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns `apiVersion` and `kind` of the objects that it is for.
+    /// Returns `apiVersion` and `kind` of `spec.target`: the objects for which the scripts are.
     pub fn target(&self) -> (&str, &str) {
         (&self.target.0, &self.target.1)
     }
 
-    /// Returns the operations that it has scripts for.
+    /// Returns the operations for which the customization has scripts.
     pub fn operations(&self) -> impl Iterator<Item = Operation> {
         self.scripts.iter().map(|(operation, _)| *operation)
     }
@@ -193,6 +193,24 @@ fn script(
 }
 
 /// The scripts of all customizations, by kind and operation.
+///
+/// ```
+/// use kctl_interpreter::lua::Scripts;
+/// use serde_json::json;
+///
+/// let customization = json!({
+///     "apiVersion": "config.karmada.io/v1alpha1",
+///     "kind": "ResourceInterpreterCustomization",
+///     "metadata": { "name": "widgets" },
+///     "spec": {
+///         "target": { "apiVersion": "example.com/v1", "kind": "Widget" },
+///         "customizations": { "healthInterpretation": { "luaScript": "function InterpretHealth(o) return true end" } },
+///     },
+/// });
+/// let scripts = Scripts::parse([&customization]).map_err(|errors| errors[0].clone())?;
+/// assert!(scripts.has("example.com/v1", "Widget", "InterpretHealth"));
+/// # Ok::<(), kctl_interpreter::lua::CustomizationError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     by_target: BTreeMap<(String, String), Vec<Rule>>,
@@ -242,12 +260,12 @@ impl Scripts {
         Self { by_target }
     }
 
-    /// Returns `true` if the customization has no scripts.
+    /// Returns `true` if there are no scripts for any kind.
     pub fn is_empty(&self) -> bool {
         self.by_target.is_empty()
     }
 
-    /// Returns whether there is a script for the operation on the kind.
+    /// Returns `true` if there is a script for the operation on the kind.
     pub fn has(&self, api_version: &str, kind: &str, operation: &str) -> bool {
         self.rules(api_version, kind, operation).next().is_some()
     }

@@ -5,15 +5,29 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How much one run of a script may use. At a bound the run ends with an error that `pcall` cannot catch.
+/// Bounds of one run of a script. At a bound the run ends with an error that `pcall` cannot catch.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+/// use serde_json::json;
+///
+/// let pool = Pool::new(Limits { steps: 100_000, ..Limits::default() });
+/// let endless = Script::compile("function InterpretHealth(o) while true do end end", "InterpretHealth")?;
+/// let object = json!({ "kind": "Widget" });
+/// let error = pool.interpret("InterpretHealth", &endless, &Inputs { desired: Some(&object), ..Inputs::default() }).unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::Timeout);
+/// assert_eq!(Limits::default().time, Duration::from_secs(1));
+/// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time for loading the script and calling its function. Karmada allows a second.
+    /// Time for loading the script and calling its function; one second by default, as in Karmada.
     pub time: Duration,
     /// Maximum number of steps of the virtual machine and the library; a character that a pattern examines is a step. Unlimited by
     /// default, so that the time limit applies; tests set it to be independent of the machine.
     pub steps: u64,
-    /// Bytes that Lua may hold, with the library (150 KiB) and the garbage of the run, and bytes of a result.
+    /// Bytes that Lua can allocate, and bytes of a result; 16 MiB by default. The library takes 150 KiB of it.
     pub memory_bytes: usize,
 }
 

@@ -17,15 +17,18 @@ const IDLE_MAX: usize = 64;
 /// A script that has taken so long blocks its thread: ten times what most take, and what a task may take between two waits.
 const SLOW_FROM: Duration = Duration::from_millis(1);
 
-/// Runs scripts in states that are compiled once and used again, each only for its own script. It can be shared by
-/// threads: each run has a state for itself.
+/// Runs scripts, and keeps up to 64 idle Lua states for their next runs.
+///
+/// A state is only reused by the [`Script`] for which it was compiled, and is reset between runs. At the bound the state that
+/// is idle for longest is dropped. Threads can share a pool: each run has a state of its own. See the [module](super) for an
+/// example.
 pub struct Pool {
     limits: Limits,
     idle: Mutex<VecDeque<(Script, State)>>,
 }
 
 impl Pool {
-    /// Builds an empty pool whose runs have these limits.
+    /// Creates an empty pool. Every run has these limits.
     pub fn new(limits: Limits) -> Self {
         Self { limits, idle: Mutex::new(VecDeque::new()) }
     }
@@ -33,7 +36,7 @@ impl Pool {
     /// Runs the script for the operation of that name. The value has one key a result: `replica` and `requires`,
     /// `components`, `revised`, `retained`, `status`, `aggregatedStatus`, `healthy` or `dependencies`.
     ///
-    /// It blocks the thread for up to [`Limits::time`]: call it where that is fine.
+    /// It blocks the thread for up to [`Limits::time`]. Call it from a blocking task if other tasks share the thread.
     ///
     /// # Errors
     /// The script or the inputs are wrong; see [`ScriptError`]. No error is worth a retry with the same object.

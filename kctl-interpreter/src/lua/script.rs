@@ -6,10 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::error::ScriptError;
 use super::vm;
 
-/// Bytes of a source. etcd holds objects of 1.5 MiB, so a customization cannot bring a longer one.
+/// The longest source of a script, in bytes. etcd rejects objects over 1.5 MiB, so a customization has no much longer one.
 pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 
-/// A script that compiles. Copies share one identity, and with it the states of a [`Pool`](super::Pool).
+/// A compiled script. Clones share one identity, and with it the idle states of a [`Pool`](super::Pool).
+///
+/// ```
+/// use kctl_interpreter::lua::{ErrorClass, Script};
+///
+/// let script = Script::compile("function InterpretHealth(o) return true end", "InterpretHealth")?;
+/// assert_eq!(script.function(), "InterpretHealth");
+/// let error = Script::compile("function InterpretHealth(o", "InterpretHealth").unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::Syntax);
+/// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Script {
     inner: Arc<Inner>,
@@ -28,7 +38,7 @@ impl Script {
     /// script may define it conditionally.
     ///
     /// # Errors
-    /// The source is not valid Lua 5.1, or longer than [`SOURCE_BYTES_MAX`].
+    /// [`ScriptError::Syntax`] if the source is not valid Lua 5.1, or is longer than [`SOURCE_BYTES_MAX`].
     pub fn compile(source: &str, function: &str) -> Result<Self, ScriptError> {
         let syntax = |message: String| ScriptError::Syntax { function: function.to_owned(), line: None, message };
         if source.len() > SOURCE_BYTES_MAX {

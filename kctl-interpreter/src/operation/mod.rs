@@ -10,31 +10,43 @@ use serde_json::{Map, Value};
 pub use self::result::{AggregatedStatusItem, Component, DependentReference, NodeClaim, ReplicaRequirements, Replicas};
 use crate::kind::Gvk;
 
-/// An operation by name, for tables and for what is read at run time.
+/// An operation as a value, for tables and for names that are read at run time.
+///
+/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is compiled: they
+/// check the types of inputs and outputs. All but `Prune` are constants of Karmada's `config.karmada.io/v1alpha1`
+/// (`InterpreterOperation`).
+///
+/// ```
+/// use kctl_interpreter::operation::Operation;
+///
+/// assert_eq!("Retain".parse::<Operation>()?, Operation::Retain);
+/// assert!("retain".parse::<Operation>().is_err(), "names are case-sensitive, as on the wire");
+/// # Ok::<_, kctl_interpreter::operation::OperationUnknown>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// How many replicas, and what each needs.
+    /// Returns the number of replicas that an object wants, and the requirements of one replica ([`Replicas`]).
     InterpretReplica,
-    /// The pod templates of an object that has several.
+    /// Returns the parts of an object that has several pod templates ([`Component`]s), such as the head and workers of a `RayCluster`.
     InterpretComponent,
-    /// The object with another number of replicas.
+    /// Writes another number of replicas into an object, for one member cluster.
     ReviseReplica,
-    /// The desired object with what the cluster filled in.
+    /// Copies fields that the member cluster sets, such as `spec.clusterIP`, from the observed to the desired object.
     Retain,
-    /// What of the status is worth collecting.
+    /// Returns the part of the status that the control plane collects from a member cluster.
     InterpretStatus,
-    /// The object with the statuses of all clusters made one.
+    /// Writes one status into the object from the statuses of all member clusters.
     AggregateStatus,
-    /// What must go where the object goes.
+    /// Returns the objects that must follow the object to its clusters, such as ConfigMaps ([`DependentReference`]s).
     InterpretDependency,
-    /// Whether the object is healthy.
+    /// Returns `true` if the object is healthy in its member cluster.
     InterpretHealth,
-    /// The object without what only its own cluster can know. It has no form on the wire.
+    /// Removes fields that must not be copied to another cluster, such as `metadata.uid`. Karmada has no webhook for it.
     Prune,
 }
 
 impl Operation {
-    /// Every operation.
+    /// Every operation, in a fixed order.
     pub const ALL: [Self; 9] = [
         Self::InterpretReplica,
         Self::InterpretComponent,
@@ -47,7 +59,7 @@ impl Operation {
         Self::Prune,
     ];
 
-    /// Returns the name on the wire.
+    /// Returns the name, which is that of the variant; Karmada writes it in requests and rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterpretReplica => InterpretReplica::NAME,
@@ -69,7 +81,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The error for an unknown operation name.
+/// The error of parsing an [`Operation`] from an unknown name. The message lists all names.
 #[derive(Debug, thiserror::Error)]
 #[error("{name:?} is no operation: use one of {}", Operation::ALL.map(Operation::name).join(", "))]
 pub struct OperationUnknown {
@@ -85,26 +97,41 @@ impl FromStr for Operation {
     }
 }
 
-/// The inputs of any operation, as layers take them; each operation reads those that it names.
+/// The inputs of any operation, in the form that layers take.
+///
+/// Each operation reads only the fields that it needs: see the `From` conversions of [`Object`], [`Revision`], [`Retention`]
+/// and [`Aggregation`].
+///
+/// ```
+/// use kctl_interpreter::operation::{Inputs, Object};
+/// use serde_json::json;
+///
+/// let inputs = Inputs::from(Object(json!({ "apiVersion": "v1", "kind": "Pod" })));
+/// assert_eq!(inputs.kind().kind, "Pod");
+/// assert_eq!((inputs.replicas, inputs.status_items), (None, None));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {
-    /// The object of the control plane.
+    /// The object as the control plane has it.
     pub desired: Option<Value>,
-    /// The object as the cluster has it.
+    /// The object as the member cluster has it.
     pub observed: Option<Value>,
-    /// The number of replicas to revise to.
+    /// The number of replicas for [`ReviseReplica`].
     pub replicas: Option<i64>,
-    /// The reported statuses of member clusters. `None` and an empty list differ, as Go's nil and empty slices do.
+    /// The statuses that member clusters reported, for [`AggregateStatus`].
+    ///
+    /// `None` is Go's nil slice: scripts get nil, and the native rule for Pods keeps the status. An empty list is an empty table
+    /// for scripts, and Pods lose their status.
     pub status_items: Option<Vec<AggregatedStatusItem>>,
 }
 
 impl Inputs {
-    /// Returns the object that the operation is about, whichever of the two was given.
+    /// Returns the desired object, or the observed one if there is no desired object.
     pub fn object(&self) -> Option<&Value> {
         self.desired.as_ref().or(self.observed.as_ref())
     }
 
-    /// Returns the kind that rules are looked up by.
+    /// Returns the kind of [`Inputs::object`], by which layers look up their rules; all parts are empty without an object.
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::of(&Value::Null), Gvk::of)
     }
@@ -132,69 +159,78 @@ impl Inputs {
     }
 }
 
-/// One operation: a type that says what goes in and what comes out, so that a call of the wrong shape does not compile.
+/// One operation as a type. It gives input and output their types, so that a call with others does not compile.
+///
+/// ```
+/// use kctl_interpreter::operation::{InterpretHealth, Op};
+/// use serde_json::json;
+///
+/// assert_eq!(InterpretHealth::answer(&true)?, json!({ "healthy": true }));
+/// assert!(InterpretHealth::output(json!({ "healthy": true }))?);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 pub trait Op: Send + Sync + 'static {
-    /// What the operation takes.
+    /// The input, such as [`Object`].
     type Input: Into<Inputs> + Send;
-    /// What the operation answers.
+    /// The output, such as `bool` for [`InterpretHealth`].
     type Output: Serialize + DeserializeOwned + Send;
     /// The operation as a value.
     const OPERATION: Operation;
-    /// The name on the wire.
+    /// The name, as [`Operation::name`] returns it.
     const NAME: &'static str;
-    /// The field of an answer that holds the output; empty where the output is the whole answer.
+    /// The field of the answer that holds the output; empty if the output is the whole answer.
     const FIELD: &'static str;
 
-    /// Puts an output in the form of an answer.
+    /// Converts an output to the JSON that layers answer with.
     ///
     /// # Errors
-    /// The output has no form in JSON.
+    /// The output can't be serialized as JSON, for example a map whose keys are not strings.
     fn answer(output: &Self::Output) -> Result<Value, serde_json::Error> {
         let output = serde_json::to_value(output)?;
         Ok(if Self::FIELD.is_empty() { output } else { Value::Object(Map::from_iter([(Self::FIELD.into(), output)])) })
     }
 
-    /// Reads the output of an answer.
+    /// Converts the JSON that a layer answered to an output.
     ///
     /// # Errors
-    /// The answer is not of this operation, or its output is of the wrong type.
+    /// The field [`Op::FIELD`] is missing, or has another type.
     fn output(mut answer: Value) -> Result<Self::Output, serde_json::Error> {
         let output = if Self::FIELD.is_empty() { answer } else { answer[Self::FIELD].take() };
         serde_json::from_value(output)
     }
 }
 
-/// The object of an operation that is about one object.
+/// The input of operations on one object, such as [`InterpretHealth`] and [`InterpretReplica`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object(
-    /// The whole object.
+    /// The complete object, with `apiVersion` and `kind`.
     pub Value,
 );
 
-/// The input of [`ReviseReplica`].
+/// The input of [`ReviseReplica`]: an object, and the replicas that one member cluster gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision {
     /// The object to change.
     pub object: Value,
-    /// The number of replicas that it gets.
+    /// The new number of replicas.
     pub replicas: i64,
 }
 
-/// The input of [`Retain`].
+/// The input of [`Retain`]: the same object in the control plane and in a member cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retention {
-    /// The object of the control plane.
+    /// The object as the control plane has it. The answer is a changed copy of it.
     pub desired: Value,
-    /// The object as the cluster has it.
+    /// The object as the member cluster has it. It is only read.
     pub observed: Value,
 }
 
-/// The input of [`AggregateStatus`].
+/// The input of [`AggregateStatus`]: an object of the control plane, and its statuses in the member clusters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregation {
-    /// The object whose status is to be filled.
+    /// The object whose status is written.
     pub object: Value,
-    /// The reported statuses of member clusters.
+    /// One item per member cluster. An item without a status is a cluster that has not reported yet.
     pub items: Vec<AggregatedStatusItem>,
 }
 
@@ -239,23 +275,23 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Asks how many replicas an object wants, and what each of them needs.
+    /// Returns how many replicas an object wants, and the requirements of one replica, so that a scheduler can divide them.
     InterpretReplica: Object => Replicas, "";
-    /// Asks for the pod templates of an object; `None` where it has no parts.
+    /// Returns the parts of an object that has several pod templates; `None` for an object without such parts.
     InterpretComponent: Object => Option<Vec<Component>>, "components";
-    /// Changes the number of replicas of an object.
+    /// Returns the object with another number of replicas.
     ReviseReplica: Revision => Value, "revised";
-    /// Keeps in the desired object what the cluster filled in.
+    /// Returns the desired object with the fields that the member cluster sets, so that a write does not reset them.
     Retain: Retention => Value, "retained";
-    /// Asks what of an object's status is worth collecting; null where there is none.
+    /// Returns the part of the status that the control plane collects; JSON `null` for an object without a status.
     InterpretStatus: Object => Value, "status";
-    /// Makes one status of the statuses of all clusters.
+    /// Returns the object with one status, made from the statuses in all member clusters.
     AggregateStatus: Aggregation => Value, "aggregatedStatus";
-    /// Asks what must go where the object goes; `None` for nothing.
+    /// Returns the objects that must follow the object to its clusters; `None` if there are no such objects.
     InterpretDependency: Object => Option<Vec<DependentReference>>, "dependencies";
-    /// Asks whether an object is healthy.
+    /// Returns `true` if the object is healthy in its member cluster.
     InterpretHealth: Object => bool, "healthy";
-    /// Removes what only the object's own cluster can know.
+    /// Returns the object without the fields that must not be copied to another cluster.
     Prune: Object => Value, "pruned";
 }
 

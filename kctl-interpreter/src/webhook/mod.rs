@@ -1,4 +1,7 @@
-//! The webhook that Karmada calls: functions behind HTTPS, a path for each kind.
+//! The webhook that Karmada calls: an HTTPS server for interpreter functions, with one path per kind.
+//!
+//! Programs usually start it with `App::interpreter` of the crate `kctl`. Use [`Webhook`] for a server without an app, and
+//! [`routes`] to add the paths to a server that has other webhooks.
 
 mod configuration;
 mod metrics;
@@ -26,21 +29,29 @@ use crate::{
     operation::Operation,
 };
 
-/// How and where the webhook is served.
+/// Options of a [`Webhook`]: address, certificate and bounds.
+///
+/// ```
+/// use kctl_interpreter::webhook::WebhookOptions;
+///
+/// let mut options = WebhookOptions::default();
+/// assert_eq!((options.body_len_max, options.concurrency_max, options.connections_max), (8 << 20, 64, 512));
+/// options.address = ([0, 0, 0, 0], 9443).into();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WebhookOptions {
-    /// The address; port 0 is any free one.
+    /// The address to listen on; `127.0.0.1` and a free port by default.
     pub address: SocketAddr,
-    /// Where the certificate comes from.
+    /// The source of the TLS certificate; a self-signed one for `localhost` by default.
     pub certificate: Certificate,
-    /// The longest body, in bytes. A longer one is refused in words; Karmada's own server cuts it at 1 MiB.
+    /// The longest request body, in bytes; 8 MiB by default. A longer one gets code 413 with the uid of the request.
     pub body_len_max: usize,
-    /// How many requests are answered at a time; others wait.
+    /// The number of concurrent functions; 64 by default. Further requests wait.
     pub concurrency_max: usize,
-    /// How many connections there are at a time; others wait to be accepted.
+    /// The number of open connections; 512 by default. Further ones wait to be accepted.
     pub connections_max: usize,
-    /// How long requests that run may take to end after the stop.
+    /// Time for running requests to end after the stop; 30 s by default, the longest timeout of a configuration.
     pub stop_within: Duration,
 }
 
@@ -59,14 +70,14 @@ impl Default for WebhookOptions {
     }
 }
 
-/// Why the webhook does not start.
+/// The error of starting or serving a [`Webhook`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// Two functions are for the same.
+    /// Two functions are for the same operation on the same kind.
     #[error(transparent)]
     Twice(#[from] FunctionTwice),
-    /// A function is for what no webhook is asked for.
+    /// A function is for `Prune`, which Karmada requests from no webhook.
     #[error(
         "`{name}` ({location}) can't be served: Karmada asks no webhook for {operation}, and refuses a configuration that \
          names it; use the function in process, as a layer of the chain"
@@ -79,12 +90,12 @@ pub enum WebhookError {
         /// What it is for.
         operation: Operation,
     },
-    /// The certificate, or the address.
+    /// The certificate or the address can't be used.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
 
-/// Makes the routes of functions, for a server that has others beside.
+/// Creates the routes of functions, for a server that has other webhooks too.
 ///
 /// # Errors
 /// The functions can't be served.
@@ -100,14 +111,14 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
     Ok(Functions::new(rules)?)
 }
 
-/// A webhook that has its address, and answers once [`Webhook::serve`] is polled.
+/// A webhook server that has bound its address. It answers requests while [`Webhook::serve`] is polled.
 pub struct Webhook {
     shared: Arc<Shared>,
     server: Server,
 }
 
 impl Webhook {
-    /// Listens.
+    /// Binds the address and prepares the certificate.
     ///
     /// # Errors
     /// The functions can't be served, or the certificate or the address can't be used.
@@ -122,27 +133,28 @@ impl Webhook {
         Ok(Self { shared, server })
     }
 
-    /// Returns the address.
+    /// Returns the bound address, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Returns the authority that clients must trust, as PEM; none where they use the roots of their system.
+    /// Returns the certificate authority that clients must trust, as PEM; `None` if they trust the certificate anyway.
     pub fn authority(&self) -> Option<&str> {
         self.server.authority()
     }
 
-    /// Returns the functions.
+    /// Returns the functions that the webhook serves.
     pub fn functions(&self) -> &Functions {
         &self.shared.functions
     }
 
-    /// Returns its metrics, which can be registered before it serves.
+    /// Returns the metrics. Register them before [`Webhook::serve`] consumes the webhook.
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics.clone()
     }
 
-    /// Serves until the future ends, and then until the requests that run are answered.
+    /// Serves until `stopped` completes, and then until running requests are answered or
+    /// [`WebhookOptions::stop_within`] has passed.
     ///
     /// # Errors
     /// TLS can't be set up.
