@@ -32,8 +32,8 @@ const ITEM_FIELDS: [&str; 5] = ["clusterName", "status", "applied", "appliedMess
 /// What to interpret. A file is JSON or YAML, and `-` is standard input.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
-    /// The operation, in any case: InterpretReplica, InterpretComponent, ReviseReplica, Retain, InterpretStatus, AggregateStatus,
-    /// InterpretDependency, InterpretHealth or Prune
+    /// The operation, in any case: `InterpretReplica`, `InterpretComponent`, `ReviseReplica`, `Retain`, `InterpretStatus`,
+    /// `AggregateStatus`, `InterpretDependency`, `InterpretHealth` or `Prune`
     #[arg(long, required_unless_present = "check", value_parser = operation)]
     operation: Option<Operation>,
     /// Only check the customizations, as Karmada's webhook does when they are installed

@@ -37,7 +37,7 @@ pub enum Operation {
     InterpretStatus,
     /// Writes one status into the object from the statuses of all member clusters.
     AggregateStatus,
-    /// Returns the objects that must follow the object to its clusters, such as ConfigMaps ([`DependentReference`]s).
+    /// Returns the objects that must follow the object to its clusters, such as a `ConfigMap` ([`DependentReference`]s).
     InterpretDependency,
     /// Returns `true` if the object is healthy in its member cluster.
     InterpretHealth,
