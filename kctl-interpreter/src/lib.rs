@@ -34,7 +34,6 @@ pub mod dependency;
 pub mod division;
 #[cfg(feature = "function")]
 pub mod function;
-#[cfg(any(feature = "registry", feature = "webhook"))]
 #[cfg(feature = "hook")]
 pub mod hook;
 pub mod kind;

@@ -330,7 +330,9 @@ async fn half_a_list_leaves_nothing_behind_and_two_of_them_make_it_pages() {
     let answers = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), silent()];
     let scripted = Scripted::whole(answers).await;
     seconds(1).await;
-    assert!(scripted.source.health().failure.is_some_and(|error| error.to_string().contains("truncated list response")));
+    assert!(
+        scripted.source.health().failure.is_some_and(|error| error.to_string().contains("truncated list response"))
+    );
     seconds(99).await;
     check_asked(&scripted, &[(0, "whole"), (800, "whole"), (1_600, "list"), (0, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first lists is left");

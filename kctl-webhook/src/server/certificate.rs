@@ -243,7 +243,7 @@ impl Identity {
                 Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate"),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::error!(%error, "failed to load the webhook's certificate; the previous one stays in use")
+                    tracing::error!(%error, "failed to load the webhook's certificate; the previous one stays in use");
                 }
             }
         }
