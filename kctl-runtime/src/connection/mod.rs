@@ -23,7 +23,6 @@ mod answer;
 mod connector;
 mod dial;
 mod driven;
-mod expect;
 pub mod kubeconfig;
 mod lasts;
 mod link;
@@ -94,8 +93,6 @@ pub fn client(config: Config) -> kube::Result<Client> {
 ///   as in client-go.
 /// - An HTTP/1.1 connection is not reused after 5 idle seconds. A GET without a response within 5 s over a
 ///   reused connection is retried over a new one. Other requests are sent once.
-/// - A write expects `100 Continue`. It fails if a server that sends it has not begun to read the body within 20 s; its outcome is
-///   then unknown.
 /// - Unacknowledged data closes a connection after 20 s (Linux).
 ///
 /// Credentials:

@@ -20,7 +20,6 @@ use super::{
     answer::Answer,
     connector::{Connector, Stream},
     driven::Driven,
-    expect::Expectations,
     ways::Limits,
 };
 
@@ -32,19 +31,13 @@ const N_IDLE_MAX: usize = 32;
 pub(super) struct Plain {
     connector: Connector,
     first_byte_within: Duration,
-    expectations: Expectations,
     idle: Arc<Idle>,
 }
 
 impl Plain {
     pub(super) fn new(connector: Connector, limits: Limits) -> Self {
         let idle = Idle { reuse_within: limits.reuse_within, waiting: Mutex::default() };
-        Self {
-            connector,
-            first_byte_within: limits.first_byte_within,
-            expectations: Expectations::new(limits.read_within),
-            idle: Arc::new(idle),
-        }
+        Self { connector, first_byte_within: limits.first_byte_within, idle: Arc::new(idle) }
     }
 
     /// Sends a request over an idle connection, or over a new one.
@@ -53,11 +46,10 @@ impl Plain {
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let to = request.uri().clone();
         let mut request = named(request)?;
-        let expected = self.expectations.of(&mut request);
         while let Some(mut connection) = self.idle.take() {
             let again = repeatable(&request);
             let sent = match again {
-                None => Ok(expected.wait(connection.send(request)).await.inspect_err(|_silent| self.idle.clear())?),
+                None => Ok(connection.send(request).await),
                 Some(again) => match timeout(self.first_byte_within, connection.send(request)).await {
                     Ok(answered) => Ok(answered),
                     Err(_elapsed) => Err(again),
@@ -78,7 +70,7 @@ impl Plain {
             }
         }
         let mut connection = Driven::over(self.connect(to).await?).await?;
-        let answer = expected.wait(connection.send(request)).await?.map_err(TrySendError::into_error)?;
+        let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
         Ok(answer.map(|body| Answer::of(body).over(self.used(connection))))
     }
 

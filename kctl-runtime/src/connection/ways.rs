@@ -47,9 +47,6 @@ pub(super) struct Limits {
     pub(super) reuse_within: Duration,
     /// A GET over a reused connection that has no response within this time is sent again over a new one.
     pub(super) first_byte_within: Duration,
-    /// A write fails if the server has not begun to read its body within this time: the connection is dead. kube-apiserver reads once the
-    /// request has its turn, for which it waits 15 s at most (API Priority and Fairness).
-    pub(super) read_within: Duration,
     /// Shortest time between two runs of a plugin, so that a failing one does not run for each request.
     pub(super) plugin_every: Duration,
 }
@@ -64,7 +61,6 @@ impl Default for Limits {
             answer_within: seconds(5),
             reuse_within: seconds(5),
             first_byte_within: seconds(5),
-            read_within: seconds(20),
             plugin_every: seconds(5),
         }
     }

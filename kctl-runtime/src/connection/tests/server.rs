@@ -6,7 +6,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -56,9 +55,6 @@ pub(super) struct Server {
     /// The only client that gets a response; empty for all.
     accepted: Arc<parking_lot::Mutex<String>>,
 }
-
-/// Time that the server takes for requests whose paths contain `slow`, after it has read them.
-pub(super) const SLOW: Duration = Duration::from_millis(200);
 
 /// The fate of the open connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,7 +189,6 @@ async fn serve(
     let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
     let answer = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        let is_slow = path.contains("slow");
         let lasts = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
         let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
@@ -205,14 +200,7 @@ async fn serve(
         if is_refused {
             *answer.status_mut() = StatusCode::UNAUTHORIZED;
         }
-        async move {
-            // Reading begins with `100 Continue` where the client expects that.
-            let _body = request.into_body().collect().await;
-            if is_slow {
-                tokio::time::sleep(SLOW).await;
-            }
-            Ok::<_, Infallible>(answer)
-        }
+        async move { Ok::<_, Infallible>(answer) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(n_streams);

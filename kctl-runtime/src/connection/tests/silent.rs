@@ -3,7 +3,7 @@
 use http::Method;
 use tokio::time::sleep;
 
-use super::{server::SLOW, *};
+use super::*;
 
 fn post() -> Request<Body> {
     Request::builder().method(Method::POST).uri("/api/v1/pods").body(Body::from(b"{}".to_vec())).unwrap()
@@ -44,28 +44,4 @@ async fn write_without_an_answer_is_sent_once() {
     assert_eq!(server.n_connections(), 1);
     ask(&by, get("/api")).await;
     assert_eq!(server.n_connections(), 2, "the connection of a request that was given up is not used again");
-}
-
-#[tokio::test]
-async fn write_over_a_connection_used_just_now_fails_soon_where_it_is_silent() {
-    let server = Server::start(0).await;
-    let by = client(&server, Limits { read_within: Duration::from_millis(50), ..Limits::default() });
-    ask(&by, post()).await;
-    server.end(End::Silent);
-    let error = timeout(SOON, by.send(post())).await.expect("it ends").expect_err("nothing answers").to_string();
-    assert!(error.contains("the API server did not begin to read the request within 50ms"), "{error}");
-    assert_eq!(server.n_connections(), 1, "whether it was done is not known");
-    ask(&by, post()).await;
-    assert_eq!(server.n_connections(), 2);
-}
-
-#[tokio::test]
-async fn write_that_the_server_has_read_may_take_longer() {
-    let server = Server::start(0).await;
-    let by = client(&server, Limits { read_within: SLOW / 4, ..Limits::default() });
-    for _ in 0..2 {
-        let request = Request::builder().method(Method::PATCH).uri("/api/v1/pods/slow");
-        ask(&by, request.body(Body::from(b"{}".to_vec())).unwrap()).await;
-    }
-    assert_eq!(server.n_connections(), 1);
 }
