@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use self::field::Term;
 use crate::{
-    admit::names::{check_label_value, check_qualified_name},
+    names::{check_label_value, check_qualified_name},
     status::Refusal,
 };
 

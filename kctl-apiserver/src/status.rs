@@ -202,7 +202,7 @@ impl Refusal {
     }
 
     pub(crate) fn too_large() -> Self {
-        let message = format!("Request entity too large: limit is {}", crate::server::BODY_LEN_MAX);
+        let message = format!("Request entity too large: limit is {}", crate::limits::BODY_LEN_MAX);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 

@@ -28,6 +28,7 @@ pub use crate::{
     object::{Open, Parts, Place, Places, View, ViewOf},
     owns_nothing, primary, reads_a_view, reads_metadata,
     reconcile::astray::{PatchedPrimary, WholeByContext},
+    reconcile::seal::{NoKind, NorThis, Seal, Whole},
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
         Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
@@ -51,20 +52,6 @@ pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result:
 pub fn never<T>() -> T {
     unreachable!("a field of this type is a compile error")
 }
-
-/// Part of every permission, so that only generated code can grant one.
-#[derive(Debug)]
-pub struct Seal;
-
-/// A controller whose declaration has no mistake. A declaration with one gets every permission, so that a
-/// mistake is reported once.
-pub trait Whole: Controller {}
-
-/// A placeholder for a kind. With one `Declares` implementation rustc would infer its kind, and without any
-/// it would report that `cx.owned` does not exist. With two it names the kind that is not declared.
-pub struct NoKind;
-/// The second placeholder.
-pub struct NorThis;
 
 /// Implements `Declares` for two placeholders, for controllers that own nothing.
 #[doc(hidden)]

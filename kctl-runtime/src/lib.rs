@@ -103,7 +103,9 @@
 //! | [`TOMBSTONES_MAX`](store::TOMBSTONES_MAX) unconfirmed own deletes | further ones are not remembered |
 //! | [`EVENTS_MAX`](effect::EVENTS_MAX) events wait to be sent | the newest ones are dropped |
 
+mod clock;
 pub mod connection;
+mod declaration;
 mod echo;
 pub mod effect;
 pub mod handler;
@@ -112,12 +114,14 @@ pub mod manager;
 pub mod manifest;
 mod marks;
 pub mod object;
+mod panic;
 pub mod queue;
 pub mod reconcile;
 pub mod source;
 pub mod spec;
 pub mod store;
 pub mod trace;
+mod transport;
 mod trim;
 mod turns;
 pub mod watches;

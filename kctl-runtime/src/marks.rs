@@ -7,8 +7,6 @@
 use schemars::{Schema, transform::Transform};
 use serde_json::{Map, Value, json};
 
-use crate::manifest::allowed_values;
-
 /// Schema key that carries marks of the whole object until the CRD is built. It is removed there, because
 /// API servers do not know it.
 pub(crate) const ROOT: &str = "x-kctl-root";
@@ -209,6 +207,27 @@ fn never_null(schema: &mut Map<String, Value>) {
             schema.entry(key).or_insert(value);
         }
     }
+}
+
+/// Returns the type and the values of a schema that allows a few values.
+///
+/// schemars lists the values of an enum, and writes a variant for each value that has a doc comment.
+pub(crate) fn allowed_values(schema: &Map<String, Value>) -> Option<(Value, Vec<Value>)> {
+    let values_of = |one: &Value| -> Option<Vec<Value>> {
+        match (one.get("enum"), one.get("const")) {
+            (Some(Value::Array(all)), _) => Some(all.clone()),
+            (_, Some(value)) => Some(vec![value.clone()]),
+            _ => None,
+        }
+    };
+    if let Some(Value::Array(variants)) = schema.get("oneOf") {
+        let name = variants.first()?.get("type")?;
+        let all: Option<Vec<_>> =
+            variants.iter().map(|one| values_of(one).filter(|_| one.get("type") == Some(name))).collect();
+        return Some((name.clone(), all?.concat()));
+    }
+    let name = schema.get("type")?.as_str()?;
+    Some((name.into(), values_of(&Value::Object(schema.clone()))?))
 }
 
 #[cfg(test)]

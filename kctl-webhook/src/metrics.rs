@@ -99,12 +99,22 @@ impl Metrics {
     }
 
     /// Starts a request; dropping the result ends it.
-    pub(crate) fn begin(&self, path: &str) -> Asked {
+    pub(crate) fn begin(&self, path: &str, endpoint: Endpoint) -> Asked {
         let of = [("webhook", path.to_owned())];
         let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&of).clone()));
-        let panics = if path == crate::conversion::PATH { &self.conversion_panics } else { &self.panics };
+        let panics = match endpoint {
+            Endpoint::Admission => &self.panics,
+            Endpoint::Conversion => &self.conversion_panics,
+        };
         Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP, panics: panics.clone(), in_flight }
     }
+}
+
+/// The kind of webhook that handles a request. Each kind has its own counter of panics, as in controller-runtime.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Endpoint {
+    Admission,
+    Conversion,
 }
 
 /// The measurement of a request.

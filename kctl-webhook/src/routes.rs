@@ -16,7 +16,7 @@ use crate::{
     admission::{self, Rule},
     call::Turn,
     conversion::{self, Conversions},
-    metrics::Metrics,
+    metrics::{Endpoint, Metrics},
     server::{
         Routes,
         body::{self, BodyError, Progress},
@@ -113,6 +113,13 @@ pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Re
 }
 
 impl Answering {
+    fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Admission(_) => Endpoint::Admission,
+            Self::Conversion(_) => Endpoint::Conversion,
+        }
+    }
+
     fn len_max(&self) -> usize {
         match self {
             Self::Admission(_) => admission::BODY_LEN_MAX,
@@ -158,7 +165,7 @@ impl Answering {
 async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> {
     let At { path, answering, shared } = at;
     let within = body::time_of(request.uri());
-    let asked = shared.metrics.begin(&path);
+    let asked = shared.metrics.begin(&path, answering.endpoint());
     let mut turn =
         Turn { asked, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
     let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn)).await;

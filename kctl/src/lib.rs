@@ -219,6 +219,8 @@ pub mod conversion;
 pub mod interpreter;
 pub mod prelude;
 #[cfg(feature = "dev")]
+mod refusal;
+#[cfg(feature = "dev")]
 pub mod testing;
 
 pub use app::App;

@@ -17,6 +17,7 @@ mod index;
 mod informer;
 mod keys;
 mod limits;
+mod modules;
 mod namespaces;
 mod opaque;
 mod optional;

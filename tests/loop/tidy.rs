@@ -55,7 +55,7 @@ fn only_effect_and_the_lease_write() {
 
 #[test]
 fn only_effect_sends_requests() {
-    check_only(&["effect/transport.rs", "effect/raw.rs"], &["client.send("]);
+    check_only(&["transport/mod.rs", "effect/raw.rs"], &["client.send("]);
     // kube's other ways to the API server, but for the test of the client that users get, and its controller runtime.
     check_only(&["effect/raw.rs"], &["Api::<"]);
     check_only(&[], &["client.request", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);

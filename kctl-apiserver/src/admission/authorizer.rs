@@ -11,9 +11,10 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
-use super::{Attributes, conditions::Cel, conditions::Scope, conditions::map};
+use super::Attributes;
 use crate::{
-    admit::names::NameRule,
+    cel::conditions::{Cel, Scope, map},
+    names::NameRule,
     request::User,
     store::State,
     verbs::{

@@ -1,11 +1,7 @@
 //! Admission by webhooks and policies: reads what a request is about to store, hands on changes or the refusal.
 
 mod authorizer;
-mod bounds;
-mod conditions;
-mod functions;
 mod matching;
-mod messages;
 mod mutation;
 mod patch;
 mod policy;
@@ -17,15 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::{
-    bounds::beyond,
-    conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
-    functions::{duration, timestamp, type_of as type_name},
-    review::body,
-    webhook::to_client_config,
-};
 use self::{matching::Versioned, settle::settle};
+pub(crate) use self::{review::body, webhook::to_client_config};
 use crate::{
+    cel::Scope,
     request::Call,
     status::{GroupResource, Refusal},
     store::State,

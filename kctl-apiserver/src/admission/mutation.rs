@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Attributes,
-    conditions::{Cel, Fit, fits},
     patch::{self, PatchError},
     policy::{Bound, PolicyScope, bound, parameters},
     settle,
@@ -21,6 +20,7 @@ use crate::{
         shape::{Place, Shape},
         validate::{Duplicates, validate},
     },
+    cel::conditions::{Cel, Fit, fits},
     evaluate::{as_text, weight},
     schema::ListType,
     status::Refusal,

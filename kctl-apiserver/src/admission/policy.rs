@@ -12,11 +12,13 @@ use serde_json::{Map, Value};
 
 use super::{
     Attributes, GROUP,
-    conditions::{Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
     matching::{self, Versioned},
 };
 use crate::{
-    crd::cost::{Budget, Dear},
+    cel::{
+        conditions::{self, Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
+        cost::{Budget, Dear},
+    },
     evaluate::{CANCELLED, weight},
     request::Call,
     selector::selects,
@@ -282,7 +284,7 @@ impl PolicyScope {
             match value.and_then(|value| weight::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
                     known.insert(name.to_owned(), value);
-                    all.scope.set("variables", super::conditions::map(known.clone()));
+                    all.scope.set("variables", conditions::map(known.clone()));
                 }
                 Err(why) => drop(all.failed.insert(name.into(), why)),
             }

@@ -8,14 +8,14 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Attributes, GROUP, conditions,
-    conditions::Fit,
+    Attributes, GROUP,
     matching::{self, Versioned},
     patch::{self, PatchError},
     review::{self, Verdict},
     settle,
 };
 use crate::{
+    cel::conditions::{self, Fit},
     request::Call,
     session::{Question, Reply},
     status::{GroupResource, Refusal},

@@ -2,9 +2,6 @@
 
 pub(crate) mod amounts;
 pub mod defaults;
-pub mod metadata;
-pub mod names;
-pub mod quantity;
 pub(crate) mod rules;
 pub(crate) mod warnings;
 mod zeros;
@@ -15,9 +12,8 @@ pub(crate) use self::{
     defaults::{default_decoded, default_object},
     warnings::warnings as warnings_about,
 };
-pub(crate) use self::{metadata::validate_metadata, names::NameRule};
-
-use crate::{kinds::Resource, status::Cause};
+use crate::{kinds::Resource, metadata::validate_metadata, names::NameRule, status::Cause};
+pub use crate::{metadata, names, quantity};
 
 /// Where claims named their class before they had a field for it.
 pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";

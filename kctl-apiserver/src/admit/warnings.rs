@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::quantity;
-use crate::{crd, go, kinds::Resource};
+use crate::{format, go, kinds::Resource};
 
 /// Volumes that no longer work, with what is said of them.
 const DEPRECATED: &[(&str, &str, &str)] = &[
@@ -98,8 +98,8 @@ fn of_others(resource: &Resource, old: Option<&Value>, object: &Value, texts: &m
             volume(object, texts);
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            let before = old.map(crd::unrecognized_formats).unwrap_or_default();
-            let new = crd::unrecognized_formats(object).into_iter().filter(|format| !before.contains(format));
+            let before = old.map(format::unrecognized).unwrap_or_default();
+            let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));
             texts.extend(new.map(|format| format!("unrecognized format {}", go::quote(&format))));
         }
         ("storage.k8s.io", "storageclasses") => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::admit::quantity;
+use crate::quantity;
 
 /// What a field in an annotation is.
 #[derive(Clone, Copy)]

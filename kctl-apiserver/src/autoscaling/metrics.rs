@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::annotations::{self, Shape, ordered};
-use crate::admit::quantity;
+use crate::quantity;
 
 /// One source of metrics: its type and field, and the names of its fields in version 1 with where they are in version 2,
 /// in the order in which they are written.

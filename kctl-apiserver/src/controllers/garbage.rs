@@ -8,10 +8,11 @@ use super::{
     Controller, Shared, accounts, api_services, definitions, namespaces, quotas, roles, tokens, write::Writer,
 };
 use crate::{
+    deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
     status::GroupResource,
     store::{Key, State, has_finalizer, is_blocked_by},
-    verbs::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object},
+    verbs::remove_object,
 };
 
 const WRITER: Writer = Writer::of_manager("");

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::write::Writer;
 use crate::{
     crd,
+    deletion::{Grace, Propagation},
     status::GroupResource,
     store::{Key, State},
-    verbs::{Grace, Propagation, remove_object},
+    verbs::remove_object,
 };
 
 /// By which a namespace is held until it is empty.

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::write::Writer;
 use crate::{
+    deletion::{Grace, Propagation},
     status::GroupResource,
     store::{Event, Key, State},
     tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE},
-    verbs::{Grace, Propagation, remove_object},
+    verbs::remove_object,
 };
 
 const WRITER: Writer = Writer::of_manager("");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{schema::Schema, server::BODY_LEN_MAX};
+use crate::{limits::BODY_LEN_MAX, schema::Schema};
 
 /// Fills in the defaults of the schema: for missing fields, and for nulls that are not `nullable`. Fields of a
 /// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list items.

@@ -9,11 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{approved, bundle, internal, is_established, names, selectable, structural};
-use crate::{
-    admit::{names::NameRule, rules},
-    cause::Cause,
-    go,
-};
+use crate::{cause::Cause, go, names::NameRule, webhook_client};
 
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -371,7 +367,7 @@ fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
     }
     match client {
         None => errors.push(Cause::required(client_field, "required when strategy is set to Webhook")),
-        Some(client) => errors.extend(rules::client_of_webhook(client, client_field)),
+        Some(client) => errors.extend(webhook_client::validate(client, client_field)),
     }
     let reviews = reviews.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     review_versions(reviews, reviews_field, errors);

@@ -7,8 +7,7 @@ use kctl_cel::{RULE_MAX, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use super::cost::depth;
-use crate::cause::Cause;
+use crate::{cause::Cause, cel::cost::depth};
 
 /// A rule of less is not named among those that make a schema too dear.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{embedded::below, names};
 use crate::{
-    admit::metadata::validate_embedded,
     cause::Cause,
+    metadata::validate_embedded,
     schema::{ListType, Schema},
 };
 

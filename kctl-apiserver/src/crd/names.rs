@@ -1,9 +1,6 @@
 //! Names in a definition: labels and kinds as the real server takes them, and what it says of those that are not.
 
-use super::pattern;
-
-/// A DNS subdomain of RFC 1123.
-pub(super) const SUBDOMAIN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+use crate::pattern;
 
 const LABEL_LEN_MAX: usize = 63;
 

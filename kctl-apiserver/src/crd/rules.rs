@@ -9,14 +9,16 @@ use serde_json::Value;
 
 use super::{
     correlation::{Lineage, Past},
-    cost::{Budget, Dear},
     field_path, statements,
     typed::Typed,
 };
 use crate::schema::{ListType, Schema};
 use crate::{
-    admission::{Cel, Code, Scope, compile},
     cause::Cause,
+    cel::{
+        Cel, Code, Scope, compile,
+        cost::{Budget, Dear},
+    },
     evaluate::{CANCELLED, optional},
     go,
 };

@@ -168,7 +168,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
         return None;
     }
     let environment = Environment::of_rule(schema, is_whole, rule["optionalOldSelf"] == true).unwrap_or_default();
-    match crate::admission::type_of(expression, &environment) {
+    match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("{}compilation failed: {why}", is[0]))),
         Ok(Some(found)) if found != wanted => Some((Compiled::Not, other.to_owned())),
         Ok(_) => {
@@ -195,7 +195,7 @@ fn compiled(
         errors.push(Cause::new("FieldValueInvalid", &at, message));
         return compiled;
     }
-    let Ok(tree) = crate::admission::tree(expression) else { return Compiled::Whole };
+    let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
     let too_dear = total.add(which, &tree, (schema, place.is_whole, place.count), at.clone());
     errors.extend(too_dear);
     Compiled::Whole

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{default_values, keywords, pattern, statements};
-use crate::cause::Cause;
+use super::{default_values, keywords, statements};
+use crate::{cause::Cause, pattern};
 
 /// The keywords of which no structural schema can be made, in the order in which they are looked for.
 const UNREADABLE: [&str; 7] =

@@ -11,10 +11,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
-use super::format;
 use crate::{
-    admission::{Cel, duration, timestamp, to_cel},
+    cel::{Cel, duration, timestamp, to_cel},
     evaluate::{Kinds, ListKind},
+    format,
 };
 
 /// What the values of a schema are to rules.

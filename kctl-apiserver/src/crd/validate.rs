@@ -9,9 +9,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{correlation::Past, format, lists, number, pattern};
+use super::{correlation::Past, lists, number};
 use crate::schema::Schema;
-use crate::{cause::Cause, go};
+use crate::{cause::Cause, format, go, pattern};
 
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///

@@ -8,7 +8,7 @@ use super::{
     path::Path,
     times::{self, Layout},
 };
-use crate::{admit::quantity, go, schema::Schema};
+use crate::{go, quantity, schema::Schema};
 
 /// # Errors
 /// What Go says of a value that is of a wrong type, or not in the right form.

@@ -9,7 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, first_line, scalar::resolved};
-use crate::{go, server::BODY_LEN_MAX};
+use crate::{go, limits::BODY_LEN_MAX};
 
 /// Values that aliases may stand for in one document: more is a document that is made to be large.
 const ALIASED_LEN_MAX: usize = 100_000;

@@ -6,8 +6,8 @@ use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target, optional, urls};
 use crate::{
-    admit::names::{NameRule, check_label_value, check_qualified_name},
-    crd::has_format,
+    format,
+    names::{NameRule, check_label_value, check_qualified_name},
 };
 
 /// A format, by its name.
@@ -68,10 +68,10 @@ impl Format {
             "qualifiedName" => check_qualified_name(text),
             "labelValue" => check_label_value(text),
             "uri" => urls::wrong(text).into_iter().collect(),
-            "uuid" => unless(has_format("uuid", text), "does not match the UUID format"),
-            "byte" => unless(has_format("byte", text), "invalid base64"),
-            "date" => unless(has_format("date", text), "invalid date"),
-            _ => unless(has_format("datetime", text), "invalid datetime"),
+            "uuid" => unless(format::matches("uuid", text), "does not match the UUID format"),
+            "byte" => unless(format::matches("byte", text), "invalid base64"),
+            "date" => unless(format::matches("date", text), "invalid date"),
+            _ => unless(format::matches("datetime", text), "invalid datetime"),
         }
     }
 }

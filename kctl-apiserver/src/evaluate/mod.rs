@@ -39,6 +39,8 @@ pub(crate) use self::{
 /// What an expression says, or why it says nothing.
 type Said = Result<Cel, String>;
 
+/// The field that makes a map the value that a type is.
+pub(crate) const TYPE: &str = "@type";
 const NO_OVERLOAD: &str = "no such overload";
 
 /// The names under which arguments are handed to functions; no expression can name them.
@@ -252,8 +254,23 @@ pub(crate) fn as_text(value: &Cel) -> String {
 }
 
 /// The name of the type of a value.
-fn type_name(value: &Cel) -> String {
-    crate::admission::type_name(value)
+pub(crate) fn type_name(value: &Cel) -> String {
+    let name = match value {
+        Cel::List(_) => "list",
+        Cel::Map(fields) if fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => "type",
+        Cel::Map(_) | Cel::Function(..) => "map",
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::String(_) => "string",
+        Cel::Bytes(_) => "bytes",
+        Cel::Bool(_) => "bool",
+        Cel::Duration(_) => "google.protobuf.Duration",
+        Cel::Timestamp(_) => "google.protobuf.Timestamp",
+        Cel::Null => "null_type",
+        Cel::Opaque(value) => return value.runtime_type_name().to_owned(),
+    };
+    name.into()
 }
 
 /// A number as a whole one, whatever its type is.

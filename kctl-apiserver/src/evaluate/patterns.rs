@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 
 use super::{Said, Target};
-use crate::crd;
+use crate::pattern;
 
 /// What a function says of a text and a pattern; none if it is another function.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
@@ -20,7 +20,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         ("findAll", [Cel::Int(n_max)]) => usize::try_from(*n_max).unwrap_or(usize::MAX),
         _ => return None,
     };
-    let Some(regex) = crd::compiled_pattern(pattern) else {
+    let Some(regex) = pattern::compiled(pattern) else {
         let why = kctl_cel::why_no_pattern(pattern);
         return Some(Err(if name == "matches" { why } else { format!("Illegal regex: {why}") }));
     };

@@ -20,11 +20,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub use rule::{Asked, Rule, Told};
-pub(crate) use service::Stale;
 pub use service::{Faulty, Reset};
 pub(crate) use stream::{Gate, Opened, Passage, newest};
 
 use crate::clock::Chance;
+pub use crate::stale::Past;
 
 /// The point at which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,15 +33,6 @@ pub enum Moment {
     Before,
     /// The server performs the request, and the client receives no response.
     After,
-}
-
-/// An earlier state of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
-    /// The state at a revision.
-    Revision(u64),
-    /// The state before this many changes of the requested resource; the oldest known state if there were fewer.
-    Changes(usize),
 }
 
 /// A fault of one request.

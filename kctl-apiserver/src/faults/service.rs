@@ -14,11 +14,12 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::json;
 
-use super::{Asked, Connection, Moment, Past, RequestFault};
+use super::{Asked, Connection, Moment, RequestFault};
 use crate::{
     Body,
     request::User,
     server::{ApiServer, InProcess},
+    stale::Stale,
 };
 
 /// The error of a request whose connection was reset by a fault.
@@ -26,22 +27,12 @@ use crate::{
 #[error("the connection was reset by a fault on purpose")]
 pub struct Reset;
 
-/// What a server that is behind shows where it may, instead of the newest state.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stale {
-    pub(crate) past: Past,
-    pub(crate) lag: Duration,
-    /// Also to whoever asks for the newest state.
-    pub(crate) misleads: bool,
-}
-
-impl Stale {
-    fn of(fault: RequestFault) -> Option<Self> {
-        match fault {
-            RequestFault::Stale { past, lag } => Some(Self { past, lag, misleads: false }),
-            RequestFault::Outdated { past, lag } => Some(Self { past, lag, misleads: true }),
-            _ => None,
-        }
+/// Returns the state that a read gets under this fault, if the fault is about reads.
+fn stale_of(fault: RequestFault) -> Option<Stale> {
+    match fault {
+        RequestFault::Stale { past, lag } => Some(Stale { past, lag, misleads: false }),
+        RequestFault::Outdated { past, lag } => Some(Stale { past, lag, misleads: true }),
+        _ => None,
     }
 }
 
@@ -87,7 +78,7 @@ where
             if let Some(answer) = before(fault, &connection).await {
                 return answer;
             }
-            if let Some(stale) = fault.and_then(Stale::of) {
+            if let Some(stale) = fault.and_then(stale_of) {
                 request.extensions_mut().insert(stale);
             }
             request.extensions_mut().insert(connection.clone());

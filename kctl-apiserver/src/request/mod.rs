@@ -13,10 +13,10 @@ pub(crate) use accept::{Clause, clauses, refusals_are_yaml};
 pub(crate) use params::{Params, decode};
 
 use crate::{
-    faults::Stale,
     go,
     kinds::{Registry, Resource},
     session::Session,
+    stale::Stale,
     status::Refusal,
 };
 
@@ -346,7 +346,7 @@ impl Call {
         self.params.given("dryRun")
     }
 
-    pub(crate) fn key(&self) -> crate::store::Key {
+    pub(crate) fn key(&self) -> crate::key::Key {
         (self.namespace.clone(), self.name.clone())
     }
 }

@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-pub(crate) use self::service::BODY_LEN_MAX;
 pub use self::{
     record::{Change, RequestRecord},
     respond::Body,

@@ -26,6 +26,7 @@ use crate::{
     controllers::{accounts, api_services},
     documents,
     faults::Connection,
+    limits::BODY_LEN_MAX,
     request::{Call, Caller, refusals_are_yaml},
     session::{Question, Session},
     status::{GroupResource, Refusal},
@@ -34,8 +35,6 @@ use crate::{
     verbs::{self, Answer, Payload, impersonation},
 };
 
-/// Longest body of a request, as the real server has it.
-pub(crate) const BODY_LEN_MAX: usize = 3 * 1024 * 1024;
 /// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 

@@ -22,6 +22,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub(crate) use crate::key::Key;
 use crate::{
     clock::{Chance, Clock},
     controllers::{
@@ -50,9 +51,6 @@ pub(crate) use object::{Kind, Lines, Object, event_line, head};
 use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
-
-/// Namespace (empty for the cluster) and name.
-pub(crate) type Key = (String, String);
 
 /// Told of each request.
 pub(crate) type Observer = Box<dyn Fn(&RequestRecord) + Send>;

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{EVENTS, Key};
 use crate::{
+    deletion::{FOREGROUND, ORPHAN},
     kinds::Registry,
     status::GroupResource,
-    verbs::{FOREGROUND, ORPHAN},
 };
 
 type Place = (GroupResource, Key);

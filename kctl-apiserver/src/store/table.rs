@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{Key, Lines, Object, object::Warm};
-use crate::{faults::Past, request::Call};
+use crate::{request::Call, stale::Past};
 
 /// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+pub(crate) use self::ending::remove_object;
 use self::ending::seconds_of_pod;
-pub(crate) use self::ending::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(super) use self::{
     ending::{Ending, carry_out, remove_companion},
     options::Options,
@@ -18,6 +18,7 @@ use super::{Answer, list, strategy, versions};
 use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
+    deletion::{Grace, Propagation},
     kinds::Resource,
     request::Call,
     status::{GroupResource, Refusal},

@@ -9,7 +9,8 @@ use http::{HeaderMap, Method, request::Parts};
 
 use super::access::{self, Attributes};
 use crate::{
-    admit::{names::NameRule, rules},
+    admit::rules,
+    names::NameRule,
     request::{Caller, Params, Place, User, decode, place},
     status::Refusal,
     store::State,

@@ -39,7 +39,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 pub(crate) use body::is_dry_run;
-pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
+pub(crate) use delete::remove_object;
 pub(crate) use identity::unconverted;
 pub(crate) use plugins::quotas::write_status as write_quota_status;
 pub(crate) use shown::{Form, wants_yaml};

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{Answer, body, scale_owners, update, versions};
 use crate::{
     admission::{self, Attributes, Operation},
-    admit::{NameRule, validate_metadata},
     apply, decode,
+    metadata::validate_metadata,
+    names::NameRule,
     request::{Call, Verb},
     schema::Schema,
     status::{Cause, GroupResource, Refusal},

@@ -13,12 +13,13 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admission, admit,
+    admission,
     apply::{BuiltInKinds, Versions},
     autoscaling,
     cause::Cause,
     crd, go,
     kinds::{Custom, Resource},
+    metadata,
     request::Call,
     schema::Schema,
     session::{Question, Reply},
@@ -373,7 +374,7 @@ fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), Strin
     if known == given {
         return Ok(());
     }
-    let causes = admit::metadata::validate_texts(&json!({ field: given }));
+    let causes = metadata::validate_texts(&json!({ field: given }));
     // Upstream gives one of them this name.
     let text = |cause: &Cause| format!("{}: {}", cause.field.replace("annotations", "annotation"), cause.message);
     match causes.as_slice() {

@@ -22,13 +22,11 @@
 //! Events take another path: a [`Recorder`] queues them and never delays a reconcile.
 
 mod doubt;
-mod error;
 mod permit;
 mod propagation;
 mod raw;
 mod recorder;
 mod review;
-pub(crate) mod transport;
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,7 +37,6 @@ use serde_json::{Value, json};
 
 use doubt::Doubt;
 pub(crate) use doubt::Doubts;
-pub use error::ApiError;
 pub use permit::{Leave, Permission, WritePermit};
 pub(crate) use propagation::Propagation;
 pub(crate) use recorder::Happening;
@@ -47,12 +44,15 @@ pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
 pub(crate) use review::{UserInfo, access, token};
 
+pub use crate::transport::ApiError;
+
 use crate::{
     echo,
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored, Uid, Version},
     source::Source,
     store::{Delta, view},
+    transport,
 };
 
 /// Sends the writes of one controller.

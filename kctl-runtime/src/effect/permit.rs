@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{ApiError, transport::ANSWER_WITHIN};
+use crate::transport::{ANSWER_WITHIN, ApiError};
 
 /// The part of a leader election that a [`WritePermit`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

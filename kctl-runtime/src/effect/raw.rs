@@ -7,7 +7,8 @@ use http::{Method, Request};
 use kube::{Client, client::Body};
 use tower::{BoxError, service_fn};
 
-use super::{WritePermit, transport::late};
+use super::WritePermit;
+use crate::transport::late;
 
 /// Returns a client whose writes ask the permit first and get its timeout. Reads pass unchanged.
 pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {

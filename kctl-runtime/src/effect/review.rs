@@ -9,7 +9,7 @@ use kube::Client;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{ApiError, transport};
+use crate::transport::{self, ApiError};
 
 /// Longest wait for an answer (controller-runtime, `pkg/metrics/filters`).
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::mailbox::{CHANGES_WAITING_MAX, Inlet, Letter, Mailbox};
-use crate::{store::Handler, worker::panic_text};
+use crate::{panic::panic_text, store::Handler};
 
 /// Maximum number of changes handled in one turn, before other tasks of the thread run.
 const HANDLED_AT_ONCE: usize = 16;

@@ -29,11 +29,11 @@ pub use mailbox::CHANGES_WAITING_MAX;
 use weight::Weight;
 
 use crate::{
+    declaration::{RelationSpec, Role},
     echo,
     key::ObjectKey,
     object::{Kind, Stored},
     queue::{Cause, WorkQueue},
-    spec::{RelationSpec, Role},
     store::{Change, Handler, SharedStore},
 };
 

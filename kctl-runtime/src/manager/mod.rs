@@ -83,11 +83,11 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, sync::watch};
 
+pub use crate::clock::Clock;
 pub use lifecycle::ManagerError;
 pub use unused::UnusedCache;
 
@@ -118,11 +118,6 @@ pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default number of consecutive failures after which a `Warning` event is recorded on the object; with the
 /// default backoff that is after 5 s.
 pub const TELL_FAILURE: u32 = 10;
-
-/// The clock for times that are written into objects, such as conditions and events.
-///
-/// Timers and timeouts use tokio's clock instead.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -46,11 +46,11 @@ use serde_json::Value;
 
 #[doc(hidden)]
 pub use crd::Structure;
+pub(crate) use crd::schema_of;
 pub use crd::{
     APPLY_BYTES_MAX, Change, Checked, DefinitionError, KindSpec, Problem, breaking, check, crd_manifests, crds,
     definitions,
 };
-pub(crate) use crd::{allowed_values, schema_of};
 pub use deployment::{deployment, disruption_budget, kustomization, metrics_service};
 pub(crate) use graph::wires;
 pub use graph::{Format as GraphFormat, graph};

@@ -4,9 +4,11 @@ use std::{marker::PhantomData, sync::Arc};
 
 use kube::Client;
 
-use super::{Controller, Env, Live, Objects};
+use super::{
+    Controller, Env, Live, Objects,
+    seal::{NoKind, NorThis, Seal, Whole},
+};
 use crate::{
-    __private::{NoKind, NorThis, Seal, Whole},
     object::{Object, Readable, Stored},
     store::Store,
 };

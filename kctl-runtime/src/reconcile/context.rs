@@ -19,12 +19,12 @@ use super::{
     Reason, Request, Used, Vain, WritableBy, Writes, given::Given,
 };
 use crate::{
+    clock::Clock,
+    declaration::{ControllerSpec, RelationSpec},
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
     key::{Key, ObjectKey},
-    manager::Clock,
     object::{Kind, Object, Readable, Stored},
     source::Source,
-    spec::{ControllerSpec, RelationSpec},
     store::Store,
     trace::Traces,
 };

@@ -14,11 +14,11 @@ use super::{
     MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, given::Given,
 };
 use crate::{
+    declaration::Role,
     effect::{ApiError, MERGE_PATCH, Target, Writer},
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored},
     source::Source,
-    spec::Role,
 };
 
 /// Reads of the kind `K` from the API server, from [`cx.live::<K>()`](super::Context::live): always the newest state,

@@ -3,8 +3,8 @@
 //! These traits appear in bounds of helper functions, together with [`Writes`](super::Writes):
 //! `C: Writes<Node, Grant: MayPatch<C, Node>>`. They hold for each grant that [`Allows`] the verb.
 
+use super::seal::Seal;
 use super::{Allows, BuiltIn, Controller, Derived, verb};
-use crate::__private::Seal;
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident: $verb:ident, $message:literal, $label:literal, $help:literal;)*) => { $(

@@ -65,6 +65,7 @@ mod owner_references;
 mod permission;
 mod reason;
 mod request;
+pub(crate) mod seal;
 mod status;
 mod unbound;
 mod unreadable;
@@ -100,7 +101,7 @@ pub use unreadable::UnreadableObject;
 pub(crate) use used::Used;
 pub(crate) use vain::Vain;
 
-use crate::{object::Object, spec::ControllerSpec};
+use crate::{declaration::ControllerSpec, object::Object};
 
 /// A controller: its primary kind and its declaration as data. `#[controller]` implements it; user code only names it
 /// in bounds.

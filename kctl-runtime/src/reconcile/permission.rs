@@ -3,7 +3,7 @@
 //! Helper functions use them as bounds. Start with [`Owns`] and [`Reads`]; the others ask for less.
 
 use super::Controller;
-use crate::__private::Seal;
+use super::seal::Seal;
 
 /// The verbs as types. `status`, `scale`, `eviction`, `binding` and `token` stand for writes of these subresources, and
 /// `apply` for a server-side apply patch.

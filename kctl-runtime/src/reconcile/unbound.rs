@@ -6,11 +6,8 @@
 //! nothing less. `owned` requires [`Owns`], because rustc suggests the bound that it finds here: with `Declares` the
 //! helper would compile up to its first write.
 
-use super::{Allows, Context, Objects, Owned, Owns, Writes};
-use crate::{
-    __private::Seal,
-    object::{Object, Readable},
-};
+use super::{Allows, Context, Objects, Owned, Owns, Writes, seal::Seal};
+use crate::object::{Object, Readable};
 
 /// A grant of every verb, so that a missing bound is one error and not one for each operation.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::{METADATA_LIST, Source, reflector::Input};
 use crate::{
-    effect::{ApiError, transport},
     key::ObjectKey,
     object::{Uid, Version},
     store::{Delta, Scope},
+    transport::{self, ApiError},
 };
 
 impl Source {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Identity;
-use crate::{effect::ApiError, store::Scope};
+use crate::{store::Scope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);

@@ -3,15 +3,14 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use foldhash::fast::FixedState;
 use serde::Deserialize;
 
 use super::{METADATA_LIST, Source, condition::Activity, pages::each_item, spread::Spread};
 use crate::{
-    effect::{ApiError, transport},
     key::ObjectKey,
     object::{Uid, Version},
-    store::{Delta, Scope},
+    store::{Delta, Present, Scope},
+    transport::{self, ApiError},
 };
 
 /// First and longest wait after a failure.
@@ -34,16 +33,6 @@ struct State {
     uid: Uid,
     #[serde(rename = "resourceVersion")]
     version: String,
-}
-
-/// The newest state in the API server, compared with the store while it was read.
-pub(crate) struct Present {
-    /// The keys of all objects.
-    pub(crate) keys: HashSet<ObjectKey, FixedState>,
-    /// Key, uid and version of the objects that the store did not have at that moment.
-    pub(crate) missing: Vec<(ObjectKey, Uid, Version)>,
-    /// The version of the list, if it is a number.
-    pub(crate) version: Option<u64>,
 }
 
 impl Source {

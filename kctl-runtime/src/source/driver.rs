@@ -39,10 +39,10 @@ use super::{
     unreadable::{Unreadable, Unreadables},
 };
 use crate::{
-    effect::{ApiError, transport},
     key::ObjectKey,
     object::{DecodeError, Keep, Kind, Meta, Readable, Shelf, Stored},
     store::{Delta, Scope, SharedStore, Store},
+    transport::{self, ApiError},
 };
 
 /// Shortest life of a watch that is requested from the API server; the longest is twice that, as in client-go. The

@@ -46,7 +46,6 @@ mod unreadable;
 
 pub use check::Check;
 pub use condition::Health;
-pub(crate) use current::Present;
 pub use driver::Source;
 pub use places::Places;
 pub use reflector::{Effect, Input, Reflector, Request};

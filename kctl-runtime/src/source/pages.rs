@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 
 use super::items::{Items, ListMeta};
-use crate::effect::{ApiError, transport};
+use crate::transport::{self, ApiError};
 
 /// Passes each item of a list to `take`, and returns the metadata of the list. `heard` is called for each chunk.
 pub(super) async fn each_item(

@@ -14,9 +14,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::Presence;
 use crate::{
-    effect::ApiError,
     object::Stored,
     store::{Delta, Scope},
+    transport::ApiError,
 };
 
 /// First wait after a failure (client-go, `reflector.go`, `NewReflectorWithOptions`).

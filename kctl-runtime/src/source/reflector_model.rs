@@ -13,10 +13,10 @@ use proptest::prelude::*;
 
 use super::{Effect, Input, Reflector, Request};
 use crate::{
-    effect::ApiError,
     key::ObjectKey,
     object::{Kind, Stored},
     store::{Cache, Change, Delta, Scope},
+    transport::ApiError,
 };
 
 const NAMES: u8 = 4;

@@ -8,9 +8,9 @@ use k8s_openapi::{
 
 use kube::Resource;
 
-use super::{ControllerSpec, ExtraRule, Relation, Role};
+use super::{ControllerSpec, ExtraRule, Relation, Role, owned_by::OwnedBy};
 use crate::{
-    object::{OwnedBy, Readable},
+    object::Readable,
     reconcile::{Cluster, Controller},
     store::Change,
 };

@@ -2,10 +2,10 @@
 
 use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
 
-use super::{RelationSpec, Role};
+use super::{RelationSpec, Role, owned_by::OwnedBy};
 use crate::{
     key::Key,
-    object::{Keep, Kind, OwnedBy, Readable, ViewOf, is_namespaced},
+    object::{Keep, Kind, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
     source::{Check, Presence},
     store::{Change, SharedStore, Store, index_values, view},

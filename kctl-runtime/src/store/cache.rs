@@ -21,7 +21,6 @@ use super::{Change, IndexFn, tombstones::Tombstones};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
-    source::Present,
 };
 
 /// The scope of one list and one watch: a namespace, or `None` for all namespaces and for cluster-scoped kinds.
@@ -60,6 +59,16 @@ pub enum Delta {
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
     Gone(ObjectKey, Uid),
+}
+
+/// The newest state in the API server, compared with the store while it was read.
+pub(crate) struct Present {
+    /// The keys of all objects.
+    pub(crate) keys: HashSet<ObjectKey, FixedState>,
+    /// Key, uid and version of the objects that the store did not have at that moment.
+    pub(crate) missing: Vec<(ObjectKey, Uid, Version)>,
+    /// The version of the list, if it is a number.
+    pub(crate) version: Option<u64>,
 }
 
 /// The state behind a store.

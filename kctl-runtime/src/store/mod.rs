@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 #[cfg(test)]
 pub(crate) use cache::Cache;
+pub(crate) use cache::Present;
 pub use cache::{Delta, Scope};
 pub use tombstones::TOMBSTONES_MAX;
 #[doc(hidden)]

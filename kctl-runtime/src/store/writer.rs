@@ -14,11 +14,15 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Change, Delta, IndexFn, Scope, cache::Cache, durations::Durations, inbox::Inbox};
+use super::{
+    Change, Delta, IndexFn, Scope,
+    cache::{Cache, Present},
+    durations::Durations,
+    inbox::Inbox,
+};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
-    source::Present,
     turns::RwLock,
 };
 

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::WatchError;
 use crate::{
-    effect::{ApiError, transport},
     object::Kind,
+    transport::{self, ApiError},
 };
 
 #[derive(Deserialize)]

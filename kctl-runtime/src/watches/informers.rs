@@ -241,7 +241,7 @@ impl Informers {
         let end = AssertUnwindSafe(task).catch_unwind().await;
         let text = match end {
             Ok(()) => "a cache".to_owned(),
-            Err(panic) => format!("a cache panicked: {}", crate::worker::panic_text(&*panic)),
+            Err(panic) => format!("a cache panicked: {}", crate::panic::panic_text(&*panic)),
         };
         self.failed.send_replace(Some(text));
     }

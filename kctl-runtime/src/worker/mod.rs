@@ -49,6 +49,7 @@ use crate::{
     handler::TAG_INITIAL,
     key::ObjectKey,
     object::{Stored, Uid},
+    panic::panic_text,
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reason, Reconcile, UnreadableObject},
     source::Unreadable,
@@ -338,10 +339,4 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
             text: error.to_string(),
         },
     }
-}
-
-/// Returns the message of a panic, or `no text` if its payload is not a string.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
 }

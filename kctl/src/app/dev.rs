@@ -28,7 +28,7 @@ use super::{
     simulation::Simulation,
     table::{Row, table},
 };
-use crate::testing::Refusals;
+use crate::refusal::Refusals;
 
 /// Annotation on printed objects with the name of their cluster.
 const CLUSTER: &str = "kctl.dev/cluster";

@@ -55,7 +55,6 @@ mod bypass;
 mod emitted;
 mod made;
 mod real;
-mod refusal;
 mod role;
 mod sim;
 mod trial;
@@ -68,7 +67,6 @@ use kube::Client;
 pub use emitted::check_grants;
 #[doc(hidden)]
 pub use emitted::{Emitted, Granted, Probe, Refused};
-pub(crate) use refusal::Refusals;
 #[doc(hidden)]
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};

@@ -25,8 +25,8 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
-use super::{Refusals, made::Made};
-use crate::{App, app};
+use super::made::Made;
+use crate::{App, app, refusal::Refusals};
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
 const READY_WITHIN: Duration = Duration::from_secs(30);

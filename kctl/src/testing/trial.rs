@@ -14,13 +14,11 @@ use kctl_runtime::{
 use kube::{Client, Config};
 use tokio::task::JoinSet;
 
-use super::{
-    Refusals,
-    real::{POLL, RealServer},
-};
+use super::real::{POLL, RealServer};
 use crate::{
     App,
     app::{Grants, World},
+    refusal::Refusals,
 };
 
 /// Longest wait of [`Trial::idle`].

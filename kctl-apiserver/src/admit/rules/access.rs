@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

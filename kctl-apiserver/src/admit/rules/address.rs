@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::{Errors, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
+pub(super) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
 
-pub(in crate::admit) const INVALID: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
@@ -40,19 +40,6 @@ fn is_mapped(address: IpAddr) -> bool {
 /// Whether numbers of an address of version 4 begin with zeros, which some parsers take for octal.
 fn has_zeros(address: &str) -> bool {
     !address.contains(':') && address.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
-}
-
-/// An address as Go's older parser reads it.
-pub(in crate::admit) fn parse(address: &str) -> Option<IpAddr> {
-    let plain = |part: &str| match part.trim_start_matches('0') {
-        "" if !part.is_empty() => "0".to_owned(),
-        rest => rest.to_owned(),
-    };
-    if address.contains(':') {
-        return address.parse().ok();
-    }
-    let parts: Vec<String> = address.split('.').map(plain).collect();
-    parts.join(".").parse().ok()
 }
 
 /// An address at which a service can be reached (`ValidateEndpointIP`).

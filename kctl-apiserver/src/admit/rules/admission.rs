@@ -3,10 +3,11 @@
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
-use super::{Errors, entries, selector, text, url::Url};
+use super::{Errors, entries, selector, text};
 use crate::{
-    admission::{Problem, problem},
-    admit::names::{NameRule, check_qualified_name},
+    cel::{Problem, problem},
+    names::{NameRule, check_qualified_name},
+    webhook_client::client_config,
 };
 
 /// Versions of reviews that the server speaks.
@@ -173,78 +174,6 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     if has_whole && all.contains(&"*") {
         let detail = "if '*' is present, must not specify other resources without subresources";
         errors.invalid(at, resources, detail);
-    }
-}
-
-pub(super) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
-    let (url, service) = (&config["url"], &config["service"]);
-    if url.is_string() == service.is_object() {
-        errors.required(at, "exactly one of url or service is required");
-        return;
-    }
-    if let Some(url) = url.as_str() {
-        webhook_url(url, &format!("{at}.url"), errors);
-        return;
-    }
-    let at = format!("{at}.service");
-    // Upstream hands on the two in the wrong order.
-    for (field, told) in [("namespace", "name"), ("name", "namespace")] {
-        if text(&service[field]).is_empty() {
-            errors.required(&format!("{at}.{told}"), "");
-        }
-    }
-    if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&format!("{at}.port"), &service["port"], detail);
-    }
-    if let Some(path) = service["path"].as_str() {
-        service_path(path, &format!("{at}.path"), errors);
-    }
-}
-
-fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
-    let form = "; desired format: https://host[/path]";
-    let parsed = match Url::parse(url) {
-        Ok(parsed) => parsed,
-        Err(why) => return errors.required(at, &format!("url must be a valid URL: {why}{form}")),
-    };
-    if parsed.scheme != "https" {
-        errors.invalid(at, &parsed.scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
-    }
-    if parsed.host.is_empty() {
-        errors.invalid(at, &parsed.host.into(), &format!("host must be specified{form}"));
-    }
-    if let Some(user) = parsed.user {
-        errors.invalid(at, &user.into(), "user information is not permitted in the URL");
-    }
-    if !parsed.fragment.is_empty() {
-        errors.invalid(at, &parsed.fragment.into(), "fragments are not permitted in the URL");
-    }
-    if !parsed.query.is_empty() {
-        errors.invalid(at, &parsed.query.into(), "query parameters are not permitted in the URL");
-    }
-}
-
-fn service_path(path: &str, at: &str, errors: &mut Errors) {
-    if path == "/" || path.is_empty() {
-        return;
-    }
-    if path == "//" {
-        errors.invalid(at, &path.into(), "segment[0] may not be empty");
-        return;
-    }
-    if !path.starts_with('/') {
-        errors.invalid(at, &path.into(), "must start with a '/'");
-    }
-    let inner = path.get(1..).unwrap_or_default();
-    for (index, segment) in inner.trim_end_matches('/').split('/').enumerate() {
-        if segment.is_empty() {
-            errors.invalid(at, &path.into(), &format!("segment[{index}] may not be empty"));
-            continue;
-        }
-        for failure in NameRule::Subdomain.check(segment) {
-            errors.invalid(at, &path.into(), &format!("segment[{index}]: {failure}"));
-        }
     }
 }
 

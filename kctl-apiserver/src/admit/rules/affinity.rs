@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
-use crate::admit::names::{NameRule, check_label_value};
+use crate::names::{NameRule, check_label_value};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, pairs, resources, selector, storage, text, volume_source};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
 const NODE_ID_LEN_MAX: usize = 256;

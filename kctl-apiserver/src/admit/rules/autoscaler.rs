@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, resources, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// Seconds for which a recommendation counts, and of a policy.
 const WINDOW_SECONDS_MAX: i64 = 3600;

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that stay once they are there, and are always true.

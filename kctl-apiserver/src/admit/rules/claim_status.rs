@@ -13,7 +13,7 @@ use super::{
     device::{ITEMS_MAX, bindings, driver, few, few_different, of_driver, opaque, pool_name},
     entries, status, text,
 };
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// Users of a claim (`ResourceClaimReservedForMaxSize`).
 const USERS_MAX: usize = 256;

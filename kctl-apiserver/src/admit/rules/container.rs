@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Errors, entries, environment, mounts, ports, probe, resources, resources::Asker, security, text, volume::Known,
 };
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// How many rules the end of a container may be judged by.
 const RULES_MAX: usize = 20;

@@ -8,7 +8,7 @@ use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::{admission::type_of, admit::names::NameRule};
+use crate::{cel::type_of, names::NameRule};
 
 /// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
 const DRIVER_LEN_MAX: usize = 63;

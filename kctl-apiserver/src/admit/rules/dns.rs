@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, address, entries, text};
-use crate::admit::names::{NameRule, check_search_domain};
+use crate::names::{NameRule, check_search_domain};
 
 /// What a resolver takes.
 const SERVERS_MAX: usize = 3;

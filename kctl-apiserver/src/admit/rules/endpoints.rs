@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, address, entries, ports, text};
-use crate::admit::names::{NameRule, check_label_value};
+use crate::names::{NameRule, check_label_value};
 
 /// Addresses of one endpoint.
 const ADDRESSES_MAX: usize = 100;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, config, downward, entries, paths, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Errors, text};
-use crate::admit::names::check_qualified_name;
+use crate::names::check_qualified_name;
 
 /// Longest `note` or `message`.
 const NOTE_LEN_MAX: usize = 1_024;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Errors, entries, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// The highest number that a schema may have; the lowest belongs to the one that is exempt.
 const PRECEDENCE_MAX: i64 = 10_000;

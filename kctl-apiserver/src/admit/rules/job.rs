@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, pod, schedule, selector, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// Pods of an indexed job at a time.
 const PARALLELISM_MAX: i64 = 100_000;

@@ -20,7 +20,6 @@ mod dns;
 mod downward;
 mod endpoints;
 mod environment;
-mod errors;
 mod events;
 mod flow;
 mod ingress;
@@ -50,7 +49,6 @@ mod service;
 mod slice;
 mod status;
 mod storage;
-mod url;
 mod volume;
 mod volume_source;
 mod windows;
@@ -60,10 +58,13 @@ use serde_json::Value;
 
 pub(crate) use self::change::{Turn, forbidden_changes, turn};
 pub(crate) use self::claim_status::forget_returned;
-use self::errors::Errors;
 pub(crate) use self::quota::OF_PODS as COUNTED_OF_PODS;
 pub(crate) use self::service::is_checked as is_checked_on_nodes;
-use crate::{kinds::Resource, status::Cause};
+use crate::{
+    field_errors::{Errors, pairs, text},
+    kinds::Resource,
+    status::Cause,
+};
 
 /// What is wrong with a new or changed object of a built-in kind, besides its metadata.
 pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<Cause> {
@@ -132,13 +133,6 @@ pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<C
         _ => return Vec::new(),
     };
     rules(object, &mut errors);
-    errors.into_causes()
-}
-
-/// What is wrong with the address of a webhook.
-pub(crate) fn client_of_webhook(config: &Value, at: &str) -> Vec<Cause> {
-    let mut errors = Errors::default();
-    admission::client_config(config, at, &mut errors);
     errors.into_causes()
 }
 
@@ -229,14 +223,4 @@ pub(crate) fn fixed(resource: &Resource, subresource: &str, old: &Value, new: &V
 /// The entries of a list with their indexes; none when there is no list.
 fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
-}
-
-/// The pairs of a map; none when there is no map.
-fn pairs(map: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    map.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value))
-}
-
-/// A text; the empty one when there is none.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

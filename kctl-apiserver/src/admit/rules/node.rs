@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Errors, address, affinity, entries, pairs, resources, text};
-use crate::admit::names::{NameRule, check_label_value, check_qualified_name};
+use crate::names::{NameRule, check_label_value, check_qualified_name};
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;

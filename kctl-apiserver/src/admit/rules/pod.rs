@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Errors, affinity, container, dns, entries, environment, ports, resources, security, text, volume, windows,
 };
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 pub(super) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Errors, address, entries, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).
 const HEALTH_MESSAGE_LEN_MAX: usize = 1024;

@@ -9,8 +9,8 @@ use super::{
     entries, selector, text,
 };
 use crate::{
-    admission::{Problem, problem, type_of},
-    admit::names::{NameRule, check_qualified_name},
+    cel::{Problem, problem, type_of},
+    names::{NameRule, check_qualified_name},
 };
 
 /// The type of `variables`, whose fields are those of the policy.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Errors, entries, pairs, resources, text};
-use crate::admit::quantity;
+use crate::quantity;
 
 const SCOPES: &[&str] = &[
     "BestEffort",

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::admit::quantity::{Quantity, canonical};
+use crate::quantity::{Quantity, canonical};
 
 /// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
 const OPTIONS_MAX: usize = 10;

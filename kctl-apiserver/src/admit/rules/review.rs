@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
-use crate::{admit::metadata, cause::Cause};
+use crate::{cause::Cause, metadata};
 
 /// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
 pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::{admit::names::check_label_value, selector::selects};
+use crate::{names::check_label_value, selector::selects};
 
 pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, address, entries, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;

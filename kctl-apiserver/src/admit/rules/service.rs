@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::{Errors, address, entries, ports, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// Seconds for which a client stays with a pod: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;

@@ -9,7 +9,7 @@ use super::{
     device::{EFFECTS, bindings, driver, few_different, pool_name, qualified},
     entries, pairs, requests, text,
 };
-use crate::admit::names::{NameRule, check_label_value};
+use crate::names::{NameRule, check_label_value};
 
 /// Devices of a slice (`ResourceSliceMaxDevices`).
 const DEVICES_MAX: usize = 128;

@@ -8,7 +8,7 @@ use super::{
     Errors, affinity, attached, entries, pairs, resources, text,
     volume_source::{self, Of},
 };
-use crate::admit::{names::NameRule, quantity::Quantity};
+use crate::{names::NameRule, quantity::Quantity};
 
 pub(super) fn claim(object: &Value, errors: &mut Errors) {
     claim_spec(&object["spec"], "spec", errors);

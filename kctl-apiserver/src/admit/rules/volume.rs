@@ -8,7 +8,7 @@ use super::{
     downward, entries, paths, storage, text,
     volume_source::{self, Of},
 };
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// The sources in the order in which the real server looks for them.
 const SOURCES: &[&str] = &[

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{Errors, pairs, paths, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 /// Whose source it is: of a pod, or of the `PersistentVolume` of that name.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{Errors, container, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 const KIB: usize = 1024;
 /// Bytes of the text that names an account of a group.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Errors, entries, pod, selector, storage, text};
-use crate::admit::names::NameRule;
+use crate::names::NameRule;
 
 pub(super) fn deployment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];

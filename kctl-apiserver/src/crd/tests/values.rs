@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{super::format, check};
+use super::check;
+use crate::format;
 
 #[test]
 fn values_of_another_type_are_named_by_their_type() {

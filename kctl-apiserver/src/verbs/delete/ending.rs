@@ -8,41 +8,12 @@ use serde_json::Value;
 use crate::{
     clock,
     controllers::definitions,
+    deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
     status::GroupResource,
     store::{DEFINITIONS, Key, State},
     verbs::strategy,
 };
-
-/// What happens to dependents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    /// What the finalizers of the object say, or else its kind.
-    Default,
-    Background,
-    Foreground,
-    Orphan,
-    /// What `orphanDependents: false` means: in the background, but for a namespace in the foreground.
-    NoOrphans,
-}
-
-impl Propagation {
-    pub(super) fn of_orphans(orphans: bool) -> Self {
-        if orphans { Self::Orphan } else { Self::NoOrphans }
-    }
-}
-
-/// How long an object may go on living.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Grace {
-    /// What the object says.
-    Default,
-    Seconds(i64),
-}
-
-/// Finalizers by which the garbage collector holds an object until its dependents are dealt with.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-pub(crate) const ORPHAN: &str = "orphan";
 
 /// What becomes of an object (`k8s.io/apiserver/pkg/registry/generic/registry/store.go`, `Delete`).
 #[derive(Debug, PartialEq)]
@@ -245,16 +216,6 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
     set_finalizers(namespace, finalizer);
     namespace["metadata"]["deletionTimestamp"] = clock::seconds(now).into();
     namespace["status"]["phase"] = "Terminating".into();
-}
-
-impl Propagation {
-    fn finalizer(self) -> Option<&'static str> {
-        match self {
-            Self::Foreground => Some(FOREGROUND),
-            Self::Orphan => Some(ORPHAN),
-            Self::Default | Self::Background | Self::NoOrphans => None,
-        }
-    }
 }
 
 /// The finalizer for the garbage collector: what the options say comes before what the object has, and that before what

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::ending::{Grace, Propagation};
 use crate::{
     decode::{self, Words},
+    deletion::{Grace, Propagation},
     go,
     request::Call,
     schema::Schema,

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{Long, ways::Limits, with_limits};
-use crate::effect::transport;
+use crate::transport;
 use server::{End, Seen, Server};
 
 const WATCH: &str = "/api/v1/pods?watch=1";

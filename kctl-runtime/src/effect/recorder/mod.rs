@@ -33,9 +33,9 @@ use send::Sender;
 
 use super::WritePermit;
 use crate::{
-    manager::Clock,
+    clock::Clock,
+    declaration::ControllerSpec,
     object::{Kind, Stored},
-    spec::ControllerSpec,
 };
 
 /// Maximum number of events that wait to be sent, per controller. Beyond it new ones are dropped.

@@ -12,7 +12,10 @@ use tokio::{
 };
 
 use super::correlate::{Correlator, Step};
-use crate::effect::{ApiError, MERGE_PATCH, WritePermit, transport};
+use crate::{
+    effect::{ApiError, MERGE_PATCH, WritePermit},
+    transport,
+};
 
 /// Maximum number of tries of an event without an answer (client-go, `tools/record/event.go`).
 const TRIES_MAX: u32 = 12;

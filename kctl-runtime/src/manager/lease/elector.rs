@@ -14,8 +14,9 @@ use super::{
     Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step, handback,
 };
 use crate::{
-    effect::{ApiError, Permission, WritePermit, transport},
+    effect::{ApiError, Permission, WritePermit},
     manager::Clock,
+    transport,
 };
 
 /// A participant of a leader election.

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Labels, Metrics};
-use crate::{connection::lasts, effect::transport::Repeats};
+use crate::{connection::lasts, transport::Repeats};
 
 /// Buckets of request durations, in seconds (component-base,
 /// `metrics/prometheus/restclient/metrics.go`).

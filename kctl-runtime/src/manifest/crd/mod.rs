@@ -43,13 +43,12 @@ pub use check::{Checked, check};
 pub use compat::{Change, breaking};
 pub use problem::{DefinitionError, Problem};
 pub use structure::Structure;
-pub(crate) use values::allowed_values;
 
 use super::{Descriptions, Manifest, descriptions};
 use crate::{
     marks::{ROOT, rules_of},
+    panic::panic_text,
     spec::{ControllerSpec, RelationSpec},
-    worker::panic_text,
 };
 
 /// Beginning of the description that kube's derive generates.

@@ -11,7 +11,7 @@
 use serde_json::{Map, Value, json};
 
 use super::compat::TEXT_FORMATS;
-use crate::marks::FORMAT;
+use crate::marks::{FORMAT, allowed_values};
 
 /// An IPv4 address as Rust reads it. API servers also accept leading zeros (`010.0.0.1`) and
 /// `::ffff:10.0.0.1` for `format: ipv4`.
@@ -231,27 +231,6 @@ fn nulls(schema: &mut Map<String, Value>) {
 /// Returns `true` for the schema of null alone.
 pub(super) fn is_null(schema: &Value) -> bool {
     schema["type"] == "null" || schema["enum"] == json!([null]) || schema.get("const") == Some(&Value::Null)
-}
-
-/// Returns the type and the values of a schema that allows a few values.
-///
-/// schemars lists the values of an enum, and writes a variant for each value that has a doc comment.
-pub(crate) fn allowed_values(schema: &Map<String, Value>) -> Option<(Value, Vec<Value>)> {
-    let values_of = |one: &Value| -> Option<Vec<Value>> {
-        match (one.get("enum"), one.get("const")) {
-            (Some(Value::Array(all)), _) => Some(all.clone()),
-            (_, Some(value)) => Some(vec![value.clone()]),
-            _ => None,
-        }
-    };
-    if let Some(Value::Array(variants)) = schema.get("oneOf") {
-        let name = variants.first()?.get("type")?;
-        let all: Option<Vec<_>> =
-            variants.iter().map(|one| values_of(one).filter(|_| one.get("type") == Some(name))).collect();
-        return Some((name.clone(), all?.concat()));
-    }
-    let name = schema.get("type")?.as_str()?;
-    Some((name.into(), values_of(&Value::Object(schema.clone()))?))
 }
 
 #[cfg(test)]

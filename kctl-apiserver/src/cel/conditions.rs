@@ -19,11 +19,11 @@ use kube_cel::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{functions, messages};
-use crate::{
-    crd::cost::{Budget, Dear, cost, depth},
-    evaluate::{CANCELLED, Evaluator, Kinds},
+use super::{
+    cost::{Budget, Dear, cost, depth},
+    functions, messages,
 };
+use crate::evaluate::{CANCELLED, Evaluator, Kinds};
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
@@ -93,7 +93,7 @@ impl Scope {
     }
 
     /// Functions and variables of another concept.
-    pub(super) fn context(&mut self) -> &mut Context<'static> {
+    pub(crate) fn context(&mut self) -> &mut Context<'static> {
         &mut self.context
     }
 
@@ -114,7 +114,7 @@ impl Scope {
     ///
     /// # Errors
     /// Too much. An expression that cannot be read is free.
-    pub(super) fn cost(&self, expression: &str) -> Result<usize, Dear> {
+    pub(crate) fn cost(&self, expression: &str) -> Result<usize, Dear> {
         let compiled = compiled(expression);
         compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
     }

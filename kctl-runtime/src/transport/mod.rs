@@ -1,5 +1,7 @@
 //! One request and its answer: status and body, or an error that names the operation.
 
+mod error;
+
 use std::{io, time::Duration};
 
 use http::{Method, Request, Response};
@@ -7,7 +9,7 @@ use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use tokio::time::Instant;
 
-use super::ApiError;
+pub use self::error::ApiError;
 use crate::{connection::Long, trace::Trace};
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.

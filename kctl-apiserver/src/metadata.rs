@@ -184,7 +184,7 @@ fn owner_json(reference: &Value) -> String {
 }
 
 /// Fields of metadata in the order of Go's type.
-pub(in crate::admit) const FIELDS: [&str; 15] = [
+pub(crate) const FIELDS: [&str; 15] = [
     "name",
     "generateName",
     "namespace",

@@ -8,10 +8,13 @@ use std::{
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
 
-use super::pattern;
+use crate::pattern;
+
+/// A DNS subdomain of RFC 1123.
+const SUBDOMAIN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// Whether a format of texts is checked at all; others are ignored.
-pub(super) fn is_known(format: &str) -> bool {
+pub(crate) fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
 
@@ -94,7 +97,7 @@ fn check_of(format: &str) -> Option<Check> {
         "hexcolor" => |text| pattern::matches("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$", text),
         "rgbcolor" => |text| pattern::matches(RGB, text),
         "k8sshortname" => |text| text.len() <= 63 && pattern::matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", text),
-        "k8slongname" => |text| text.len() <= 253 && pattern::matches(super::names::SUBDOMAIN, text),
+        "k8slongname" => |text| text.len() <= 253 && pattern::matches(SUBDOMAIN, text),
         _ => return None,
     })
 }
@@ -116,7 +119,7 @@ fn is_date_time(text: &str) -> bool {
 }
 
 /// The duration of a text: one of Go, or numbers with the names of units anywhere in it.
-pub(super) fn duration(text: &str) -> Option<SignedDuration> {
+pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     kctl_cel::duration(text).or_else(|| {
         let mut nanoseconds: Option<i64> = None;
         for (number, unit) in numbers_with_words(text) {

@@ -11,7 +11,7 @@ const COMPILED_LEN_MAX: usize = 1024;
 static COMPILED: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
 /// Whether a pattern is found in a text. A pattern that cannot be compiled is found nowhere.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     compiled(pattern).is_some_and(|regex| regex.is_match(text))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
 
-use super::rules::address;
+use std::net::IpAddr;
 
 /// Bytes of a DNS label, of the name part of a qualified name and of a label value.
 const LABEL_LEN_MAX: usize = 63;
@@ -11,6 +11,8 @@ const SUBDOMAIN_LEN_MAX: usize = 253;
 /// Bytes of the name of a `CronJob`: a label without the 11 characters of the time.
 const CRON_JOB_LEN_MAX: usize = 52;
 
+/// The error for a string that is not an IP address.
+pub(crate) const ADDRESS_INVALID: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const SEARCH_DOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -67,7 +69,7 @@ impl NameRule {
                 vec![format!("may not be '{name}'")]
             }
             Self::PathSegment | Self::WholePathSegment => path_segment(name),
-            Self::Address if address::parse(name).is_none() => vec![address::INVALID.to_owned()],
+            Self::Address if parse_address(name).is_none() => vec![ADDRESS_INVALID.to_owned()],
             Self::Address => Vec::new(),
         }
     }
@@ -193,4 +195,17 @@ fn is_mixed(name: &str) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     is_end(name.bytes().next()) && is_end(name.bytes().last()) && name.bytes().all(is_inner)
+}
+
+/// An address as Go's older parser reads it.
+pub(crate) fn parse_address(address: &str) -> Option<IpAddr> {
+    let plain = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    if address.contains(':') {
+        return address.parse().ok();
+    }
+    let parts: Vec<String> = address.split('.').map(plain).collect();
+    parts.join(".").parse().ok()
 }

@@ -35,7 +35,7 @@ pub(crate) enum Dear {
 }
 
 impl Budget {
-    pub(super) fn of_object() -> Self {
+    pub(crate) fn of_object() -> Self {
         Self { left: OBJECT_COST_MAX }
     }
 
@@ -216,8 +216,8 @@ mod tests {
     fn cost_for(expression: &str, n_keys: usize) -> Result<usize, Dear> {
         let data: serde_json::Map<String, Value> = (0..n_keys).map(|nth| (format!("k{nth:04}"), json!("v"))).collect();
         let object = json!({ "data": data });
-        let tree = crate::admission::tree(expression).unwrap();
-        cost(&tree, vec![("object", &crate::admission::to_cel(&object))])
+        let tree = crate::cel::tree(expression).unwrap();
+        cost(&tree, vec![("object", &crate::cel::to_cel(&object))])
     }
 
     #[test]

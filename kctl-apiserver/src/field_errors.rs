@@ -3,20 +3,20 @@
 use serde_json::Value;
 
 use crate::{
-    admit::names::{NameRule, check_label_value, check_qualified_name},
     cause::{Cause, with_detail},
+    names::{NameRule, check_label_value, check_qualified_name},
 };
 
 /// Causes in the order in which they were found.
 #[derive(Default)]
-pub(super) struct Errors(Vec<Cause>);
+pub(crate) struct Errors(Vec<Cause>);
 
 impl Errors {
-    pub(super) fn into_causes(self) -> Vec<Cause> {
+    pub(crate) fn into_causes(self) -> Vec<Cause> {
         self.0
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -24,62 +24,62 @@ impl Errors {
         self.0.push(Cause::new(reason, field, message));
     }
 
-    pub(super) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
+    pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
         self.shown(field, &value.to_string(), detail);
     }
 
     /// An invalid value that Go writes otherwise than it came.
-    pub(super) fn shown(&mut self, field: &str, value: &str, detail: &str) {
+    pub(crate) fn shown(&mut self, field: &str, value: &str, detail: &str) {
         self.add("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail));
     }
 
     /// Something invalid whose value is not shown.
-    pub(super) fn invalid_as_such(&mut self, field: &str, detail: &str) {
+    pub(crate) fn invalid_as_such(&mut self, field: &str, detail: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
 
-    pub(super) fn internal(&mut self, field: &str, why: &str) {
+    pub(crate) fn internal(&mut self, field: &str, why: &str) {
         self.add("InternalError", field, format!("Internal error: {why}"));
     }
 
-    pub(super) fn required(&mut self, field: &str, detail: &str) {
+    pub(crate) fn required(&mut self, field: &str, detail: &str) {
         self.0.push(Cause::required(field, detail));
     }
 
-    pub(super) fn forbidden(&mut self, field: &str, detail: &str) {
+    pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
         self.0.push(Cause::forbidden(field, detail));
     }
 
-    pub(super) fn duplicate(&mut self, field: &str, value: &str) {
+    pub(crate) fn duplicate(&mut self, field: &str, value: &str) {
         self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
     }
 
     /// A value that is missing, with a word about where it should be.
-    pub(super) fn not_found_in(&mut self, field: &str, value: &Value, detail: &str) {
+    pub(crate) fn not_found_in(&mut self, field: &str, value: &Value, detail: &str) {
         self.add("FieldValueNotFound", field, format!("Not found: {value}: {detail}"));
     }
 
-    pub(super) fn not_found(&mut self, field: &str, value: &Value) {
+    pub(crate) fn not_found(&mut self, field: &str, value: &Value) {
         self.add("FieldValueNotFound", field, format!("Not found: {value}"));
     }
 
-    pub(super) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
         self.add("FieldValueNotSupported", field, message);
     }
 
-    pub(super) fn too_many(&mut self, field: &str, found: usize, most: usize) {
+    pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
         self.add("FieldValueTooMany", field, format!("Too many: {found}: must have at most {most} items"));
     }
 
-    pub(super) fn too_long(&mut self, field: &str, most: usize) {
+    pub(crate) fn too_long(&mut self, field: &str, most: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
     }
 
     /// A text that has to be there, and to be one of a few.
-    pub(super) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        if super::text(value).is_empty() {
+    pub(crate) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        if text(value).is_empty() {
             self.required(field, "");
         } else {
             self.one_of(field, value, supported);
@@ -87,64 +87,64 @@ impl Errors {
     }
 
     /// A text that is one of a few, or else is shown, be it empty.
-    pub(super) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        let value = super::text(value);
+    pub(crate) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        let value = text(value);
         if !supported.contains(&value) {
             self.unsupported(field, &format!("{value:?}"), supported);
         }
     }
 
     /// A text that has to be one of a few; nothing is said about one that is not there.
-    pub(super) fn one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+    pub(crate) fn one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if value.as_str().is_some_and(|value| !supported.contains(&value)) {
             self.unsupported(field, &value.to_string(), supported);
         }
     }
 
-    pub(super) fn not_negative(&mut self, field: &str, value: &Value) {
+    pub(crate) fn not_negative(&mut self, field: &str, value: &Value) {
         if value.as_i64().is_some_and(|number| number < 0) {
             self.invalid(field, value, "must be greater than or equal to 0");
         }
     }
 
-    pub(super) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
+    pub(crate) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
         if value.as_i64().is_some_and(|number| !(least..=most).contains(&number)) {
             self.invalid(field, value, &format!("must be between {least} and {most}, inclusive"));
         }
     }
 
-    pub(super) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
-        for message in rule.check(super::text(value)) {
+    pub(crate) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
+        for message in rule.check(text(value)) {
             self.invalid(field, value, &message);
         }
     }
 
     /// A name that has to be there.
-    pub(super) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
-        if super::text(value).is_empty() {
+    pub(crate) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
+        if text(value).is_empty() {
             self.required(field, "");
         } else {
             self.name(field, value, rule);
         }
     }
 
-    pub(super) fn qualified_name(&mut self, field: &str, name: &str) {
+    pub(crate) fn qualified_name(&mut self, field: &str, name: &str) {
         for message in check_qualified_name(name) {
             self.invalid(field, &name.into(), &message);
         }
     }
 
-    pub(super) fn labels(&mut self, field: &str, labels: &Value) {
-        for (key, value) in super::pairs(labels) {
+    pub(crate) fn labels(&mut self, field: &str, labels: &Value) {
+        for (key, value) in pairs(labels) {
             self.qualified_name(field, key);
-            for message in check_label_value(super::text(value)) {
+            for message in check_label_value(text(value)) {
                 self.invalid(field, value, &message);
             }
         }
     }
 
-    pub(super) fn annotations(&mut self, field: &str, annotations: &Value) {
-        for (key, _) in super::pairs(annotations) {
+    pub(crate) fn annotations(&mut self, field: &str, annotations: &Value) {
+        for (key, _) in pairs(annotations) {
             for message in check_qualified_name(&key.to_lowercase()) {
                 self.invalid(field, &key.into(), &message);
             }
@@ -152,7 +152,7 @@ impl Errors {
     }
 
     /// A count, or a share of the whole with a `%`.
-    pub(super) fn count_or_percent(&mut self, field: &str, value: &Value) {
+    pub(crate) fn count_or_percent(&mut self, field: &str, value: &Value) {
         if let Some(text) = value.as_str() {
             let digits = text.strip_suffix('%').unwrap_or_default();
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -166,10 +166,10 @@ impl Errors {
     }
 
     /// A name with a domain before it.
-    pub(super) fn domain_prefixed(&mut self, field: &str, value: &Value) {
+    pub(crate) fn domain_prefixed(&mut self, field: &str, value: &Value) {
         let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        match super::text(value).split_once('/') {
-            _ if super::text(value).is_empty() => self.required(field, ""),
+        match text(value).split_once('/') {
+            _ if text(value).is_empty() => self.required(field, ""),
             Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
                 self.name(field, &domain.into(), NameRule::Subdomain);
                 let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
@@ -186,10 +186,20 @@ impl Errors {
     }
 
     /// A share that is at most all.
-    pub(super) fn at_most_all(&mut self, field: &str, value: &Value) {
+    pub(crate) fn at_most_all(&mut self, field: &str, value: &Value) {
         let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
         if percent.is_some_and(|percent| percent > 100) {
             self.invalid(field, value, "must not be greater than 100%");
         }
     }
+}
+
+/// Returns the pairs of a map, or nothing for another value.
+pub(crate) fn pairs(map: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    map.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+}
+
+/// Returns a string, or the empty one for another value.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }

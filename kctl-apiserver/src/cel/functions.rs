@@ -10,23 +10,19 @@ use jiff::SignedDuration;
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, ResolveResult,
-        common::ast::IdedExpr,
-        extractors::This,
-        objects::{Key, OptionalValue},
+        Context, ExecutionError, ResolveResult, common::ast::IdedExpr, extractors::This, objects::OptionalValue,
         parser::Parser,
     },
 };
 
 use super::conditions::{Cel, map};
+use crate::evaluate::{TYPE, type_name};
 
 /// Names of types that are values.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
 /// The seconds since 1970 of the years 1 to 9999.
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
-/// The field that makes a map the value that a type is.
-const TYPE: &str = "@type";
 
 /// The functions of the evaluator, for those that have more types here than there.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
@@ -82,7 +78,7 @@ pub(super) fn add(context: &mut Context<'static>) {
     context.add_variable_from_value("google", map([("protobuf".to_owned(), map(times.into()))].into()));
     let addresses = ["CIDR", "IP"].map(|name| (name.to_owned(), type_named(&format!("net.{name}"))));
     context.add_variable_from_value("net", map(addresses.into()));
-    context.add_function("type", |value: Cel| ResolveResult::Ok(type_named(&type_of(&value))));
+    context.add_function("type", |value: Cel| ResolveResult::Ok(type_named(&type_name(&value))));
     context.add_function("dyn", |value: Cel| ResolveResult::Ok(value));
     context.add_function("bool", |value: Cel| match &value {
         Cel::Bool(_) => Ok(value),
@@ -136,24 +132,4 @@ pub(super) fn add(context: &mut Context<'static>) {
 /// The value that a type is.
 fn type_named(name: &str) -> Cel {
     map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
-}
-
-/// The name of the type of a value.
-pub(crate) fn type_of(value: &Cel) -> String {
-    let name = match value {
-        Cel::List(_) => "list",
-        Cel::Map(fields) if fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => "type",
-        Cel::Map(_) | Cel::Function(..) => "map",
-        Cel::Int(_) => "int",
-        Cel::UInt(_) => "uint",
-        Cel::Float(_) => "double",
-        Cel::String(_) => "string",
-        Cel::Bytes(_) => "bytes",
-        Cel::Bool(_) => "bool",
-        Cel::Duration(_) => "google.protobuf.Duration",
-        Cel::Timestamp(_) => "google.protobuf.Timestamp",
-        Cel::Null => "null_type",
-        Cel::Opaque(value) => return value.runtime_type_name().to_owned(),
-    };
-    name.into()
 }

@@ -1,0 +1,91 @@
+//! Validates the `clientConfig` of webhooks, for admission and for conversion (`k8s.io/apiserver/pkg/util/webhook/validation.go`).
+
+mod url;
+
+use serde_json::Value;
+
+use self::url::Url;
+use crate::{
+    cause::Cause,
+    field_errors::{Errors, text},
+    names::NameRule,
+};
+
+/// Validates the `clientConfig` of a webhook and returns the field errors.
+pub(crate) fn validate(config: &Value, at: &str) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    client_config(config, at, &mut errors);
+    errors.into_causes()
+}
+
+pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
+    let (url, service) = (&config["url"], &config["service"]);
+    if url.is_string() == service.is_object() {
+        errors.required(at, "exactly one of url or service is required");
+        return;
+    }
+    if let Some(url) = url.as_str() {
+        webhook_url(url, &format!("{at}.url"), errors);
+        return;
+    }
+    let at = format!("{at}.service");
+    // Upstream hands on the two in the wrong order.
+    for (field, told) in [("namespace", "name"), ("name", "namespace")] {
+        if text(&service[field]).is_empty() {
+            errors.required(&format!("{at}.{told}"), "");
+        }
+    }
+    if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&format!("{at}.port"), &service["port"], detail);
+    }
+    if let Some(path) = service["path"].as_str() {
+        service_path(path, &format!("{at}.path"), errors);
+    }
+}
+
+fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
+    let form = "; desired format: https://host[/path]";
+    let parsed = match Url::parse(url) {
+        Ok(parsed) => parsed,
+        Err(why) => return errors.required(at, &format!("url must be a valid URL: {why}{form}")),
+    };
+    if parsed.scheme != "https" {
+        errors.invalid(at, &parsed.scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
+    }
+    if parsed.host.is_empty() {
+        errors.invalid(at, &parsed.host.into(), &format!("host must be specified{form}"));
+    }
+    if let Some(user) = parsed.user {
+        errors.invalid(at, &user.into(), "user information is not permitted in the URL");
+    }
+    if !parsed.fragment.is_empty() {
+        errors.invalid(at, &parsed.fragment.into(), "fragments are not permitted in the URL");
+    }
+    if !parsed.query.is_empty() {
+        errors.invalid(at, &parsed.query.into(), "query parameters are not permitted in the URL");
+    }
+}
+
+fn service_path(path: &str, at: &str, errors: &mut Errors) {
+    if path == "/" || path.is_empty() {
+        return;
+    }
+    if path == "//" {
+        errors.invalid(at, &path.into(), "segment[0] may not be empty");
+        return;
+    }
+    if !path.starts_with('/') {
+        errors.invalid(at, &path.into(), "must start with a '/'");
+    }
+    let inner = path.get(1..).unwrap_or_default();
+    for (index, segment) in inner.trim_end_matches('/').split('/').enumerate() {
+        if segment.is_empty() {
+            errors.invalid(at, &path.into(), &format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for failure in NameRule::Subdomain.check(segment) {
+            errors.invalid(at, &path.into(), &format!("segment[{index}]: {failure}"));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Keeps the imports between the top-level modules of each crate in one direction, so that a module can be read and tested
+//! after those below it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tidy::sources;
+
+const CRATES: [&str; 7] =
+    ["kctl", "kctl-apiserver", "kctl-cel", "kctl-interpreter", "kctl-macros", "kctl-runtime", "kctl-webhook"];
+
+/// Imports of `kctl-apiserver` that still point up, as (from, to). Remove an entry with its last import, and add none.
+const UPWARD: [(&str, &str); 9] = [
+    ("admission", "verbs"),
+    ("controllers", "verbs"),
+    ("faults", "server"),
+    ("server", "documents"),
+    ("store", "bootstrap"),
+    ("store", "controllers"),
+    ("store", "server"),
+    ("store", "tokens"),
+    ("store", "verbs"),
+];
+
+/// The files that import a module, by the importing and the imported module.
+type Imports = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// Returns the imports between the modules of a crate. `files` are paths below its `src` and their texts. Unit tests may import
+/// any module.
+fn imports(files: &[(String, String)]) -> Imports {
+    let module = |path: &str| path.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned();
+    let modules: BTreeSet<_> = files.iter().map(|(path, _)| module(path)).collect();
+    let mut found = Imports::new();
+    for (path, text) in files {
+        let from = module(path);
+        if path.contains("tests") || path == "lib.rs" || path == "main.rs" {
+            continue;
+        }
+        for to in imported(&code(text)) {
+            if to != from && modules.contains(&to) {
+                found.entry((from.clone(), to)).or_default().insert(path.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Returns a file without its comments and without the unit tests at its end.
+fn code(text: &str) -> String {
+    let end = text.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at).find(|at| {
+        let line = text[*at..].lines().nth(1).unwrap_or_default();
+        line.ends_with('{')
+    });
+    let text = &text[..end.unwrap_or(text.len())];
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the first name of each path that starts with `crate::`, also in `crate::{a::B, c}`.
+fn imported(code: &str) -> Vec<String> {
+    let name = |path: &str| -> String {
+        path.trim_start()
+            .chars()
+            .take_while(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || *one == '_')
+            .collect()
+    };
+    let mut found = Vec::new();
+    for (at, word) in code.match_indices("crate::") {
+        let rest = &code[at + word.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            found.push(name(rest));
+            continue;
+        };
+        let (mut depth, mut start) = (1, 0);
+        for (at, one) in group.char_indices() {
+            match one {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 || (depth == 1 && one == ',') {
+                found.push(name(&group[start..at]));
+                start = at + 1;
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Returns the imports between modules that are in a circle or between two circles; none if an order exists.
+fn circles(mut imports: Imports) -> Imports {
+    loop {
+        let importing: BTreeSet<_> = imports.keys().map(|(from, _)| from.clone()).collect();
+        let imported: BTreeSet<_> = imports.keys().map(|(_, to)| to.clone()).collect();
+        let before = imports.len();
+        imports.retain(|(from, to), _| importing.contains(to) && imported.contains(from));
+        if imports.len() == before {
+            return imports;
+        }
+    }
+}
+
+fn of_crate(name: &str) -> Imports {
+    let folder = format!("{name}/src");
+    let files: Vec<_> =
+        sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect();
+    imports(&files)
+}
+
+#[test]
+fn modules_of_each_crate_import_in_one_direction() {
+    for name in CRATES {
+        let mut all = of_crate(name);
+        assert!(!all.is_empty(), "no imports found in {name}: the search has to follow the code");
+        if name == "kctl-apiserver" {
+            for (from, to) in UPWARD {
+                let gone = all.remove(&(from.to_owned(), to.to_owned())).is_none();
+                assert!(!gone, "`{from}` no longer imports `{to}`: remove the entry from UPWARD");
+            }
+        }
+        let found = circles(all);
+        assert!(found.is_empty(), "{name}: these imports form a circle; move the item to the lower module: {found:#?}");
+    }
+}
+
+#[test]
+fn planted_import_is_found_as_a_circle() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let mut files = vec![
+        file("low.rs", "#[cfg(test)]\nmod cases;\nuse std::fmt;\n#[cfg(test)]\nmod tests {\n    use crate::high;\n}\n"),
+        file("mid/mod.rs", "// use crate::high;\nuse crate::low::Low;\n"),
+        file("high.rs", "use crate::{\n    low::{A, B},\n    mid,\n};\n"),
+    ];
+    assert!(circles(imports(&files)).is_empty());
+    files[0].1 = "#[cfg(test)]\nmod cases;\nuse crate::{std::A, high::{B, C}};\n".to_owned();
+    let found: Vec<_> = circles(imports(&files)).into_keys().collect();
+    let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    assert_eq!(found, [pair("high", "low"), pair("high", "mid"), pair("low", "high"), pair("mid", "low")]);
+}
