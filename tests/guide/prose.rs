@@ -46,11 +46,11 @@ fn patterns() -> Vec<Pattern> {
 /// Lines of public docs with such a phrase, by folder.
 const LIMITS: [(&str, usize); 8] = [
     ("kctl", 5),
-    ("kctl-apiserver", 1128),
+    ("kctl-apiserver", 1127),
     ("kctl-cel", 83),
     ("kctl-cli", 19),
     ("kctl-interpreter", 177),
-    ("kctl-macros", 85),
+    ("kctl-macros", 84),
     ("kctl-runtime", 245),
     ("kctl-webhook", 0),
 ];
