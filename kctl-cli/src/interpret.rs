@@ -32,29 +32,29 @@ pub(crate) struct Options {
     /// The operation, such as `InterpretReplica`
     #[arg(long, required_unless_present = "check")]
     operation: Option<Operation>,
-    /// Only check the customizations, as Karmada's webhook does when they are installed
+    /// Only validate the customizations, as Karmada's webhook does when they are installed
     #[arg(long, conflicts_with = "operation")]
     check: bool,
-    /// A file of `ResourceInterpreterCustomization`s, or a folder of such files; without one the bundled and the built-in interpreters
-    /// answer
+    /// A file with `ResourceInterpreterCustomization`s, or a folder of such files; by default the bundled and the built-in
+    /// interpreters are used
     #[arg(long, value_name = "FILE|DIR")]
     customization: Vec<PathBuf>,
     /// A folder with `<group>/<version>/<kind>/customization.yaml`, instead of the bundled customizations for widely used kinds
     #[arg(long, value_name = "DIR")]
     third_party: Option<PathBuf>,
-    /// The object
+    /// The file of the object
     #[arg(long, value_name = "FILE", conflicts_with = "desired")]
     object: Option<PathBuf>,
-    /// The object of the control plane
+    /// The file of the object in the control plane
     #[arg(long, value_name = "FILE")]
     desired: Option<PathBuf>,
-    /// The object as the cluster has it
+    /// The file of the object as observed in the member cluster
     #[arg(long, value_name = "FILE")]
     observed: Option<PathBuf>,
     /// The number of replicas that `ReviseReplica` sets
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     replicas: Option<i64>,
-    /// A list of what the clusters reported, for `AggregateStatus`
+    /// The file with the list of statuses that member clusters reported, for `AggregateStatus`
     #[arg(long, value_name = "FILE")]
     status_items: Option<PathBuf>,
 }
