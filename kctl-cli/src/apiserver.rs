@@ -13,39 +13,39 @@ use crate::{Failure, faults, stopped};
 /// How to serve.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The port; 0 is any free one, with --data the one of the last start
+    /// The port; 0 chooses a free one, or with --data the last one
     #[arg(long, visible_alias = "secure-port", value_name = "N", default_value_t = 0)]
     port: u16,
-    /// Another address than loopback: whoever reaches it can try to get in
+    /// The address to listen on; clients on the network can connect to an address other than loopback
     #[arg(long, visible_alias = "bind-address", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
-    /// Certify a further DNS name or address by which clients reach this server; repeat it for more. With --bind 0.0.0.0 the
-    /// certificate has all addresses of the machine already
+    /// Add a DNS name or IP address to the server's certificate; can be repeated. With --bind 0.0.0.0 it already has all
+    /// addresses of the machine
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
-    /// Write a kubeconfig of the administrator
+    /// Write a kubeconfig with the administrator's certificate
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
-    /// Keep objects, keys, certificates and port in this folder, and start with what is in it: kubeconfigs and tokens stay good
+    /// Store objects, keys, certificates and port in this folder, and load them at the start: kubeconfigs and tokens stay valid
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The controllers of kube-controller-manager to run, as in its own flag: `*` for all, `-NAME` for all but one, '-*' for none.
+    /// The controllers of kube-controller-manager to run, as in its flag: `*` for all, `-NAME` to leave one out, '-*' for none.
     /// Without `serviceaccount-controller`, the admission plugin `ServiceAccount` is off as well
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     controllers: ControllerOptions,
-    /// Schedule pods and let them "run"
+    /// Schedule pods and simulate running them
     #[arg(long)]
     simulate_kubelet: bool,
-    /// The same, and let Deployments and Jobs have pods, as the controllers of Kubernetes do
+    /// Also create the pods of Deployments and Jobs, as the controllers of Kubernetes do
     #[arg(long)]
     simulate_workloads: bool,
-    /// Write a line of JSON for each request
+    /// Append an audit event to this file for each request, one JSON document per line
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// Let requests and watches fail on purpose, as this list of rules says (guide/simulation.md)
+    /// Inject faults into requests and watches by the rules in this file (guide/simulation.md)
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
-    /// What decides where rules act by chance (perMille): the same requests meet the same faults
+    /// The seed of random faults (perMille): the same requests get the same faults
     #[arg(long, value_name = "N", default_value_t = 0, requires = "faults")]
     faults_seed: u64,
 }
@@ -59,7 +59,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         server.audit_to(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     if !options.bind.is_loopback() {
-        say!("kctl: {} is not a loopback address: others can reach this server", options.bind);
+        say!("kctl: {} is not a loopback address: clients on the network can connect to this server", options.bind);
     }
     let faults = options.faults.as_deref().map(|file| faults::read(file, options.faults_seed)).transpose()?;
     let serve = ServeOptions { address: options.bind, port: options.port };

@@ -36,31 +36,31 @@ pub(crate) struct Options {
     /// `AggregateStatus`, `InterpretDependency`, `InterpretHealth` or `Prune`
     #[arg(long, required_unless_present = "check", value_parser = operation)]
     operation: Option<Operation>,
-    /// Only check the customizations, as Karmada's webhook does when they are installed
+    /// Only validate the customizations, as Karmada's webhook does when they are installed
     #[arg(long, conflicts_with = "operation")]
     check: bool,
-    /// A file of `ResourceInterpreterCustomization`s, or a folder of such files; without one the bundled scripts and the built-in
-    /// rules answer
+    /// A file with `ResourceInterpreterCustomization`s, or a folder of such files; by default the bundled and the built-in
+    /// interpreters are used
     #[arg(short = 'f', long, visible_alias = "filename", value_name = "FILE|DIR")]
     customization: Vec<PathBuf>,
     /// A folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`, instead of the bundled scripts for widely used
     /// kinds. The bundled scripts are kctl's own, not Karmada's
     #[arg(long, value_name = "DIR")]
     third_party: Option<PathBuf>,
-    /// The object
+    /// The file of the object
     #[arg(long, value_name = "FILE", conflicts_with = "desired")]
     object: Option<PathBuf>,
-    /// The object of the control plane
+    /// The file of the object in the control plane
     #[arg(long, visible_alias = "desired-file", value_name = "FILE")]
     desired: Option<PathBuf>,
-    /// The object as the cluster has it
+    /// The file of the object as observed in the member cluster
     #[arg(long, visible_alias = "observed-file", value_name = "FILE")]
     observed: Option<PathBuf>,
     /// The number of replicas that `ReviseReplica` sets
     #[arg(long, visible_alias = "desired-replica", value_name = "N", allow_negative_numbers = true)]
     replicas: Option<i64>,
-    /// The `AggregatedStatusItem`s that the clusters reported, for `AggregateStatus`: a list, or one a document. Without the option
-    /// scripts get nil
+    /// The file with the `AggregatedStatusItem`s that member clusters reported, for `AggregateStatus`: a list, or one per YAML
+    /// document. Without this option scripts get nil
     #[arg(long, visible_alias = "status-file", value_name = "FILE")]
     status_items: Option<PathBuf>,
     /// The format of the answer

@@ -21,19 +21,19 @@ const NODES_NAMED_MAX: usize = 3;
 /// Where to run pods.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The kubeconfig of the API server; without it that of `--context`, as kubectl finds it
+    /// The kubeconfig of the API server; by default the one that kubectl uses, with --context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; with `--kubeconfig` its current one unless set
+    /// The context of the kubeconfig; with --kubeconfig, by default its current context
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// The name of the node
     #[arg(long, value_name = "NAME", default_value = "kctl-node")]
     node: String,
-    /// Let containers ignore SIGTERM: each deletion takes its whole grace period
+    /// Make containers ignore SIGTERM, so that each deletion takes the whole grace period
     #[arg(long)]
     ignore_sigterm: bool,
-    /// Also run pods of a cluster that has nodes of its own: those pods never really run
+    /// Also run on a cluster that has real nodes: pods on the simulated node never really run
     #[arg(long)]
     beside_real_nodes: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             return Err(NotStarted::RealNodes { server, nodes, node: options.node }.into());
         }
     }
-    say!("kctl: running the pods of {server} on node {}", options.node);
+    say!("kctl: simulating pods of {server} on node {}", options.node);
     let mut kubelet = Kubelet::new(client, &options.node);
     if options.ignore_sigterm {
         kubelet = kubelet.ignoring_sigterm();

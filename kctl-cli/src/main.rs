@@ -23,7 +23,11 @@ use clap::{Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "kctl", version, about = "A Kubernetes API server without a cluster, and what goes with it")]
+#[command(
+    name = "kctl",
+    version,
+    about = "An embedded Kubernetes API server, simulated kubelets, and tools for kctl projects"
+)]
 #[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
@@ -34,11 +38,11 @@ struct Cli {
 enum Command {
     /// Run an API server on loopback: in memory, ready in milliseconds
     Apiserver(apiserver::Options),
-    /// Schedule and "run" the pods of an API server, embedded or real
+    /// Schedule pods and simulate running them, on an embedded or real API server
     Kubelet(kubelet::Options),
-    /// Run one operation of the resource interpreters on files
+    /// Run one resource interpreter operation on files
     Interpret(interpret::Options),
-    /// Make a project with one kind and its controller
+    /// Create a project with one kind and its controller
     New(new::Options),
 }
 

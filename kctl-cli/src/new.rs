@@ -79,7 +79,7 @@ pub(crate) struct Options {
     /// The API group of its kind
     #[arg(long, default_value = "example.com")]
     group: String,
-    /// Its kind; by default made from the name: `WebSite`
+    /// Its kind; by default derived from the name: `WebSite`
     #[arg(long)]
     kind: Option<String>,
     /// Depend on kctl in this folder instead of the published one

@@ -78,5 +78,5 @@ async fn starts(kubeconfig: &Path, arguments: &[&str]) {
     let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let first = lines.next_line().await.unwrap().unwrap();
-    assert!(first.starts_with("kctl: running the pods of https://"), "{first}");
+    assert!(first.starts_with("kctl: simulating pods of https://"), "{first}");
 }

@@ -1,6 +1,6 @@
 //! What `view.rs` expands to.
 pub struct Placed {
-    /// What names the object, its labels, finalizers and owners; no annotations but those that have a field.
+    /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
     pub metadata: ::kctl::__private::ObjectMeta,
     /// Where it runs.
     pub node: Option<String>,

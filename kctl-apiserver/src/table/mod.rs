@@ -86,8 +86,8 @@ pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include
     table
 }
 
-/// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version; if
-/// there are none, the table has the column `Age`. The first column with an invalid JSON path and
+/// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version; without
+/// any, the table has the column `Age`. The first column with an invalid JSON path and
 /// all columns after it are left out, as in kube-apiserver.
 pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
     let age = [json!({

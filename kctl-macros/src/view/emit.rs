@@ -54,7 +54,7 @@ fn with_metadata(model: &Model) -> TokenStream {
     quote! {
         #(#attrs)*
         #vis struct #name {
-            /// What names the object, its labels, finalizers and owners; no annotations but those that have a field.
+            /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
             pub metadata: #krate::__private::ObjectMeta,
             #fields
         }

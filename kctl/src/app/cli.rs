@@ -35,15 +35,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the controllers against a cluster (this is also what happens without a command). Every option can be a variable
-    /// of the environment, such as `KCTL_LEADER_ELECT=true`, or a line of the file of --config
+    /// Run the controllers against a cluster (the default without a command). Each option can also be an environment
+    /// variable, such as `KCTL_LEADER_ELECT=true`, or a line in the file of --config
     Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
     Dev(DevOptions),
-    /// Print the definitions (CRDs) of the controllers' kinds
+    /// Print the CRDs of the controllers' kinds
     GenerateCrds {
-        /// Keep the documentation of built-in types: several times as long
+        /// Keep the descriptions of built-in types, which make the output several times as long
         #[arg(long)]
         descriptions: bool,
         #[cfg(feature = "webhook")]
@@ -67,11 +67,11 @@ enum Command {
         #[command(flatten)]
         diff: DiffOptions,
     },
-    /// Print all manifests: definitions, role, a Deployment, and what registers the webhooks
+    /// Print all manifests: CRDs, RBAC, a Deployment, and webhook configurations
     GenerateManifests(ManifestOptions),
-    /// Print the kinds and controllers with what is between them, as a picture
+    /// Print a graph of the kinds and controllers and the relations between them
     Graph {
-        /// The language of the picture
+        /// The format of the graph
         #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
         format: Picture,
     },
@@ -101,7 +101,7 @@ struct ManifestOptions {
     register: super::webhook::RegisterOptions,
     #[command(flatten)]
     deploy: DeployOptions,
-    /// Manifests of what the cluster has beside Kubernetes; can be repeated
+    /// Add manifests for software that the cluster has besides Kubernetes; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
     #[command(flatten)]
@@ -113,19 +113,19 @@ struct ManifestOptions {
 /// The scope and the form of generated roles.
 #[derive(clap::Args)]
 struct RoleOptions {
-    /// Only for objects in this namespace, as `run --namespace`; can be repeated. By default those that the controllers declare
+    /// Limit the roles to this namespace, as `run --namespace`; can be repeated. By default the namespaces that the controllers declare
     #[arg(long, value_name = "NS", value_parser = names::namespace)]
     objects_in: Vec<String>,
-    /// A label of the roles, for example for aggregation; can be repeated
+    /// Add a label to the roles, for example for aggregation; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = names::label)]
     label: Vec<(String, String)>,
-    /// What the controllers need on another cluster, which relations name by `on`
+    /// Print the permissions on this other cluster, which relations name by `on`
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// What the cluster has beside Kubernetes, as in `generate-manifests`; can be repeated
+    /// Add rules for software that the cluster has besides Kubernetes, as in `generate-manifests`; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
-    /// Roles for people too: who may view or edit built-in kinds may do the same with those of the app
+    /// Also print aggregated roles for users: those who may view or edit built-in kinds may do the same with the app's kinds
     #[arg(long)]
     user_roles: bool,
 }
@@ -133,10 +133,10 @@ struct RoleOptions {
 /// With which cluster manifests are compared.
 #[derive(clap::Args)]
 struct DiffOptions {
-    /// Print nothing but what the roles in the cluster lack or have too much; fail when they do
+    /// Print only the missing and the excess permissions of the roles in the cluster; fail if there are any
     #[arg(long, conflicts_with = "out")]
     diff_cluster: bool,
-    /// The kubeconfig file of the cluster; by default as kubectl finds it
+    /// The kubeconfig file of the cluster; by default the one that kubectl uses
     #[arg(long, value_name = "FILE", requires = "diff_cluster")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
@@ -147,10 +147,10 @@ struct DiffOptions {
 /// How the program runs in a cluster.
 #[derive(clap::Args, Clone, Copy)]
 struct DeployOptions {
-    /// For several replicas, one of which works: they contend for a Lease of the name of the roles
+    /// Several replicas with leader election, by a Lease with the name of the roles
     #[arg(long)]
     leader_elect: bool,
-    /// With `/metrics`, by TLS and for those who may read it
+    /// Serve `/metrics` over TLS, to clients that RBAC allows it
     #[arg(long)]
     metrics: bool,
 }
@@ -166,7 +166,7 @@ impl From<DeployOptions> for manifest::ManagerOptions {
 enum With {
     /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
     Monitoring,
-    /// cert-manager: it makes the certificate of the webhooks, and has it trusted
+    /// cert-manager, which issues the certificate of the webhooks and injects its CA
     #[cfg(feature = "webhook")]
     CertManager,
 }
@@ -174,7 +174,7 @@ enum With {
 /// Languages of pictures.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Picture {
-    /// As GitHub shows it
+    /// Mermaid, which GitHub renders
     Mermaid,
     /// Graphviz
     Dot,
@@ -185,11 +185,11 @@ enum Picture {
 /// Where to run.
 #[derive(clap::Args)]
 pub(super) struct RunOptions {
-    /// Options from this file: YAML, named as the flags without the dashes. A flag counts before its variable, and that before
-    /// the file
+    /// Read options from this YAML file; keys are flag names without dashes. A flag overrides its environment variable, which
+    /// overrides the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The kubeconfig file; by default as kubectl finds it
+    /// The kubeconfig file; by default the one that kubectl uses
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
@@ -201,18 +201,18 @@ pub(super) struct RunOptions {
     /// With --as: act as in this group; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
     pub(super) as_group: Vec<String>,
-    /// Reach the API server through this proxy (http, https, socks5) [default: that of the kubeconfig, or `HTTPS_PROXY` unless
+    /// Connect to the API server through this proxy (http, https, socks5) [default: that of the kubeconfig, or `HTTPS_PROXY` unless
     /// `NO_PROXY` names the server]
     #[arg(long, value_name = "URL")]
     pub(super) proxy_url: Option<String>,
-    /// How lines of the log are written; `RUST_LOG` says which are, such as `debug` or `info,kctl_runtime::source=debug`
+    /// The format of log lines; `RUST_LOG` selects them, such as `debug` or `info,kctl_runtime::source=debug`
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     log_format: LogFormat,
     #[command(flatten)]
     pub(super) outgoing: OutgoingOptions,
     #[command(flatten)]
     pub(super) manager: ManagerOptions,
-    /// Only objects in this namespace; can be repeated. By default those that the controllers declare
+    /// Watch only objects in this namespace; can be repeated. By default the namespaces that the controllers declare
     #[arg(short, long, value_name = "NS", value_parser = namespace)]
     pub(super) namespace: Vec<String>,
     #[cfg(feature = "webhook")]
@@ -255,27 +255,27 @@ pub(super) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(super) files: Vec<PathBuf>,
-    /// Stop when nothing is left to do and print a table of the objects
+    /// Stop when the controllers are idle, and print a table of the objects
     #[arg(long)]
     pub(super) until_idle: bool,
     /// With --until-idle: give up after this time, such as 90s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, requires = "until_idle")]
     pub(super) timeout: std::time::Duration,
-    /// Serve the API server on this port of loopback, for kubectl; 0 is any free one, with --data the one of the last start
+    /// Serve the API server on this loopback port, for kubectl; 0 chooses a free one, or with --data the last one
     #[arg(long, value_name = "N")]
     pub(super) port: Option<u16>,
     /// Write a kubeconfig for the API server; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     pub(super) write_kubeconfig: Option<PathBuf>,
-    /// Keep the objects in this folder, and start with what is in it
+    /// Store the objects in this folder, and load them at the start
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// Let Deployments and Jobs have pods, as the controllers of Kubernetes do
+    /// Create the pods of Deployments and Jobs, as the controllers of Kubernetes do
     #[arg(long)]
     pub(super) simulate_workloads: bool,
     #[command(flatten)]
     pub(super) debug: super::debug::DebugOptions,
-    /// With --until-idle: how objects are printed
+    /// With --until-idle: the format in which objects are printed
     #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "until_idle")]
     pub(super) output: Format,
     #[cfg(feature = "webhook")]

@@ -14,12 +14,12 @@ use tokio::net::TcpListener;
 /// The address of the debug page, and its allowed hosts.
 #[derive(clap::Args, Default)]
 pub(super) struct DebugOptions {
-    /// Answer `/debug/` here: a page about controllers, queues, caches and the last reconciles; 0 is nowhere
-    /// [default: 0, and any free port of 127.0.0.1 in `dev`]
+    /// Serve `/debug/` on this address: a page about controllers, queues, caches and recent reconciles; 0 turns it off
+    /// [default: 0, and a free port of 127.0.0.1 in `dev`]
     #[arg(long, value_name = "ADDRESS", help_heading = "Page for people", verbatim_doc_comment)]
     debug_bind_address: Option<String>,
-    /// A name or address by which browsers may ask for the page beside loopback, and without which it is served on loopback
-    /// alone; can be repeated. Whoever reaches it reads names of objects and errors: there is no password
+    /// Allow browsers to request the page by this host name or address; required if the address is not loopback; can be repeated.
+    /// The page has no password and shows object names and errors
     #[arg(long, value_name = "HOST", help_heading = "Page for people")]
     debug_allow_host: Vec<String>,
 }

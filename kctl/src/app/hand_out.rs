@@ -18,7 +18,7 @@ pub(super) struct OutOptions {
     /// Write a file for each object into this folder instead of one stream
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write nothing; fail when the files in the folder (or in that of --out) are not these
+    /// Write nothing; fail if the files in this folder (or in that of --out) differ
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not said, said, and said with a folder")]
     check: Option<Option<PathBuf>>,
@@ -39,10 +39,10 @@ impl OutOptions {
 /// The handling of breaking changes of CRDs.
 #[derive(clap::Args)]
 pub(super) struct BreakingOptions {
-    /// Also changes of definitions that break stored objects or clients
+    /// Also allow CRD changes that break stored objects or clients
     #[arg(long)]
     allow_breaking: bool,
-    /// Compare definitions with the files of this git revision rather than with those in the folder
+    /// Compare CRDs with the files of this git revision instead of those in the folder
     #[arg(long, value_name = "REV")]
     since: Option<String>,
 }

@@ -31,7 +31,7 @@ use super::{debug::DebugOptions, rbac_check::Extra};
 /// The settings of the manager.
 #[derive(clap::Args, Default)]
 pub(super) struct ManagerOptions {
-    /// Work only while holding a lease: of several replicas one works, and another one takes over when it goes
+    /// Reconcile only while this replica holds the Lease: one of several replicas works, and another takes over when it stops
     #[arg(long, help_heading = "Leader election")]
     leader_elect: bool,
     /// The name of the Lease [default: the name of the app]
@@ -43,25 +43,25 @@ pub(super) struct ManagerOptions {
     /// The name of this replica in the Lease [default: the host and a random part]
     #[arg(long, value_name = "NAME", help_heading = "Leader election")]
     leader_election_identity: Option<String>,
-    /// So long the others wait after the last sign of life of a leader [default: 15s]
+    /// The time after the last renewal until another replica takes the Lease [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_lease_duration: Option<Duration>,
-    /// So long a leader tries to renew the lease before it gives up [default: 10s]
+    /// The time in which the leader has to renew the Lease before it stops leading [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_renew_deadline: Option<Duration>,
-    /// Between two tries to get or to renew the lease [default: 2s]
+    /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// Have the state before a watch streamed (`WatchList`) by API servers that do; a list costs them less CPU and more memory
+    /// Read the initial state by a streaming list (`WatchList`) if the API server supports it; a list costs it less CPU and more memory
     #[arg(long, help_heading = "Requests")]
     watch_list: bool,
-    /// Answer `/metrics` here, for example on 127.0.0.1:8080; 0 is nowhere [default: 0]
+    /// Serve `/metrics` on this address, such as 127.0.0.1:8080; 0 turns it off [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     metrics_bind_address: Option<String>,
-    /// Answer `/metrics` by TLS, and only to those whom the cluster allows it [default: unless the address is loopback]
+    /// Serve `/metrics` over TLS, only to clients that RBAC allows it [default: unless the address is loopback]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     metrics_secure: Option<bool>,
-    /// The folder of the certificate of `/metrics`; without it one is made at each start
+    /// The folder with the certificate of `/metrics` [default: a self-signed certificate, new at each start]
     #[arg(long, value_name = "DIR")]
     metrics_cert_path: Option<PathBuf>,
     /// The file of the certificate in that folder [default: tls.crt]
@@ -70,15 +70,15 @@ pub(super) struct ManagerOptions {
     /// The file of the key in that folder [default: tls.key]
     #[arg(long, value_name = "FILE", requires = "metrics_cert_path")]
     metrics_cert_key: Option<String>,
-    /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
+    /// Serve `/healthz`, `/livez` and `/readyz` on this address, such as :8081; 0 turns it off [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<String>,
     #[command(flatten)]
     debug: DebugOptions,
-    /// At so many failures of a key in a row its object gets an event with the error; 0 is never [default: 10]
+    /// Number of consecutive failures of a key after which its object gets an event with the error; 0 turns it off [default: 10]
     #[arg(long, value_name = "N")]
     failure_event_after: Option<u32>,
-    /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
+    /// The time that reconciles have to finish after SIGTERM; a negative time waits forever [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
 }

@@ -47,23 +47,23 @@ const LINGER: Duration = Duration::from_secs(5);
 /// How webhooks are served.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(super) struct ServeOptions {
-    /// Serve the webhooks here; by default on any free port of loopback
+    /// Serve the webhooks on this address; by default on a free loopback port
     #[arg(long, value_name = "IP:PORT")]
     webhook_bind_address: Option<SocketAddr>,
-    /// A folder with tls.crt and tls.key (and ca.crt), read again when they change; by default a certificate is made
+    /// A folder with tls.crt and tls.key (and ca.crt), reloaded when they change; by default a certificate is created at the start
     #[arg(long, value_name = "DIR")]
     webhook_cert_dir: Option<PathBuf>,
-    /// Make the certificate in this Secret of the namespace in which the program runs, renew it there, and have the webhook
-    /// configurations and definitions of the app trust it; one that somebody else fills is served and never written
+    /// Create and renew the certificate in this Secret of the program's namespace, and write its CA into the app's webhook
+    /// configurations and CRDs. A Secret that something else fills is used and never written
     #[arg(long, value_name = "NAME", conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
     /// The name of the Service, and of the webhook configurations; by default that of the app
     #[arg(long, value_name = "NAME")]
     webhook_service: Option<String>,
-    /// The URL that the webhooks are reached at, such as `https://192.0.2.1:9443`; by default the address
+    /// The URL at which the API server reaches the webhooks, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
-    /// Write what has a control plane call this server: webhook configurations, and the CRDs of kinds that the app converts. Apply it
+    /// Write the manifests that register this server: webhook configurations, and the CRDs of kinds that the app converts. Apply them
     /// with `kubectl apply --server-side -f FILE`; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
