@@ -248,7 +248,7 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
             Value::Null => {}
             Value::Array(list) => items.extend(list),
             Value::Object(ref fields) if ITEM_FIELDS.iter().any(|field| fields.contains_key(*field)) => {
-                items.push(document)
+                items.push(document);
             }
             _ => {
                 return Err(malformed(

@@ -128,8 +128,7 @@ async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
 fn simulation_without_a_kind_fails_at_once_and_names_what_to_write() {
     let scenario = || Scenario::new(|| App::new("gated").controller::<gated>());
     let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}";
-    let error =
-        Sim::seeds(0..1).run(&scenario().objects(config)).err().expect("the server has no such kind").to_string();
+    let error = Sim::seeds(0..1).run(&scenario().objects(config)).expect_err("the server has no such kind").to_string();
     let (what, help) = (
         "`reads = Gate` needs the kind Gate of other.example.com/v1, which the API server does not have",
         "help: add `.kind::<Gate>()` to the app, or its CustomResourceDefinition with `Scenario::objects`",

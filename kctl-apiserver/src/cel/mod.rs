@@ -1,4 +1,4 @@
-//! CEL expressions: compiles and evaluates them for admission, CustomResourceDefinitions and validation.
+//! CEL expressions: compiles and evaluates them for admission, CRDs and validation.
 
 mod bounds;
 pub(crate) mod conditions;

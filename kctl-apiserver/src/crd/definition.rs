@@ -119,9 +119,9 @@ pub struct Scale {
 pub struct Column {
     /// The heading of the column.
     pub name: String,
-    /// The OpenAPI type: `boolean`, `date`, `integer`, `number` or `string`.
+    /// The type: `boolean`, `date`, `integer`, `number` or `string`.
     pub r#type: String,
-    /// The OpenAPI format of the type.
+    /// The format of the type.
     #[serde(default)]
     pub format: String,
     /// A description of the column.

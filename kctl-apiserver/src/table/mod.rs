@@ -59,7 +59,7 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 /// Returns objects of a built-in kind as a table. `group` is empty for the core group; `list_meta` is the metadata of
 /// the table: `resourceVersion` and `continue`.
 ///
-/// Rows are in the order of the objects; FlowSchemas are sorted by matching precedence. A kind without printer
+/// Rows are in the order of the objects; `FlowSchema` objects are sorted by matching precedence. A kind without printer
 /// columns has the columns name and creation time.
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
