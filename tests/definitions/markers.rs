@@ -1,4 +1,4 @@
-//! Each marker of controller-gen has its way to be said, and what is made of it is in `golden/markers/*.yaml`: `guide/crds.md` has the
+//! Each marker of controller-gen has its way to be said, and what is made of it is in `golden/markers/*.yaml`: `guide/controller-gen.md` has the
 //! table. With `GOLDEN=overwrite` the files are written anew.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
@@ -414,7 +414,7 @@ async fn api_servers_take_the_golden_definitions() {
 #[test]
 fn the_table_of_the_guide_has_only_what_is_tested_here() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let guide = fs::read_to_string(root.join("../guide/crds.md")).unwrap();
+    let guide = fs::read_to_string(root.join("../guide/controller-gen.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
     // What these say is compiled, and their options are compared with those of the attributes.
     let [attributes, permissions] =
@@ -483,7 +483,7 @@ const MARKERS: &str = "
 
 #[test]
 fn the_table_of_the_guide_has_every_marker_of_controller_gen() {
-    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/crds.md")).unwrap();
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/controller-gen.md")).unwrap();
     let rows = guide.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
     let said: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
     let lacks: Vec<_> = MARKERS

@@ -47,7 +47,7 @@ impl Bypasses {
             return None;
         }
         Some(format!(
-            "a client of its own, such as `kube::Client::try_default()`, sent what did not come through the context:\n  {}\n\
+            "other clients, such as `kube::Client::try_default()`, sent requests that bypass the context:\n  {}\n\
              The role, the write permit and the simulator know nothing of it, and the cluster that it reaches is a real one.\n\
              help: declare the kind and use `cx`; for what has no declaration, `rbac(rule())` and `cx.client()`",
             seen.join("\n  ")

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::{Folder, asked, printed, program_of};
 
-/// What is said of these is said by k8s-openapi here and by the sources in Go there: `guide/crds.md` tells how they differ.
+/// What is said of these is said by k8s-openapi here and by the sources in Go there: `guide/controller-gen.md` tells how they differ.
 const BUILT_IN: [&str; 3] = ["spec.selector", "spec.template", "status.conditions"];
 
-/// All other differences; why they are is in `guide/crds.md`.
+/// All other differences; why they are is in `guide/controller-gen.md`.
 const KNOWN: [&str; 14] = [
     "Bounds metadata.name: \"boundses.example.com\" here, \"bounds.example.com\" there",
     "Bounds names.plural: \"boundses\" here, \"bounds\" there",

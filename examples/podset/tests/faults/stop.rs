@@ -68,7 +68,7 @@ async fn second_signal_ends_at_once_what_the_first_one_let_finish() {
         let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
         let (call, _from) = tokio::task::spawn_blocking(move || webhook.accept().unwrap()).await.unwrap();
         program.signal(first);
-        program.says("a second signal ends at once");
+        program.says("another signal ends the process at once");
         let at = Instant::now();
         program.signal(second);
         program.says("ended by a second signal");
