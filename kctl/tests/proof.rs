@@ -74,8 +74,7 @@ async fn knowing(_config: Arc<ConfigMap>, _cx: Context<knowing>) -> Result<Actio
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_bypass_the_context_are_named() {
-    let bypass =
-        "other clients, such as `kube::Client::try_default()`, sent requests that bypass the context:\n  ";
+    let bypass = "other clients, such as `kube::Client::try_default()`, sent requests that bypass the context:\n  ";
     let error =
         check_role(|| App::new("knowing").controller::<knowing>(), create_config).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("{bypass}GET http://127.0.0.1:1/api/v1/namespaces/prod/secrets\n")), "{error}");

@@ -62,7 +62,9 @@ async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
     terminate(&running);
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let stops = async {
-        while !said.next_line().await.unwrap().expect("it goes on").contains("another signal ends the process at once") {}
+        while !said.next_line().await.unwrap().expect("it goes on").contains("another signal ends the process at once")
+        {
+        }
     };
     tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
     terminate(&running);
