@@ -1,9 +1,11 @@
-//! What a script costs: one call on an object of 5 KB, and the compilation that the pool saves.
+//! Costs of a script: one call on an object of 5 KB, and the compilation that the pool saves.
 //!
-//! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-23, two cores that others used as well, lowest medians of three
-//! runs: `InterpretHealth` 23 µs, `InterpretStatus` 25 µs, `AggregateStatus` 77 µs, `ReviseReplica` 78 µs, `InterpretReplica` 89 µs, `Retain`
-//! 93 µs, `InterpretDependency` 97 µs; a sixth more with the allocator of the system (`benches/README.md` of the workspace). Most of it is
-//! the way of the object into Lua (20 µs) and back (60 µs). A `..` of texts costs 0.2 µs, one with a fraction 0.9 µs.
+//! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-23, two cores that others
+//! used as well, lowest medians of three runs: `InterpretHealth` 23 µs, `InterpretStatus` 25 µs,
+//! `AggregateStatus` 77 µs, `ReviseReplica` 78 µs, `InterpretReplica` 89 µs, `Retain` 93 µs,
+//! `InterpretDependency` 97 µs; a sixth more with the allocator of the system (`benches/README.md`
+//! of the workspace). Most of it is the way of the object into Lua (20 µs) and back (60 µs). A `..`
+//! of strings costs 0.2 µs, one with a fraction 0.9 µs.
 
 use divan::{Bencher, black_box};
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
@@ -92,8 +94,8 @@ fn compile() -> Script {
     Script::compile(CASES[0].2, CASES[0].1).expect("the source is Lua")
 }
 
-/// What `..` costs: a thousand of them in a call on a small object, of texts and of numbers with their digits. What an operand
-/// is shows when it runs, so that each goes through a function.
+/// Measures `..`: a thousand of them in a call on a small object, of strings and of numbers with
+/// their digits. The type of an operand is only known at run time, so each goes through a function.
 #[divan::bench(args = ["text", "number", "none"])]
 fn concatenation(bencher: Bencher<'_, '_>, operand: &str) {
     let joined = match operand {
@@ -110,7 +112,8 @@ fn concatenation(bencher: Bencher<'_, '_>, operand: &str) {
     bencher.bench_local(|| pool.interpret("InterpretStatus", &script, black_box(&inputs)).expect("the script answers"));
 }
 
-/// What the pool saves: a state with its library, built for one call.
+/// Measures the first call of a script: a state with its library, built for one call. The pool
+/// saves that.
 #[divan::bench]
 fn first_call(bencher: Bencher<'_, '_>) {
     let (operation, function, source) = CASES[0];

@@ -1,7 +1,9 @@
-//! What a built-in interpreter costs on an object of 5 KB; those of Pods, and sums of statuses, go through Go's types and back.
+//! Costs of a native rule on an object of 5 KB. Rules for Pods and sums of statuses convert to Go's
+//! types and back.
 //!
-//! `cargo bench -p kctl-interpreter --all-features --bench native`, 2026-11-22, two cores that others used as well (load 10), medians of
-//! three runs: `ReviseReplica` 0.5 µs, `Retain` of a Deployment 5 µs and of a Pod 63 µs, `InterpretStatus` 7 µs, `InterpretHealth` 13 µs,
+//! `cargo bench -p kctl-interpreter --all-features --bench native`, 2026-11-22, two cores that
+//! others used as well (load 10), medians of three runs: `ReviseReplica` 0.5 µs, `Retain` of a
+//! Deployment 5 µs and of a Pod 63 µs, `InterpretStatus` 7 µs, `InterpretHealth` 13 µs,
 //! `InterpretReplica` 17 µs, `InterpretDependency` 20 µs, `AggregateStatus` 55 µs.
 
 use divan::{Bencher, black_box};

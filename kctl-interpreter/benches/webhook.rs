@@ -1,5 +1,5 @@
-//! What the webhook answers in a second, and how long one answer takes: an object of 10 KB over HTTPS, on connections that
-//! are kept, as Karmada's client keeps them.
+//! Throughput and latency of the webhook: an object of 10 KB over HTTPS, on connections that stay
+//! open, as Karmada's client keeps them.
 //!
 //! Client and server share the machine, so that the figures are those of both.
 

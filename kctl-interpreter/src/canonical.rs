@@ -1,6 +1,9 @@
-//! The typed results of scripts and webhooks: replica requirements, components and dependencies, checked and in canonical form.
+//! Typed results of scripts and webhooks: replica requirements, components and dependencies,
+//! checked and in canonical form.
 //!
-//! Unknown fields are dropped and empty ones left out, as Karmada's types do when they are read and written.
+//! Both layers return loose JSON. Karmada reads it into Go types and writes it again, and later
+//! compares the results as a whole. So unknown fields are dropped here, empty fields are left out,
+//! and quantities get their canonical form: `1.5` becomes `1500m`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
@@ -8,74 +11,93 @@ use std::collections::BTreeMap;
 
 use crate::{dependency, operation::DependentReference, quantity::Quantity, typed::Typed};
 
-/// `ReplicaRequirements` of `work.karmada.io/v1alpha2`.
+/// `ReplicaRequirements` of `work.karmada.io/v1alpha2`, with all fields optional.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplicaRequirements {
+    /// The node requirements.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
+    /// Canonical quantities by resource name.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
+    /// The namespace whose `ResourceQuota` applies.
     #[serde(skip_serializing_if = "is_empty")]
     namespace: Option<String>,
+    /// The priority class of the Pods.
     #[serde(skip_serializing_if = "is_empty")]
     priority_class_name: Option<String>,
 }
 
+/// `NodeClaim` of `work.karmada.io/v1alpha2`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeClaim {
+    /// A `NodeSelector`, as its Go type writes it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "node_selector")]
     hard_node_affinity: Option<Value>,
+    /// Labels that a node must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_selector: Option<BTreeMap<String, String>>,
+    /// `Toleration`s, as their Go type writes them.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "tolerations")]
     tolerations: Option<Vec<Value>>,
 }
 
-/// `Component` of `work.karmada.io/v1alpha2`.
+/// `Component` of `work.karmada.io/v1alpha2`. Name and number are always written, even if they are
+/// empty.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Component {
+    /// The name of the component.
     name: String,
+    /// The number of replicas. A number with a fraction is an error.
     replicas: i32,
+    /// The requirements of one replica.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     replica_requirements: Option<ComponentRequirements>,
 }
 
-/// `ComponentReplicaRequirements`: those of replicas, but for the namespace.
+/// `ComponentReplicaRequirements`: the same fields as [`ReplicaRequirements`], without the
+/// namespace.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ComponentRequirements {
+    /// The node requirements.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
+    /// Canonical quantities by resource name.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
+    /// The priority class of the Pods.
     #[serde(skip_serializing_if = "is_empty")]
     priority_class_name: Option<String>,
 }
 
-/// Reads a value as a type of Kubernetes and writes it as Karmada would.
+/// Decodes a value as a Kubernetes type and encodes it as Karmada would write it.
 fn of_type<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
     Typed::from_json(name, value).map(Typed::into_object).map_err(E::custom)
 }
 
+/// Reads a `NodeSelector`; null is `None`.
 fn node_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let value = Option::<Value>::deserialize(deserializer)?;
     value.map(|value| of_type("NodeSelector", &value)).transpose()
 }
 
+/// Reads a list of `Toleration`s; null is `None`.
 fn tolerations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>, D::Error> {
     let values = Option::<Vec<Value>>::deserialize(deserializer)?;
     values.map(|values| values.iter().map(|value| of_type("Toleration", value)).collect()).transpose()
 }
 
+/// Returns `true` for an absent or empty string, which `omitempty` leaves out.
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 fn is_empty(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// A quantity that is written in canonical form, whichever way it was read.
+/// A quantity that is read from a string or a number, and written in canonical form. Null is zero.
 #[derive(Debug)]
 struct CanonicalQuantity(Quantity);
 
@@ -101,7 +123,7 @@ impl Serialize for CanonicalQuantity {
     }
 }
 
-/// Reads an object; serde would take a list for one too, as its fields in order.
+/// Reads an object. Serde alone would also accept a list, as the fields in their order.
 fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(None),
@@ -110,7 +132,8 @@ fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -
     }
 }
 
-/// The fields of all objects of this file; maps, whose keys are free, do not come here.
+/// The names of all fields of the types of this file. Keys of maps, which users choose, never get
+/// here.
 const FIELDS: [&str; 13] = [
     "apiVersion",
     "hardNodeAffinity",
@@ -127,8 +150,11 @@ const FIELDS: [&str; 13] = [
     "tolerations",
 ];
 
-/// Gives fields in other letters, such as `ResourceRequest`, their names: for what scripts return Karmada uses Go's decoder of
-/// JSON, which reads them, too. What webhooks answer goes through another one there, which does not.
+/// Renames fields in another case to their proper names, such as `ResourceRequest` to
+/// `resourceRequest`.
+///
+/// Use it for results of scripts: Karmada decodes them with `encoding/json`, which ignores case.
+/// Responses of webhooks go through another decoder there, which does not.
 pub(crate) fn in_any_case(value: Value) -> Value {
     match value {
         Value::Array(values) => values.into_iter().map(in_any_case).collect(),
@@ -137,6 +163,8 @@ pub(crate) fn in_any_case(value: Value) -> Value {
     }
 }
 
+/// Renames the fields of one object and of the objects in it. A field with the proper name wins
+/// over one in another case.
 fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
     let is_other = |name: &String| !FIELDS.contains(&name.as_str());
     let others: Vec<_> = fields.keys().filter(|name| is_other(name)).cloned().collect();
@@ -156,18 +184,18 @@ fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// Reads an object as `T`.
+/// Reads an object as `T`; null is the default of `T`.
 ///
 /// # Errors
-/// It is no object, or a field has the wrong type.
+/// The value is not an object, or a field has another type. The message begins as Karmada's does.
 pub(crate) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
     object(value).map(Option::unwrap_or_default).map_err(|error| format!("json unmarshal obj failed: {error}"))
 }
 
-/// Reads a list of objects.
+/// Reads a list of objects as `T`s.
 ///
 /// # Errors
-/// It is no list, or an element is wrong.
+/// The value is not a list, or an element is invalid.
 pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
     match value {
         Value::Array(values) => values.into_iter().map(read).collect(),
@@ -175,19 +203,22 @@ pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Resu
     }
 }
 
-/// Writes a value as JSON.
+/// Serializes a value as JSON.
 ///
 /// # Errors
-/// None for the types of this file; the text would be serde's.
+/// The types of this file always have a JSON form; the message would be that of serde.
 pub(crate) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
-/// Checks dependencies as Karmada's `validation.VerifyDependencies`, and puts them in their order, each once.
-/// References by label are pointers in Karmada, so equal ones all stay.
+/// Verifies dependencies (`VerifyDependencies` in Karmada's
+/// `pkg/util/interpreter/validation/validation.go`), sorts them and removes duplicates.
+///
+/// References with a label selector are never removed: Karmada compares pointers there, so equal
+/// ones differ.
 ///
 /// # Errors
-/// All that is wrong with the list, in one text.
+/// All problems of the list, in one message.
 pub(crate) fn verify_dependencies(
     mut dependencies: Vec<DependentReference>,
 ) -> Result<Vec<DependentReference>, String> {
@@ -203,6 +234,7 @@ pub(crate) fn verify_dependencies(
     Ok(dependencies)
 }
 
+/// Returns the key by which references are sorted.
 fn order(dependency: &DependentReference) -> (&str, &str, &str, &str) {
     (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
 }

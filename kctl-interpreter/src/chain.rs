@@ -122,9 +122,9 @@ pub enum ChainError {
     /// No layer has a rule: install a customization or a webhook for the kind.
     #[error("interpreter for {operation} of {kind:?} not found: install a customization or a webhook for it", kind = kind.to_string())]
     RuleMissing {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of what.
+        /// The kind of the object.
         kind: Gvk,
     },
     /// The customizations or webhooks of the control plane are not known yet: try again.
@@ -138,9 +138,9 @@ pub enum ChainError {
     LayerFailed {
         /// The layer.
         place: Place,
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of what.
+        /// The kind of the object.
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
@@ -152,13 +152,13 @@ pub enum ChainError {
     AnswerMalformed {
         /// The layer.
         place: Place,
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of what.
+        /// The kind of the object.
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
-        /// What is wrong with the answer.
+        /// The mismatch between the answer and the output of the operation.
         source: serde_json::Error,
     },
 }

@@ -1,7 +1,9 @@
-//! Validation of dependencies: Karmada's rules for the answers of every layer to `InterpretDependency`.
+//! Validation of dependencies: Karmada's rules for the answers of every layer to
+//! `InterpretDependency`.
 //!
 //! They are `VerifyDependencies` in Karmada's `pkg/util/interpreter/validation` and, for selectors,
-//! `ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`; the texts are theirs.
+//! `ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`, with their
+//! messages.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ const NAME_LEN_MAX: usize = 63;
 /// The longest prefix.
 const PREFIX_LEN_MAX: usize = 253;
 
-/// Tells whether a text is a qualified name: `name` or `prefix/name` (`IsQualifiedName`).
+/// Returns `true` for a qualified name: `name` or `prefix/name` (`IsQualifiedName`).
 pub(crate) fn is_qualified(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_name(name),
@@ -13,7 +13,7 @@ pub(crate) fn is_qualified(text: &str) -> bool {
     }
 }
 
-/// Tells whether a text is the value of a label (`IsValidLabelValue`).
+/// Returns `true` for the value of a label (`IsValidLabelValue`).
 pub(crate) fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }

@@ -52,13 +52,13 @@ pub struct Quantity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
-    /// The text has a character that no quantity has, or is empty.
+    /// The string is empty, or has a character that no quantity has.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     FormatWrong,
-    /// There is no digit, and the suffix is too large or too small for that to pass as 0.
+    /// The string has no digits, and its suffix is too large or too small for that to pass as 0.
     #[error("unable to parse numeric part of quantity")]
     NumberMissing,
-    /// What comes after the number is not a suffix.
+    /// The characters after the number are not a suffix.
     #[error("unable to parse quantity's suffix")]
     SuffixUnknown,
 }

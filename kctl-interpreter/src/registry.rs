@@ -58,7 +58,7 @@ pub struct Registry {
 
 struct Current {
     chain: Chain,
-    /// Whose rules were not read yet: until then, nobody can tell who answers.
+    /// Layers whose rules were not read yet. Until then it is unknown which layer answers.
     missing: Vec<Place>,
 }
 
@@ -172,7 +172,8 @@ impl Registry {
         self.counted(place, operation, is_slow, chain.answer(operation, inputs)).await
     }
 
-    /// Returns the layers of this moment; that there are none yet counts as an error of the place that is waited for.
+    /// Returns the current layers. Before they are ready, the call counts as an error of the
+    /// missing layer.
     fn counted_chain(&self, operation: Operation) -> Result<Chain, ChainError> {
         self.chain().inspect_err(|error| {
             let layer = if let ChainError::NotReady { place } = error { place.name() } else { "none" };
@@ -208,7 +209,7 @@ impl Registry {
     }
 }
 
-/// An operation that is answered; it is counted when it is dropped, also where nobody waits for the answer any more.
+/// One running operation. It is counted when this is dropped, also if the caller gave up.
 struct Asked<'a> {
     registry: &'a Registry,
     layer: &'static str,

@@ -66,7 +66,7 @@ pub enum FolderError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the parser.
         problem: String,
     },
     /// The folder has more entries than a folder of customizations, or links that lead back to it.
@@ -93,7 +93,7 @@ pub enum FolderError {
     Refused {
         /// The folder.
         path: PathBuf,
-        /// What is wrong, all of it.
+        /// All errors of the folder.
         errors: Vec<CustomizationError>,
     },
 }

@@ -33,7 +33,7 @@ fn inputs(case: &Value) -> Inputs {
     }
 }
 
-/// What kind of failure a message of Karmada tells.
+/// Returns the kind of failure that a message of Karmada describes.
 fn class_of(message: &str) -> &'static str {
     let is = |part: &str| message.contains(part);
     if is("default interpreter for operation") {

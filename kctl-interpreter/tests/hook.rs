@@ -131,7 +131,7 @@ async fn a_service_is_dialled_where_it_stands_and_trusted_by_its_name() {
     }
 }
 
-/// What a hostile server does with each connection.
+/// The reaction of a hostile server to each connection.
 #[derive(Clone)]
 enum Deed {
     /// Writes this, with the uid of the request for UID.
@@ -148,7 +148,7 @@ enum Deed {
     HangUp,
 }
 
-/// Whether a request is whole: one with a body ends with it.
+/// Returns `true` for a whole request: one with a body ends with it.
 fn is_request(read: &[u8]) -> bool {
     read.ends_with(b"}\n") || read.starts_with(b"GET ") && read.ends_with(b"\r\n\r\n")
 }

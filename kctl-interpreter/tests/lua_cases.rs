@@ -13,7 +13,8 @@ fn scripts_answer_as_in_karmada() {
     assert_same(CASES);
 }
 
-/// What goes into scripts and comes out of them in odd forms, by each operation, and where gopher-lua's library differs from C's.
+/// Checks inputs and results in odd forms, by each operation, and functions of gopher-lua's library
+/// that differ from C's.
 #[test]
 fn odd_values_and_patterns_are_as_in_karmada() {
     assert_eq!(MORE.lines().count(), 71);

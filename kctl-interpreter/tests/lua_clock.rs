@@ -1,7 +1,8 @@
-//! What a script may try against the clock: work that one instruction or one function of C does where no hook looks.
+//! Tests of scripts that attack the clock: work that one instruction or one function of C does
+//! where no hook looks.
 //!
-//! The limit here is time alone, as users have it, and what is measured is the time that the thread had: a machine under
-//! load stretches the time on the wall.
+//! The limit here is time alone, as users have it, and the measured time is that of the thread: a
+//! machine under load stretches the time on the wall.
 #![cfg(all(feature = "lua", target_os = "linux"))]
 
 use std::time::Duration;

@@ -104,8 +104,8 @@ fn many_concatenations_in_a_row_still_run() {
     }
 }
 
-/// What gopher-lua 1.1.2 and gopher-json answered, read as JSON again as Karmada does: a number is a double all the way, and its text
-/// that of Go.
+/// Compares with answers of gopher-lua 1.1.2 and gopher-json, read as JSON again as Karmada does: a
+/// number is a double all the way, formatted as in Go.
 #[test]
 fn numbers_become_text_and_json_as_in_gopher_lua() {
     check(&[
@@ -160,7 +160,7 @@ fn numbers_become_text_and_json_as_in_gopher_lua() {
     ]);
 }
 
-/// A number of an object that is written with a point is a whole one for scripts, and for whoever reads what they return.
+/// A number of an object that is written with a point, but is whole, comes back without the point.
 #[test]
 fn numbers_of_objects_come_back_without_a_point() {
     let pool = Pool::new(Limits::default());

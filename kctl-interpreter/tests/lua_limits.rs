@@ -1,4 +1,5 @@
-//! What a hostile script may try: each attempt ends with the error of its limit, and the next run knows nothing of it.
+//! Tests of hostile scripts: each attempt ends with the error of its limit, and the next run sees
+//! nothing of it.
 #![cfg(feature = "lua")]
 
 use std::time::Duration;

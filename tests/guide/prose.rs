@@ -49,7 +49,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl-apiserver", 1118),
     ("kctl-cel", 83),
     ("kctl-cli", 16),
-    ("kctl-interpreter", 164),
+    ("kctl-interpreter", 0),
     ("kctl-macros", 84),
     ("kctl-runtime", 0),
     ("kctl-webhook", 0),

@@ -157,7 +157,7 @@ struct Share<'a> {
     replicas: i32,
     /// The room of each cluster: its weight.
     room: Vec<TargetCluster>,
-    /// What clusters have already and keep.
+    /// Replicas that clusters have already and keep.
     scheduled: &'a [TargetCluster],
     uid: &'a str,
 }

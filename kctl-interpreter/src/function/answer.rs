@@ -1,4 +1,7 @@
-//! What a function may answer with: one trait for each form, so that a wrong type is told in the words of its operation.
+//! Return types of functions: one trait per form of answer.
+//!
+//! Each operation has its own trait, so that the compiler names the operation when a function
+//! returns a wrong type. Each method `answer` returns the JSON form of [`Op::answer`].
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -11,9 +14,19 @@ use crate::{
     },
 };
 
+/// The JSON form of an answer.
 type Answer = Result<Value, LayerError>;
 
-/// The answer of `InterpretReplica`.
+/// A return type of functions for `InterpretReplica`: [`Replicas`], or an `i32` without
+/// requirements.
+///
+/// ```
+/// use kctl_interpreter::function::IsReplicas;
+/// use serde_json::json;
+///
+/// assert_eq!(3_i32.answer()?, json!({ "replica": 3, "requires": null }));
+/// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of InterpretReplica",
     label = "not a number of replicas",
@@ -21,10 +34,10 @@ type Answer = Result<Value, LayerError>;
     note = "code: K0058"
 )]
 pub trait IsReplicas {
-    /// Puts it in the form of an answer.
+    /// Converts the value to the answer of the operation.
     ///
     /// # Errors
-    /// It has no form in JSON.
+    /// The value can't be serialized as JSON.
     fn answer(self) -> Answer;
 }
 
@@ -34,14 +47,24 @@ impl IsReplicas for Replicas {
     }
 }
 
-/// Without what a replica needs: a scheduler then asks for no resources.
+/// The number alone: the requirements are unknown, and a scheduler requests no resources.
 impl IsReplicas for i32 {
     fn answer(self) -> Answer {
         IsReplicas::answer(Replicas { replicas: self, requirements: None })
     }
 }
 
-/// The answer of `InterpretComponent`.
+/// A return type of functions for `InterpretComponent`: a list of [`Component`]s, or `None` for an
+/// object without components.
+///
+/// ```
+/// use kctl_interpreter::{function::IsComponents, operation::Component};
+/// use serde_json::json;
+///
+/// let workers = Component { name: "worker".into(), replicas: 2, ..Component::default() };
+/// assert_eq!(vec![workers].answer()?, json!({ "components": [{ "name": "worker", "replicas": 2 }] }));
+/// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of InterpretComponent",
     label = "not a list of components",
@@ -49,10 +72,10 @@ impl IsReplicas for i32 {
     note = "code: K0058"
 )]
 pub trait IsComponents {
-    /// Puts it in the form of an answer.
+    /// Converts the value to the answer of the operation.
     ///
     /// # Errors
-    /// It has no form in JSON.
+    /// The value can't be serialized as JSON.
     fn answer(self) -> Answer;
 }
 
@@ -68,7 +91,17 @@ impl IsComponents for Option<Vec<Component>> {
     }
 }
 
-/// The answer of `InterpretDependency`.
+/// A return type of functions for `InterpretDependency`: a list of [`DependentReference`]s. `None`
+/// is an empty list.
+///
+/// ```
+/// use kctl_interpreter::{function::IsDependencies, operation::DependentReference};
+///
+/// let secret = DependentReference { api_version: "v1".into(), kind: "Secret".into(), name: "key".into(), ..Default::default() };
+/// assert_eq!(vec![secret].answer()?["dependencies"][0]["name"], "key");
+/// assert!(vec![DependentReference::default()].answer().is_err(), "a reference needs a kind");
+/// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of InterpretDependency",
     label = "not a list of references",
@@ -76,10 +109,11 @@ impl IsComponents for Option<Vec<Component>> {
     note = "code: K0058"
 )]
 pub trait IsDependencies {
-    /// Puts it in the form of an answer.
+    /// Verifies the references and converts them to the answer of the operation.
     ///
     /// # Errors
-    /// It has no form in JSON, or a reference refers to nothing.
+    /// A reference is incomplete (see [`dependency::verify`](crate::dependency::verify)), or the
+    /// list can't be serialized as JSON.
     fn answer(self) -> Answer;
 }
 
@@ -96,7 +130,15 @@ impl IsDependencies for Option<Vec<DependentReference>> {
     }
 }
 
-/// The answer of `InterpretHealth`.
+/// A return type of functions for `InterpretHealth`: a `bool`, `true` for a healthy object.
+///
+/// ```
+/// use kctl_interpreter::function::IsHealth;
+/// use serde_json::json;
+///
+/// assert_eq!(true.answer()?, json!({ "healthy": true }));
+/// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of InterpretHealth",
     label = "not a health state",
@@ -104,10 +146,10 @@ impl IsDependencies for Option<Vec<DependentReference>> {
     note = "code: K0058"
 )]
 pub trait IsHealth {
-    /// Puts it in the form of an answer.
+    /// Converts the value to the answer of the operation.
     ///
     /// # Errors
-    /// None: a `bool` always has a form.
+    /// Never: a `bool` always has a JSON form.
     fn answer(self) -> Answer;
 }
 
@@ -117,7 +159,19 @@ impl IsHealth for bool {
     }
 }
 
-/// The answer of `InterpretStatus`: anything that serialises.
+/// A return type of functions for `InterpretStatus`: any type that can be serialized.
+///
+/// A value that serializes to null, such as `None`, becomes an empty object: Karmada rejects null
+/// from a webhook, and an object without a status is not an error.
+///
+/// ```
+/// use kctl_interpreter::function::IsStatus;
+/// use serde_json::{Value, json};
+///
+/// assert_eq!(json!({ "ready": 2 }).answer()?, json!({ "status": { "ready": 2 } }));
+/// assert_eq!(Value::Null.answer()?, json!({ "status": {} }));
+/// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of InterpretStatus",
     label = "does not implement `Serialize`",
@@ -125,10 +179,10 @@ impl IsHealth for bool {
     note = "code: K0058"
 )]
 pub trait IsStatus {
-    /// Puts it in the form of an answer.
+    /// Converts the value to the answer of the operation.
     ///
     /// # Errors
-    /// It has no form in JSON.
+    /// The value can't be serialized as JSON.
     fn answer(self) -> Answer;
 }
 
@@ -144,7 +198,8 @@ impl<S: Serialize> IsStatus for S {
     }
 }
 
-/// The answer of what changes its object.
+/// The return type of functions that change their object: `()`, because the object itself is the
+/// answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of a function that changes its object",
     label = "the object itself is the answer",
@@ -152,10 +207,10 @@ impl<S: Serialize> IsStatus for S {
     note = "code: K0058"
 )]
 pub trait IsUnit {
-    /// Says that all is done.
+    /// Returns success. It exists so that generated code can treat every return type alike.
     ///
     /// # Errors
-    /// None: there is nothing to put in a form.
+    /// Never.
     fn answer(self) -> Result<(), LayerError>;
 }
 

@@ -1,4 +1,42 @@
-//! Functions on typed objects as a layer: the traits that `#[interpreter(op = …)]` implements, and the table of functions.
+//! The function layer: Rust functions on typed objects, which answer operations in process or
+//! behind a webhook.
+//!
+//! Programs usually write a function with `#[interpreter(op = …)]` of the crate `kctl`, which
+//! implements [`Interpreter`] for the function's name. This module is what that attribute expands
+//! to, and can be used without it:
+//!
+//! - [`Rule`]: one function for one operation on one kind, with conversions of its input and
+//!   output.
+//! - [`Functions`]: a table of rules. It is a [`Layer`], so a [`Chain`](crate::chain::Chain) runs
+//!   it in process.
+//! - [`webhook`](crate::webhook): the server that lets a Karmada control plane call the functions.
+//!
+//! A function sees typed objects. Fields that its type does not have are kept: the change that the
+//! function made is applied to the JSON of the object.
+//!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use kctl_interpreter::{
+//!     chain::{Chain, Place},
+//!     function::{About, Functions, IsHealth, Rule},
+//!     operation::{InterpretHealth, Object, Operation},
+//! };
+//! use serde_json::json;
+//!
+//! let about = About::new(Operation::InterpretHealth, "is_ready", file!(), line!());
+//! let rule = Rule::read(about, |deployment: Deployment| async move {
+//!     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
+//!     (ready > 0).answer()
+//! });
+//! let chain = Chain::native().with(Place::Webhook, Functions::new(vec![rule])?);
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "status": { "readyReplicas": 1 } });
+//! assert!(chain.interpret::<InterpretHealth>(Object(object)).await?);
+//! # Ok::<_, kctl_interpreter::chain::ChainError>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod item;
@@ -17,7 +55,31 @@ use crate::{
     operation::{Inputs, Operation},
 };
 
-/// One function with `#[interpreter(op = …)]`, by the type of its name, or a tuple of such.
+/// A set of interpreter functions, known at compile time: one function by the type of its name, or
+/// a tuple of them.
+///
+/// `#[interpreter(op = …)]` implements it. Implement it by hand to pass rules of your own to code
+/// that takes functions by type:
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_interpreter::function::{About, Functions, Interpreter, IsHealth, OnTheWire, Rule};
+/// use kctl_interpreter::operation::Operation;
+///
+/// struct AlwaysHealthy;
+///
+/// impl Interpreter for AlwaysHealthy {
+///     type Asked = OnTheWire;
+///
+///     fn rules() -> Vec<Rule> {
+///         let about = About::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
+///         vec![Rule::read(about, |_: Deployment| async { true.answer() })]
+///     }
+/// }
+///
+/// assert_eq!(Functions::of::<(AlwaysHealthy,)>()?.rules().len(), 1);
+/// # Ok::<_, kctl_interpreter::function::FunctionTwice>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an interpreter",
     label = "not made by `#[interpreter]`",
@@ -25,21 +87,24 @@ use crate::{
     note = "code: K0059"
 )]
 pub trait Interpreter {
-    /// [`OnTheWire`] if Karmada requests the operation from webhooks, [`InProcess`] if it does not.
+    /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For
+    /// a tuple, the tuple of those of its members.
     type Asked;
 
-    /// Returns one rule per function.
+    /// Returns the rules, one per function.
     fn rules() -> Vec<Rule>;
 }
 
-/// Marks functions for operations that Karmada requests from webhooks.
+/// Marks functions for operations that Karmada sends to webhooks: all but `Prune`. It has no
+/// values.
 #[derive(Debug)]
 pub enum OnTheWire {}
-/// Marks functions for `Prune`, which Karmada requests from no webhook.
+/// Marks functions for `Prune`, which Karmada sends to no webhook. It has no values.
 #[derive(Debug)]
 pub enum InProcess {}
 
-/// Functions that a webhook can serve: those for all operations but `Prune`.
+/// Functions that a webhook can serve: those for all operations but `Prune`. The compiler checks it
+/// through [`Interpreter::Asked`].
 #[diagnostic::on_unimplemented(
     message = "Prune can't be served as a webhook: Karmada calls no webhook for it, and rejects a configuration that names it",
     label = "for use in process only",
@@ -50,6 +115,7 @@ pub trait Served {}
 
 impl Served for OnTheWire {}
 
+/// Implements [`Interpreter`] and [`Served`] for a tuple of functions.
 macro_rules! tuples {
     ($($name:ident)*) => {
         #[diagnostic::do_not_recommend]
@@ -79,7 +145,18 @@ tuples!(A B C D E F G H I J);
 tuples!(A B C D E F G H I J K);
 tuples!(A B C D E F G H I J K L);
 
-/// The error of two functions for one operation on one kind: it would be open which of them answers.
+/// The error of two functions for one operation on one kind. It would be undefined which of them
+/// answers, so one must be removed.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_interpreter::{function::{About, Functions, IsHealth, Rule}, operation::Operation};
+///
+/// let rule = |name| Rule::read(About::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.answer() });
+/// let error = Functions::new(vec![rule("first"), rule("second")]).err();
+/// let message = error.map(|error| error.to_string()).unwrap_or_default();
+/// assert!(message.starts_with("InterpretHealth of \"/v1, Kind=Pod\" has two functions: `first` (lib.rs:1) and `second`"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them\ncode: K0070")]
 pub struct FunctionTwice {
@@ -89,11 +166,16 @@ pub struct FunctionTwice {
     second: String,
 }
 
-/// The functions of a program, as a layer of a [`Chain`](crate::chain::Chain).
+/// The functions of a program, as a layer of a [`Chain`](crate::chain::Chain). The default has no
+/// functions.
+///
+/// A panic of a function is caught, and becomes the error of that call. See the [module](self) for
+/// an example.
 #[derive(Default)]
 pub struct Functions {
+    /// The rules in the order of their registration.
     rules: Vec<Rule>,
-    /// Where in `rules` the rule of an operation on a kind is.
+    /// The index in `rules` of the rule for an operation on a kind.
     table: HashMap<(Operation, Gvk), usize>,
 }
 
@@ -101,15 +183,15 @@ impl Functions {
     /// Creates the table of one function, or of a tuple of functions.
     ///
     /// # Errors
-    /// Two functions are for the same operation on the same kind: remove one.
+    /// [`FunctionTwice`] if two functions are for the same operation on the same kind.
     pub fn of<I: Interpreter>() -> Result<Self, FunctionTwice> {
         Self::new(I::rules())
     }
 
-    /// Creates the table of rules.
+    /// Creates the table from rules, which are collected at run time.
     ///
     /// # Errors
-    /// As [`Functions::of`].
+    /// [`FunctionTwice`] if two rules are for the same operation on the same kind.
     pub fn new(rules: Vec<Rule>) -> Result<Self, FunctionTwice> {
         let mut table = HashMap::with_capacity(rules.len());
         for (idx, rule) in rules.iter().enumerate() {
@@ -123,12 +205,12 @@ impl Functions {
         Ok(Self { rules, table })
     }
 
-    /// Returns the functions in the order of their registration.
+    /// Returns the rules in the order of their registration.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Returns the function for an operation on a kind; `None` if there is no such function.
+    /// Returns the rule for an operation on a kind; `None` if there is no such function.
     pub fn rule(&self, operation: Operation, kind: &Gvk) -> Option<&Rule> {
         // A key of borrowed parts would need a second table: kinds are short.
         self.table.get(&(operation, kind.clone())).map(|idx| &self.rules[*idx])

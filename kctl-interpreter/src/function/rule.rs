@@ -1,4 +1,5 @@
-//! One function for one operation on one kind: typed inside, [`Inputs`] and JSON outside.
+//! A rule: one function for one operation on one kind. The function is typed; callers see
+//! [`Inputs`] and JSON.
 
 use std::{
     any::Any,
@@ -21,7 +22,15 @@ use crate::{
     operation::{AggregatedStatusItem, Inputs, Operation, field},
 };
 
-/// A kind that functions can be about: a custom resource, or a kind of k8s-openapi.
+/// A kind that functions can take: a custom resource, or a type of k8s-openapi. Every
+/// [`kube::Resource`] with a static kind that can be serialized implements it.
+///
+/// ```
+/// use k8s_openapi::api::batch::v1::Job;
+/// use kctl_interpreter::function::Interpreted;
+///
+/// assert_eq!(Job::gvk().to_string(), "batch/v1, Kind=Job");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -29,7 +38,7 @@ use crate::{
     note = "code: K0030"
 )]
 pub trait Interpreted: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Returns the group, version and kind.
+    /// Returns the group, version and kind of objects of the type.
     fn gvk() -> Gvk;
 }
 
@@ -44,24 +53,34 @@ where
     }
 }
 
-/// Which function it is.
+/// The operation, the name and the source position of a function, for errors and logs.
+///
+/// ```
+/// use kctl_interpreter::{function::About, operation::Operation};
+///
+/// let about = About::new(Operation::Retain, "keep_paused", "src/interpreter.rs", 12);
+/// assert_eq!(about.to_string(), "`keep_paused` (src/interpreter.rs:12)");
+/// assert_eq!(about.location(), "src/interpreter.rs:12");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The operation that it answers.
+    /// The operation that the function answers.
     pub operation: Operation,
-    /// Its name.
+    /// The name of the function.
     pub name: &'static str,
+    /// The source file, as `file!()` returns it.
     file: &'static str,
+    /// The line in the file, from 1.
     line: u32,
 }
 
 impl About {
-    /// Says which function it is, and where it stands.
+    /// Creates the description of a function. Pass `file!()` and `line!()` for the position.
     pub fn new(operation: Operation, name: &'static str, file: &'static str, line: u32) -> Self {
         Self { operation, name, file, line }
     }
 
-    /// Returns the file and the line.
+    /// Returns `file:line` of the function.
     pub fn location(&self) -> String {
         format!("{}:{}", self.file, self.line)
     }
@@ -73,78 +92,108 @@ impl fmt::Display for About {
     }
 }
 
-/// Why a function was not called, or what it is missing.
+/// The error of a call that did not reach its function, or of a function that panicked. Errors that
+/// a function returns are passed on as they are.
+///
+/// ```
+/// use kctl_interpreter::{function::FunctionError, operation::Operation};
+///
+/// let error = FunctionError::InputMissing {
+///     operation: Operation::Retain,
+///     object: "Workload shop/web".into(),
+///     input: "the observed object",
+/// };
+/// assert_eq!(error.to_string(), "Retain of Workload shop/web: the observed object is missing");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionError {
-    /// There is no function.
+    /// No function answers the operation on the kind: write one.
     #[error("no function for {operation} of {kind:?}: write one with `#[interpreter(op = {operation})]`", kind = kind.to_string())]
     Missing {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of what.
+        /// The kind of the object.
         kind: Gvk,
     },
-    /// An input that the operation takes was not given.
+    /// The call lacks an input that the operation needs.
     #[error("{operation} of {object}: {input} is missing")]
     InputMissing {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of which object.
+        /// Kind, namespace and name of the object.
         object: String,
-        /// The input.
+        /// The missing input.
         input: &'static str,
     },
-    /// An input is not of the type that the function takes.
+    /// An input does not have the type that the function takes.
     #[error("{operation} of {object}: {input} can't be read as `{wanted}`")]
     InputUnreadable {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of which object.
+        /// Kind, namespace and name of the object.
         object: String,
-        /// The input.
+        /// The input, such as `the status item of cluster "member1"`.
         input: String,
-        /// The type.
+        /// The type that the function takes, without its path.
         wanted: String,
-        /// What is wrong with it.
+        /// The field and the problem with it.
         source: serde_json::Error,
     },
-    /// The function panicked.
+    /// The function panicked. The panic is logged too.
     #[error("panic in {function}, {operation} of {object}: {text}")]
     Panicked {
-        /// The function, and where it stands.
+        /// The function with its position.
         function: About,
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of which object.
+        /// Kind, namespace and name of the object.
         object: String,
-        /// What it said.
+        /// The message of the panic.
         text: String,
     },
-    /// The object that the function made has no form in JSON.
+    /// The object that the function changed can't be serialized as JSON.
     #[error("{operation} of {object}: the changed object can't be written")]
     ObjectUnwritable {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// Of which object.
+        /// Kind, namespace and name of the object.
         object: String,
-        /// Why not.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
 }
 
-/// Makes the definition of a custom resource.
+/// A function that returns the `CustomResourceDefinition` of a kind.
 pub type MakeDefinition = fn() -> CustomResourceDefinition;
 
+/// The function with its conversions: takes inputs, returns the answer as JSON.
 type Call = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 
-/// A function with what it is for.
+/// One function, with its operation, its kind and the conversions of its input and output.
+///
+/// There is one constructor for each form of function:
+///
+/// | constructor | operations | the function takes | and returns |
+/// |---|---|---|---|
+/// | [`Rule::read`] | `InterpretReplica`, `InterpretComponent`, `InterpretDependency`, `InterpretHealth`, `InterpretStatus` | the object | an answer, by a trait such as [`IsHealth`](super::IsHealth) |
+/// | [`Rule::revise`] | `ReviseReplica` | the object, the number | the changed object |
+/// | [`Rule::retain`] | `Retain` | the desired and the observed object | the changed desired object |
+/// | [`Rule::aggregate`] | `AggregateStatus` | the object, the statuses | the changed object |
+/// | [`Rule::change`] | `Prune` | the object | the changed object |
+///
+/// A clone shares the function.
 #[derive(Clone)]
 pub struct Rule {
+    /// The operation and the position of the function.
     about: About,
+    /// The kind of its object.
     kind: Gvk,
+    /// Returns the definition of a custom resource.
     crd: Option<MakeDefinition>,
+    /// Returns the JSON schema of the kind's Rust type.
     schema: Option<fn() -> Value>,
+    /// The function with its conversions.
     call: Call,
 }
 
@@ -155,7 +204,27 @@ impl fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Makes a rule of what reads its object.
+    /// Creates a rule for a function that reads its object.
+    ///
+    /// The future returns the answer in the form of [`Op::answer`](crate::operation::Op::answer);
+    /// the traits of this module make it, such as [`IsReplicas`](super::IsReplicas).
+    ///
+    /// ```
+    /// use k8s_openapi::api::batch::v1::CronJob;
+    /// use kctl_interpreter::{function::{About, IsHealth, Rule}, operation::{Object, Operation}};
+    /// use serde_json::json;
+    ///
+    /// let about = About::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());
+    /// let rule = Rule::read(about, |job: CronJob| async move {
+    ///     (job.spec.suspend != Some(true)).answer()
+    /// });
+    /// let inputs = Object(json!({ "apiVersion": "batch/v1", "kind": "CronJob", "spec": { "schedule": "@daily" } })).into();
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// assert_eq!(rule.call(&inputs).await?, json!({ "healthy": true }));
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// # })?;
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// ```
     pub fn read<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -168,7 +237,26 @@ impl Rule {
         })
     }
 
-    /// Makes a rule of what changes its object.
+    /// Creates a rule for a function that changes its object, and needs nothing else: `Prune`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_interpreter::{function::{About, Rule}, operation::{Object, Operation}};
+    /// use serde_json::json;
+    ///
+    /// let about = About::new(Operation::Prune, "without_data", file!(), line!());
+    /// let rule = Rule::change(about, |mut object: ConfigMap| async move {
+    ///     object.data = None;
+    ///     Ok(object)
+    /// });
+    /// let inputs = Object(json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" }, "unknown": 1 })).into();
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let answer = rule.call(&inputs).await?;
+    /// assert_eq!(answer["pruned"], json!({ "apiVersion": "v1", "kind": "ConfigMap", "unknown": 1 }), "unknown fields stay");
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// # })?;
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// ```
     pub fn change<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -178,7 +266,28 @@ impl Rule {
         Self::changing(about, move |object, _asked| Ok(call(object)))
     }
 
-    /// Makes a rule of what changes the number of replicas.
+    /// Creates a rule for a function that writes another number of replicas, for `ReviseReplica`.
+    ///
+    /// A number that does not fit into 32 bits is an error before the function runs.
+    ///
+    /// ```
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kctl_interpreter::{function::{About, Rule}, operation::{Operation, Revision}};
+    /// use serde_json::json;
+    ///
+    /// let about = About::new(Operation::ReviseReplica, "revise", file!(), line!());
+    /// let rule = Rule::revise(about, |mut object: Deployment, replicas| async move {
+    ///     object.spec.replicas = Some(replicas);
+    ///     Ok(object)
+    /// });
+    /// let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "selector": {}, "template": {} } });
+    /// let inputs = Revision { object, replicas: 5 }.into();
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// assert_eq!(rule.call(&inputs).await?["revised"]["spec"]["replicas"], 5);
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// # })?;
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// ```
     pub fn revise<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -188,7 +297,28 @@ impl Rule {
         Self::changing(about, move |object, asked| Ok(call(object, asked.replicas()?)))
     }
 
-    /// Makes a rule of what keeps fields of the observed object.
+    /// Creates a rule for a function that copies fields of the observed object to the desired one,
+    /// for `Retain`. The function takes the desired object first.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Service;
+    /// use kctl_interpreter::{function::{About, Rule}, operation::{Operation, Retention}};
+    /// use serde_json::json;
+    ///
+    /// let about = About::new(Operation::Retain, "keep_ip", file!(), line!());
+    /// let rule = Rule::retain(about, |mut desired: Service, observed: Service| async move {
+    ///     desired.spec.get_or_insert_default().cluster_ip = observed.spec.and_then(|spec| spec.cluster_ip);
+    ///     Ok(desired)
+    /// });
+    /// let service = |spec| json!({ "apiVersion": "v1", "kind": "Service", "spec": spec });
+    /// let (desired, observed) = (service(json!({})), service(json!({ "clusterIP": "10.0.0.7" })));
+    /// let inputs = Retention { desired, observed }.into();
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// assert_eq!(rule.call(&inputs).await?["retained"]["spec"]["clusterIP"], "10.0.0.7");
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// # })?;
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// ```
     pub fn retain<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -201,7 +331,35 @@ impl Rule {
         })
     }
 
-    /// Makes a rule of what makes one status of those of all clusters; `I` is what one of them is read as.
+    /// Creates a rule for a function that makes one status from those of all clusters, for
+    /// `AggregateStatus`.
+    ///
+    /// Each status is read as `I`, usually a [`ClusterStatus`](super::ClusterStatus). Clusters that
+    /// have not reported are in the list, without a status.
+    ///
+    /// ```
+    /// use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
+    /// use kctl_interpreter::{
+    ///     function::{About, ClusterStatus, Rule},
+    ///     operation::{AggregatedStatusItem, Aggregation, Operation},
+    /// };
+    /// use serde_json::json;
+    ///
+    /// let about = About::new(Operation::AggregateStatus, "sum", file!(), line!());
+    /// let rule = Rule::aggregate(about, |mut object: Deployment, items: Vec<ClusterStatus<DeploymentStatus>>| async move {
+    ///     let ready = items.iter().filter_map(|item| item.status.as_ref()?.ready_replicas).sum();
+    ///     object.status.get_or_insert_default().ready_replicas = Some(ready);
+    ///     Ok(object)
+    /// });
+    /// let item = |n: i32| AggregatedStatusItem { status: Some(json!({ "readyReplicas": n })), ..AggregatedStatusItem::default() };
+    /// let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
+    /// let inputs = Aggregation { object, items: vec![item(2), item(3)] }.into();
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// assert_eq!(rule.call(&inputs).await?["aggregatedStatus"]["status"]["readyReplicas"], 5);
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// # })?;
+    /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
+    /// ```
     pub fn aggregate<K, I, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -212,6 +370,10 @@ impl Rule {
         Self::changing(about, move |object, asked| Ok(call(object, asked.items()?)))
     }
 
+    /// Creates a rule for a function that changes its object.
+    ///
+    /// The object is serialized from its type before and after the call. Only the difference is
+    /// applied to the given JSON, so that unknown fields and their order stay.
     fn changing<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
@@ -235,6 +397,7 @@ impl Rule {
         })
     }
 
+    /// Creates a rule without a definition.
     fn new<K: Interpreted>(
         about: About,
         call: impl for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync + 'static,
@@ -242,34 +405,42 @@ impl Rule {
         Self { about, kind: K::gvk(), crd: None, schema: None, call: Arc::new(call) }
     }
 
-    /// Adds how the kind is defined, where it is a custom resource; generated code calls it.
+    /// Adds the definition and the schema of a custom resource. Generated code calls it.
     #[must_use]
     pub fn defined(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
         (self.crd, self.schema) = (crd, schema);
         self
     }
 
-    /// Returns what makes the definition of the kind, where it is a custom resource.
+    /// Returns the function that makes the definition of the kind; `None` for a built-in kind.
     pub fn definition(&self) -> Option<MakeDefinition> {
         self.crd
     }
 
-    /// Returns what makes the JSON schema of the kind, where its type has one.
+    /// Returns the function that makes the JSON schema of the kind; `None` if its type has no
+    /// schema.
     pub fn schema(&self) -> Option<fn() -> Value> {
         self.schema
     }
 
-    /// Returns which function it is.
+    /// Returns the operation, the name and the position of the function.
     pub fn about(&self) -> About {
         self.about
     }
 
-    /// Returns the kind that it is for.
+    /// Returns the kind of the function's object.
     pub fn kind(&self) -> &Gvk {
         &self.kind
     }
 
-    /// Calls the function; its panic is its error.
+    /// Calls the function with the inputs, and returns its answer in the form of
+    /// [`Op::answer`](crate::operation::Op::answer).
+    ///
+    /// A panic of the function becomes [`FunctionError::Panicked`]. All other errors are
+    /// [`FunctionError`]s of the conversions, or errors that the function returned.
+    ///
+    /// # Cancel safety
+    /// Dropping the returned future drops that of the function.
     pub fn call<'a>(&self, inputs: &'a Inputs) -> LayerFuture<'a> {
         let about = self.about;
         match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {
@@ -282,6 +453,7 @@ impl Rule {
     }
 }
 
+/// Returns the error of a panic, and logs it.
 fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a text").to_owned();
@@ -290,27 +462,33 @@ fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> Funct
     error
 }
 
-/// Inputs, and who asks for them.
+/// The inputs of one call, with the function for messages.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
+    /// The called function.
     about: About,
+    /// The inputs of the call.
     inputs: &'a Inputs,
 }
 
 impl Asked<'_> {
+    /// Returns the JSON of the object.
     fn given(&self) -> Result<&Value, FunctionError> {
         self.inputs.object().ok_or_else(|| self.missing("the object"))
     }
 
+    /// Returns the object in its type.
     fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
         self.read("the object", self.given()?)
     }
 
+    /// Returns the number of replicas, which must fit into 32 bits.
     fn replicas(&self) -> Result<i32, FunctionError> {
         let replicas = self.inputs.replicas.ok_or_else(|| self.missing("the number of replicas"))?;
         self.read("the number of replicas", &replicas.into())
     }
 
+    /// Returns the statuses, each read as `I`; an empty list without any.
     fn items<I: DeserializeOwned>(&self) -> Result<Vec<I>, FunctionError> {
         let read = |item: &AggregatedStatusItem| {
             let json = serde_json::to_value(item).map_err(|source| self.unwritable(source))?;
@@ -319,6 +497,7 @@ impl Asked<'_> {
         self.inputs.status_items.iter().flatten().map(read).collect()
     }
 
+    /// Reads an input as `T`.
     fn read<T: DeserializeOwned>(&self, input: &str, value: &Value) -> Result<T, FunctionError> {
         T::deserialize(value).map_err(|source| FunctionError::InputUnreadable {
             operation: self.about.operation,
@@ -329,24 +508,29 @@ impl Asked<'_> {
         })
     }
 
+    /// Serializes an object.
     fn write(&self, object: &impl Serialize) -> Result<Value, FunctionError> {
         serde_json::to_value(object).map_err(|source| self.unwritable(source))
     }
 
+    /// Returns the error of an object that can't be serialized.
     fn unwritable(&self, source: serde_json::Error) -> FunctionError {
         FunctionError::ObjectUnwritable { operation: self.about.operation, object: self.name(), source }
     }
 
+    /// Returns the error of a missing input.
     fn missing(&self, input: &'static str) -> FunctionError {
         FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
     }
 
+    /// Returns kind, namespace and name of the object, for messages.
     fn name(&self) -> String {
         self.inputs.object_name()
     }
 }
 
-/// A type as its user writes it: `WorkloadStatus` where the compiler says `workload::WorkloadStatus`.
+/// Returns the name of a type as its user writes it: `WorkloadStatus`, not
+/// `workload::WorkloadStatus`.
 fn without_paths(name: &str) -> String {
     name.split_inclusive(['<', '>', ',', ' ', '(', ')', '[', ']', '&'])
         .map(|part| part.rsplit("::").next().unwrap_or(part))

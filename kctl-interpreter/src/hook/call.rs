@@ -1,4 +1,4 @@
-//! One call: a POST over TLS, within a time and a size.
+//! One call of a webhook: a POST over TLS, bounded in time and size.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,23 +17,28 @@ use super::{
 };
 use crate::operation::{Inputs, Operation};
 
-/// How long a webhook is waited for that names no timeout.
+/// The timeout of a webhook without `timeoutSeconds`: 10 s, as the documentation of Karmada's API
+/// says.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// How requests name who sends them.
+/// The `User-Agent` of requests.
 const USER_AGENT: &str = concat!("kctl-interpreter/", env!("CARGO_PKG_VERSION"));
 
-/// Calls one webhook.
+/// The client of one webhook.
 pub(super) struct Caller {
+    /// The full name `configuration/webhook`.
     name: String,
+    /// The versions of `ResourceInterpreterContext` that the webhook accepts.
     versions: Vec<String>,
+    /// The time for a whole call, redirects included.
     timeout: Duration,
-    /// What the target was made of.
+    /// The configuration from which the target was made, for comparison with a changed one.
     at: At,
-    /// Or why it can't be called, which is told by each call.
+    /// The HTTP client, or the error that each call returns because the address is unusable.
     target: Result<Client, String>,
 }
 
 impl Caller {
+    /// Creates the client. An unusable address is not an error here, but the error of each call.
     pub(super) fn new(name: &str, webhook: &Webhook, services: Arc<dyn Services>) -> Self {
         let seconds = webhook.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         Self {
@@ -45,7 +50,8 @@ impl Caller {
         }
     }
 
-    /// Whether it calls what a webhook has become, as that wants it: its connections are still good then.
+    /// Returns `true` if the client fits a webhook of a changed configuration, so that its
+    /// connections can be kept.
     pub(super) fn is_of(&self, name: &str, webhook: &Webhook) -> bool {
         let seconds = webhook.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         self.name == name
@@ -54,7 +60,15 @@ impl Caller {
             && self.at == webhook.client_config
     }
 
-    /// Asks, and returns the answer in the form of [`Op::answer`](crate::operation::Op::answer).
+    /// Sends an operation, and returns the answer in the form of
+    /// [`Op::answer`](crate::operation::Op::answer).
+    ///
+    /// # Errors
+    /// [`HookError::Call`] without a valid response, and [`HookError::Patch`] if its patch does not
+    /// apply.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the request. The webhook may have received it by then.
     pub(super) async fn call(&self, operation: Operation, inputs: &Inputs) -> Result<Value, HookError> {
         let failed = |reason| HookError::Call { name: self.name.clone(), reason };
         let answer = self.answer(operation, inputs).await.map_err(failed)?;
@@ -63,6 +77,8 @@ impl Caller {
         answered.map_err(|problem| HookError::Patch { name: self.name.clone(), problem })
     }
 
+    /// Sends the request and verifies the response. An error of the Service lookup keeps its type,
+    /// although it occurs inside the connection.
     async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<verify::Answer, CallFailed> {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
@@ -78,6 +94,13 @@ impl Caller {
     }
 }
 
+/// Creates the HTTP client of a webhook.
+///
+/// The URL of a Service is `https://<name>.<namespace>.svc:<port>/<path>`; its host name is the one
+/// in the certificate. The query carries the timeout, as Karmada's requests do.
+///
+/// # Errors
+/// The configuration has neither a Service nor a URL, or the URL or the CA bundle is invalid.
 fn target(webhook: &Webhook, timeout: Duration, services: Arc<dyn Services>) -> Result<Client, String> {
     let config = &webhook.client_config;
     // As in Karmada, a Service goes before a URL.

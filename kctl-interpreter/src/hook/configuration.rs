@@ -1,27 +1,33 @@
 //! `ResourceInterpreterWebhookConfiguration` as a client reads it: rules and addresses.
+//!
+//! Reading is lenient: what Karmada's validating webhook rejects can still be read. Use
+//! [`validate`](crate::webhook::validate) to check an object before it is written.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::{kind::Gvk, operation::Operation};
 
-/// The group and version of configurations.
+/// `apiVersion` of configurations and of the requests.
 pub(super) const API_VERSION: &str = "config.karmada.io/v1alpha1";
-/// The kind of the objects.
+/// `kind` of a configuration, for watches and for the check of what is read.
 pub const KIND: &str = "ResourceInterpreterWebhookConfiguration";
-/// The port of a Service where none is written.
+/// The port of a Service reference without one.
 const SERVICE_PORT: u16 = 443;
 
-/// An object that is not a valid webhook configuration. The message names the field to correct.
+/// An object that is not a webhook configuration, returned by [`Hooks::new`](super::Hooks::new).
+///
+/// The message names the object; the source names the field and the problem with it.
 #[derive(Debug, thiserror::Error)]
 #[error("object {name:?} is no {KIND} of {API_VERSION}")]
 pub struct ConfigurationMalformed {
-    /// The name of the object, as far as it has one.
+    /// `metadata.name` of the object; empty if it has none.
     pub name: String,
-    /// The underlying error.
+    /// The problem: another kind, or a field of another type.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+/// A configuration with the fields that a client needs.
 #[derive(Debug, Deserialize)]
 pub(super) struct Configuration {
     #[serde(default)]
@@ -30,76 +36,103 @@ pub(super) struct Configuration {
     pub(super) webhooks: Vec<Webhook>,
 }
 
+/// The metadata of a configuration.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Metadata {
     #[serde(default)]
     pub(super) name: String,
 }
 
+/// One entry of `webhooks`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Webhook {
+    /// The name, unique in its configuration.
     #[serde(default)]
     pub(super) name: String,
+    /// The address and the CA bundle.
     #[serde(default)]
     pub(super) client_config: ClientConfig,
+    /// The operations and kinds; without any rule the webhook is never called.
     #[serde(default, deserialize_with = "or_null")]
     pub(super) rules: Vec<Rule>,
+    /// The timeout of a call, in seconds.
     #[serde(default)]
     pub(super) timeout_seconds: Option<u32>,
+    /// The versions of the request that the webhook accepts, in order of preference.
     #[serde(default, deserialize_with = "or_null")]
     pub(super) interpreter_context_versions: Vec<String>,
 }
 
+/// The address of a webhook. A Service goes before a URL if both are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientConfig {
+    /// An https URL.
     #[serde(default)]
     pub(super) url: Option<String>,
+    /// A Service of the control plane.
     #[serde(default)]
     pub(super) service: Option<Service>,
-    /// PEM in base64.
+    /// The PEM certificates that sign the server's certificate, in base64; empty for the
+    /// certificates of the system.
     #[serde(default, deserialize_with = "or_null")]
     pub(super) ca_bundle: String,
 }
 
+/// A reference to a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Service {
+    /// The namespace of the Service.
     pub(super) namespace: String,
+    /// The name of the Service.
     pub(super) name: String,
+    /// The path of the URL; empty for `/`.
     #[serde(default, deserialize_with = "or_null")]
     pub(super) path: String,
+    /// The port of the Service; 443 if it is absent or null.
     #[serde(default = "service_port", deserialize_with = "port_or_null")]
     pub(super) port: u16,
 }
 
+/// A rule: it matches if each of its lists has the value, or `*`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rule {
+    /// Names of operations.
     #[serde(default, deserialize_with = "or_null")]
     operations: Vec<String>,
+    /// API groups; the core group is an empty string.
     #[serde(default, deserialize_with = "or_null")]
     api_groups: Vec<String>,
+    /// Versions without the group, such as `v1`.
     #[serde(default, deserialize_with = "or_null")]
     api_versions: Vec<String>,
+    /// Kinds, such as `Deployment`.
     #[serde(default, deserialize_with = "or_null")]
     kinds: Vec<String>,
 }
 
-/// Go writes a list that is nil as null.
+/// Reads null as the default, because Go writes a nil slice as null.
 fn or_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Reads null as [`SERVICE_PORT`].
 fn port_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     Ok(Option::<u16>::deserialize(deserializer)?.unwrap_or(SERVICE_PORT))
 }
 
+/// Returns [`SERVICE_PORT`], for serde.
 fn service_port() -> u16 {
     SERVICE_PORT
 }
 
 impl Configuration {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// The object is of another kind or version, or a field has another type.
     pub(super) fn read(object: &Value) -> Result<Self, ConfigurationMalformed> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let malformed = |source| ConfigurationMalformed { name: text("/metadata/name").to_owned(), source };
@@ -112,7 +145,8 @@ impl Configuration {
 }
 
 impl Rule {
-    /// Whether each of the four lists has the value, or stands for all by `*`.
+    /// Returns `true` if each of the four lists has the value or `*` (`Matcher` in Karmada's
+    /// `pkg/util/interpreter/matcher.go`).
     pub(super) fn matches(&self, operation: Operation, kind: &Gvk) -> bool {
         let pairs = [
             (&self.operations, operation.name()),

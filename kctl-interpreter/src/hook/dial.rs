@@ -1,13 +1,32 @@
-//! What a Service of the control plane stands for.
+//! Addresses of Services: resolves a Service reference as Karmada's `serviceresolvers.go` does.
 
 use http::Uri;
 use serde_json::Value;
 
 use super::configuration;
 
-/// Knows the Services of a control plane. A function on namespace and name does.
+/// A lookup of the Services of a control plane. Closures over namespace and name implement it.
+///
+/// [`Hooks`](super::Hooks) calls it to route a webhook with `clientConfig.service` to the cluster
+/// IP, because a control plane often has no cluster DNS. Answer from a cache, such as the store of
+/// a reflector.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use kctl_interpreter::hook::Services;
+/// use serde_json::{Value, json};
+///
+/// let service = json!({ "spec": { "type": "ClusterIP", "clusterIP": "10.0.0.7", "ports": [{ "port": 443 }] } });
+/// let cache: HashMap<String, Value> = [("shop/hooks".to_owned(), service)].into();
+/// let services = move |namespace: &str, name: &str| cache.get(&format!("{namespace}/{name}")).cloned();
+/// assert!(services.get("shop", "hooks").is_some());
+/// assert!(services.get("shop", "other").is_none());
+/// ```
 pub trait Services: Send + Sync {
-    /// Returns the Service, as JSON, where there is one. It is asked for each new connection and must not wait.
+    /// Returns the Service as JSON; `None` if the control plane does not have it, and DNS resolves
+    /// its name instead.
+    ///
+    /// It is called for each new connection, on the task that connects, so it must not block.
     fn get(&self, namespace: &str, name: &str) -> Option<Value>;
 }
 
@@ -17,30 +36,41 @@ impl<F: Fn(&str, &str) -> Option<Value> + Send + Sync> Services for F {
     }
 }
 
-/// A Service that stands for no address: correct the Service, or the configuration that names it.
+/// The error of a Service without a usable address: correct the Service, or the configuration that
+/// refers to it.
+///
+/// ```
+/// use kctl_interpreter::hook::ServiceUnusable;
+///
+/// let error = ServiceUnusable::PortMissing { port: 8443, name: "hooks".into() };
+/// assert_eq!(error.to_string(), "no service port 8443 found for service \"hooks\"");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceUnusable {
-    /// A Service without an address of its own.
+    /// The Service is headless: it has no cluster IP.
     #[error("cannot route to service with ClusterIP \"None\"")]
     Headless,
     /// The configuration names a port that the Service does not have.
     #[error("no service port {port} found for service {name:?}")]
     PortMissing {
-        /// The port of the configuration.
+        /// The port in the configuration.
         port: u16,
-        /// The Service.
+        /// The name of the Service.
         name: String,
     },
-    /// A type that Kubernetes does not have.
+    /// The Service has a type that Kubernetes does not define.
     #[error("unsupported service type {kind:?}")]
     TypeUnknown {
-        /// The type.
+        /// The value of `spec.type`.
         kind: String,
     },
 }
 
-/// Returns the `host:port` that a Service stands for. One that the control plane does not have is looked up in the DNS.
+/// Returns `host:port` to connect to for a Service reference.
+///
+/// A Service that the control plane does not know is resolved by DNS. An `ExternalName` gives its
+/// external name; all other types give the cluster IP.
 pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Service) -> Result<String, ServiceUnusable> {
     let configuration::Service { namespace, name, port, .. } = reference;
     let Some(service) = services.get(namespace, name) else {
@@ -63,13 +93,14 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
     }
 }
 
-/// Whether an address is that of a Service.
+/// Returns `true` if the URI has the host and port of the Service reference. After a redirect it
+/// may have others.
 pub(super) fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
     let configuration::Service { namespace, name, port, .. } = reference;
     uri.host() == Some(&format!("{name}.{namespace}.svc")) && uri.port_u16().unwrap_or(443) == *port
 }
 
-/// An address of IPv6 stands in brackets before a port.
+/// Returns the host as it stands before a port: an IPv6 address gets brackets.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

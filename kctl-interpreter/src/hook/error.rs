@@ -1,79 +1,100 @@
-//! Why a webhook gave no answer, in the words of Karmada's client.
+//! Errors of webhook calls, in the words of Karmada's client.
 
 use super::dial::ServiceUnusable;
 use crate::dependency::DependenciesInvalid;
 
-/// The reason why a webhook call failed. Calls are not retried here; the caller does that.
+/// The error of a webhook call. [`ChainError::LayerFailed`](crate::chain::ChainError::LayerFailed)
+/// wraps it.
+///
+/// A call is not retried and no other webhook is tried. The caller retries, for example by
+/// returning the error from its reconcile function.
+///
+/// ```
+/// use kctl_interpreter::hook::{CallFailed, HookError};
+///
+/// let reason = CallFailed::Unsuccessful { code: 500, message: "no database".into() };
+/// let error = HookError::Call { name: "workloads/workloads.example.com".into(), reason };
+/// assert_eq!(
+///     error.to_string(),
+///     "Internal error occurred: failed calling webhook \"workloads/workloads.example.com\": \
+///      webhook call failed, get status code: 500, msg: no database"
+/// );
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookError {
-    /// The webhook was not reached, or did not answer as the protocol says: look at the program behind it.
+    /// The webhook was not reached, or its response breaks the protocol: look at the program behind
+    /// it.
     #[error("Internal error occurred: failed calling webhook {name:?}: {}{reason}", .reason.place())]
     Call {
-        /// `configuration/webhook`.
+        /// The full name `configuration/webhook`.
         name: String,
-        /// What went wrong.
+        /// The step that failed, and its error.
         reason: CallFailed,
     },
-    /// The webhook's patch does not fit the object: correct the patch that the program behind it makes.
+    /// The patch of the response does not apply to the object: correct the program that makes it.
     #[error("{problem}")]
     Patch {
-        /// `configuration/webhook`.
+        /// The full name `configuration/webhook`. Karmada's message does not have it, so it is only
+        /// a field.
         name: String,
-        /// What does not fit. Karmada says nothing else, so the name stands in a field of its own.
+        /// The operation of the patch that failed, and its path.
         problem: String,
     },
 }
 
-/// The failure of a webhook call.
+/// The reason of [`HookError::Call`]. The variants follow the steps of a call: request, address,
+/// connection, response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallFailed {
-    /// The configuration names no version of the envelope that there is.
+    /// The webhook accepts no version of `ResourceInterpreterContext` that this client writes. Add
+    /// `v1alpha1` to `interpreterContextVersions`.
     #[error("webhook does not accept known ResourceInterpreterContext versions (v1alpha1)")]
     VersionUnknown,
-    /// There is nothing to ask about.
+    /// The inputs have no object.
     #[error("there is no object: give the desired or the observed one")]
     ObjectMissing,
-    /// More replicas than the wire has room for.
+    /// The number of replicas does not fit into 32 bits, which is what the request has.
     #[error("{replicas} replicas do not fit into an int32")]
     ReplicasTooMany {
-        /// How many.
+        /// The number in the inputs.
         replicas: i64,
     },
-    /// The inputs have no form in JSON.
+    /// The inputs can't be serialized as JSON.
     #[error("the request can't be written: {0}")]
     NotWritten(String),
-    /// The system has no random numbers for a uid.
+    /// The operating system returned no random numbers for the uid of the request.
     #[error("the system has no random numbers")]
     RandomMissing,
-    /// The configuration names no usable address or authority.
+    /// The URL or the CA bundle of the configuration is invalid.
     #[error("{0}")]
     ClientUnusable(String),
-    /// The Service can't be routed to.
+    /// The Service of the configuration has no usable address.
     #[error(transparent)]
     Service(#[from] ServiceUnusable),
-    /// The request failed, or its answer was no answer.
+    /// The request failed, timed out, or the body of its response can't be decoded.
     #[error("{0}")]
     Request(String),
-    /// The answer breaks the protocol.
+    /// The response breaks the protocol, for example with another uid or a missing field.
     #[error("{0}")]
     Answer(String),
-    /// The dependencies that it names do not say what to bring along.
+    /// The response has an invalid reference, for `InterpretDependency`.
     #[error(transparent)]
     Dependencies(#[from] DependenciesInvalid),
-    /// The webhook answered that it failed: the text is its own.
+    /// The webhook reported an error with `successful: false`.
     #[error("webhook call failed, get status code: {code}, msg: {message}")]
     Unsuccessful {
-        /// The code that it gave.
+        /// `response.status.code`.
         code: i64,
-        /// The text that it gave.
+        /// `response.status.message`.
         message: String,
     },
 }
 
 impl CallFailed {
-    /// The step at which it went wrong, as Karmada says it before the reason.
+    /// Returns the step that failed, which Karmada writes before the reason; empty for an error
+    /// that the webhook reported.
     fn place(&self) -> &'static str {
         match self {
             Self::VersionUnknown

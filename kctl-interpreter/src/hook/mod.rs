@@ -1,9 +1,21 @@
-//! The webhooks of others as a layer: `ResourceInterpreterWebhookConfiguration`s, and a client that calls what they name.
+//! The webhook layer: a client for the HTTPS servers that
+//! `ResourceInterpreterWebhookConfiguration`s register.
 //!
-//! It asks and checks as Karmada's own client does (`pkg/resourceinterpreter/customized/webhook`), with its texts. Differences:
-//! a redirect is followed to https only, and the certificate is always that of the host which is asked; a webhook without a timeout is
-//! waited for [`TIMEOUT_DEFAULT`], which Karmada's documentation says and its code does not; an answer has at most [`ANSWER_LEN_MAX`]
-//! bytes; and the text of an answer that is an HTTP error is kept.
+//! [`Hooks`] reads the configurations of a control plane and is a layer of the
+//! [`Chain`](crate::chain::Chain). For each operation it finds the first webhook with a matching
+//! rule, sends a `ResourceInterpreterContext` to it, verifies the response, and applies its patch.
+//! The module [`webhook`](crate::webhook) is the other side: it serves such requests.
+//!
+//! Requests, checks and error messages are those of Karmada's own client
+//! (`pkg/resourceinterpreter/customized/webhook`), so that users find what is written about them.
+//! The differences:
+//!
+//! - A redirect is followed to https only, and the certificate must be that of the called host.
+//! - A webhook without a timeout gets [`TIMEOUT_DEFAULT`], as Karmada documents. Its code sets no
+//!   timeout.
+//! - A response has at most [`ANSWER_LEN_MAX`] bytes, and a patch has bounded copies and
+//!   operations.
+//! - The body of an HTTP error is kept in the message.
 //!
 //! ```
 //! use kctl_interpreter::{chain::{Chain, Place}, hook::Hooks, kind::Gvk, operation::Operation};
@@ -20,7 +32,7 @@
 //!         "interpreterContextVersions": ["v1alpha1"],
 //!     }],
 //! });
-//! // There is no control plane here that could know a Service: its name is looked up in the DNS then.
+//! // This control plane has no Services. A Service that it does not know is resolved by DNS.
 //! let services = |_namespace: &str, _name: &str| None;
 //! let hooks = Hooks::new([&configuration], services)?;
 //! let chain = Chain::native().with(Place::Webhook, hooks);
@@ -54,18 +66,25 @@ use crate::{
     operation::{Inputs, Operation},
 };
 
-/// The webhooks of all configurations; none by default.
+/// The webhooks of all configurations, as a layer of the chain. The default has no webhooks.
+///
+/// If several webhooks match, the first by its full name `configuration/webhook` is called, and no
+/// other one if it fails. Each webhook has its own pool of connections. Nothing is sent before the
+/// first operation.
 pub struct Hooks {
+    /// The lookup of Services, which new connections use.
     services: Arc<dyn Services>,
-    /// In the order of their full names: of those that match, the first is called.
+    /// The webhooks in the order of their full names. The first one that matches is called.
     hooks: Vec<Hook>,
 }
 
-/// One webhook.
+/// One webhook of a configuration.
 struct Hook {
-    /// `configuration/webhook`, by which errors name it.
+    /// The full name `configuration/webhook`, by which errors name it.
     name: String,
+    /// The operations and kinds for which the webhook is called.
     rules: Vec<configuration::Rule>,
+    /// The client, which layers of a changed configuration share.
     caller: Arc<Caller>,
 }
 
@@ -76,11 +95,24 @@ impl Default for Hooks {
 }
 
 impl Hooks {
-    /// Takes configurations, as JSON of their objects. `services` knows the Services of the control plane; it is asked for
-    /// each connection. A webhook whose address or authority can't be used has its error in each call, as in Karmada.
+    /// Creates the layer from configurations, each as the JSON of its object.
+    ///
+    /// `services` looks up Services of the control plane, for webhooks with `clientConfig.service`.
+    /// It is called for each new connection. A webhook with an unusable address or CA bundle stays
+    /// in the layer, and each call of it fails, as in Karmada.
+    ///
+    /// ```
+    /// use kctl_interpreter::hook::Hooks;
+    /// use serde_json::json;
+    ///
+    /// let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
+    /// let error = Hooks::new([&deployment], |_: &str, _: &str| None).err();
+    /// let message = error.map(|error| error.to_string()).unwrap_or_default();
+    /// assert_eq!(message, "object \"web\" is no ResourceInterpreterWebhookConfiguration of config.karmada.io/v1alpha1");
+    /// ```
     ///
     /// # Errors
-    /// An object is not a configuration: the error names it and the field.
+    /// [`ConfigurationMalformed`] for the first object that is not a configuration.
     pub fn new<'a>(
         configurations: impl IntoIterator<Item = &'a Value>,
         services: impl Services + 'static,
@@ -90,8 +122,23 @@ impl Hooks {
         malformed.into_iter().next().map_or(Ok(hooks), Err)
     }
 
-    /// Creates the layer for changed configurations, and returns the invalid ones. Webhooks with an unchanged client configuration keep their
-    /// connections.
+    /// Creates the layer for changed configurations, and returns it with the errors of those that
+    /// are invalid.
+    ///
+    /// Use it when a watch reports a change, and put the result into a
+    /// [`Registry`](crate::registry::Registry). The configurations replace those of this layer. A
+    /// webhook whose address, CA bundle, timeout and versions did not change keeps its open
+    /// connections. Webhooks of an invalid configuration are left out.
+    ///
+    /// ```
+    /// use kctl_interpreter::{chain::Layer, hook::Hooks, kind::Gvk, operation::Operation};
+    /// use serde_json::json;
+    ///
+    /// let invalid = json!({ "apiVersion": "v1", "kind": "Pod" });
+    /// let (hooks, errors) = Hooks::default().followed_by([&invalid]);
+    /// assert_eq!(errors.len(), 1);
+    /// assert!(!hooks.handles(Operation::InterpretHealth, &Gvk::of(&invalid)));
+    /// ```
     #[must_use]
     pub fn followed_by<'a>(
         &self,
@@ -120,6 +167,8 @@ impl Hooks {
         (Self { services: self.services.clone(), hooks }, malformed)
     }
 
+    /// Returns the webhook that answers an operation on a kind. A rule with the operation `*` does
+    /// not include `Prune`, which no webhook receives.
     fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Hook> {
         // Prune has no place on the wire: not even a rule for every operation is one for it.
         let on_the_wire = operation != Operation::Prune;

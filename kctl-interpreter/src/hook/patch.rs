@@ -1,4 +1,5 @@
-//! Patches of an answer on the object that was asked about: RFC 6902, with the errors of the library that Karmada uses.
+//! Patches of responses: applies a JSON patch (RFC 6902) with the error messages of the Go library
+//! that Karmada uses.
 
 use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation, ReplaceOperation,
@@ -10,11 +11,16 @@ use serde_json::Value;
 use super::verify::Answer;
 use crate::operation::{self, Operation};
 
-/// Returns the answer as layers give it: a patch becomes the object that it makes.
+/// Returns the answer in the form that layers exchange: a patch becomes the patched object.
+///
+/// An empty patch leaves the object as it is. That is the response of a webhook that has nothing to
+/// change.
 ///
 /// # Errors
-/// The patch is none, does not fit the object, leaves it without a kind, copies more than [`CopyBudget`] allows, or has more
-/// operations than [`PATCH_OPERATIONS_MAX`]. Karmada has neither bound: there such an answer takes all memory.
+/// - The patch is not a JSON patch, or an operation does not apply to the object.
+/// - The patched object has no `kind`.
+/// - The patch copies more than [`CopyBudget`] allows, or has more than [`PATCH_OPERATIONS_MAX`]
+///   operations. Karmada has neither bound, so there such a patch can use all memory.
 pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> Result<Value, String> {
     let patch = match answer {
         Answer::Whole(answer) => return Ok(answer),
@@ -44,7 +50,8 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> R
     Ok(operation::field(operation, patched))
 }
 
-/// Says why one operation does not apply to a document.
+/// Returns the message of an operation that does not apply to a document, as `evanphx/json-patch`
+/// words it.
 fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) -> String {
     let has_parent = |path: &Pointer| has_parent(document, path.as_str());
     match operation {
@@ -76,6 +83,7 @@ fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) 
     }
 }
 
+/// Returns the message of a `move` or `copy` that does not apply.
 fn moved(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
     match kind {
         PatchErrorKind::InvalidFromPointer => {
@@ -86,16 +94,19 @@ fn moved(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
     }
 }
 
+/// Returns `true` if the parent of a path is an object or a list, so that only the last part is
+/// wrong.
 fn has_parent(document: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').map_or("", |(parent, _last)| parent);
     document.pointer(parent).is_some_and(|parent| parent.is_object() || parent.is_array())
 }
 
+/// Returns the last part of a path.
 fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_parent, last)| last)
 }
 
-/// Only an index of a list can be wrong where the list is there.
+/// Returns the message of an `add` whose parent exists. That can only fail for an index of a list.
 fn index(path: &str) -> String {
     let index = last(path);
     if index.parse::<usize>().is_ok() {

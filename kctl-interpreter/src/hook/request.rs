@@ -1,4 +1,5 @@
-//! What is sent: `ResourceInterpreterContext` with a request, as Karmada writes it.
+//! The request: a `ResourceInterpreterContext` with the fields and the order in which Karmada
+//! writes it (`CreateV1alpha1ResourceInterpreterContext` in `resourceinterpretercontext.go`).
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,12 +8,13 @@ use tokio_rustls::rustls::crypto::ring;
 use super::{configuration::API_VERSION, error::CallFailed};
 use crate::operation::{AggregatedStatusItem, Inputs, Operation};
 
-/// The kind of the envelope.
+/// `kind` of requests and responses.
 pub(super) const KIND: &str = "ResourceInterpreterContext";
-/// The versions of the envelope that this client writes.
+/// The version of the request that this client writes.
 const VERSION: &str = "v1alpha1";
 
-/// The fields stand in the order in which Go writes them.
+/// The envelope. Its fields are in the order in which Go writes them, so that recorded requests can
+/// be compared byte by byte.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Context<'a> {
@@ -21,24 +23,34 @@ struct Context<'a> {
     request: Request<'a>,
 }
 
+/// The request in the envelope.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
+    /// A random uid, which the response must repeat.
     uid: &'a str,
+    /// Group, version and kind of the object.
     kind: GroupVersionKind<'a>,
+    /// The name of the object.
     name: &'a str,
+    /// The namespace of the object; left out if it has none.
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
+    /// The name of the operation.
     operation: &'static str,
+    /// The desired object, or the observed one if the desired one is absent.
     object: &'a Value,
+    /// The object of the member cluster, for `Retain` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_object: Option<&'a Value>,
-    /// Also where the operation takes none.
+    /// The number for `ReviseReplica`. Other operations send 0, as Go does.
     replicas: i32,
+    /// The reported statuses, for `AggregateStatus`; left out if the list is empty.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     aggregated_status: &'a [AggregatedStatusItem],
 }
 
+/// A kind as the protocol has it.
 #[derive(Serialize)]
 struct GroupVersionKind<'a> {
     group: &'a str,
@@ -46,10 +58,11 @@ struct GroupVersionKind<'a> {
     kind: &'a str,
 }
 
-/// Returns the body of a request.
+/// Returns the body of a request, with the newline that Go's encoder adds.
 ///
 /// # Errors
-/// The webhook reads no version that this client writes, or an input has no form on the wire.
+/// The webhook accepts no version that this client writes, the object is missing, or the number of
+/// replicas does not fit into 32 bits.
 pub(super) fn body(
     uid: &str,
     versions: &[String],
@@ -83,10 +96,10 @@ pub(super) fn body(
     Ok(body)
 }
 
-/// Returns a new random uid (a UUID of version 4).
+/// Returns a random UUID of version 4.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// The operating system returned no random numbers.
 pub(super) fn uid() -> Result<String, CallFailed> {
     let mut bytes = [0; 16];
     ring::default_provider().secure_random.fill(&mut bytes).map_err(|_| CallFailed::RandomMissing)?;

@@ -1,4 +1,5 @@
-//! The checks of an answer, in the order and the words of Karmada (`VerifyResourceInterpreterContext`).
+//! The checks of a response, in the order and with the messages of Karmada
+//! (`VerifyResourceInterpreterContext` in `resourceinterpretercontext.go`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, de};
@@ -11,53 +12,71 @@ use crate::{
     operation::{DependentReference, Operation},
 };
 
-/// What an answer holds, by operation.
+/// The content of a valid response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
-    /// The answer as layers give it.
+    /// The complete answer, in the form that layers exchange.
     Whole(Value),
-    /// A patch of the object.
+    /// A JSON patch of the object; empty if the object stays as it is.
     Patch(Vec<u8>),
 }
 
+/// The envelope of a response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
+    /// May be absent; otherwise it must be the known version.
     #[serde(default)]
     api_version: String,
+    /// May be absent; otherwise it must be `ResourceInterpreterContext`.
     #[serde(default)]
     kind: String,
+    /// The response; without one the answer is an error.
     #[serde(default)]
     response: Option<Response>,
 }
 
+/// The response in the envelope. Each operation reads the fields that it needs, and ignores the
+/// others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Response {
+    /// Must be the uid of the request.
     #[serde(default)]
     uid: String,
+    /// `false` for an error that the webhook reports.
     #[serde(default)]
     successful: bool,
+    /// The error of an unsuccessful response.
     #[serde(default)]
     status: Option<Status>,
+    /// A JSON patch, decoded from base64.
     #[serde(default, deserialize_with = "base64")]
     patch: Vec<u8>,
+    /// `JSONPatch`, whenever there is a patch.
     #[serde(default)]
     patch_type: Option<String>,
+    /// The requirements of one replica, for `InterpretReplica`.
     #[serde(default)]
     replica_requirements: Option<Value>,
+    /// The number of replicas, for `InterpretReplica`.
     #[serde(default)]
     replicas: Option<i32>,
+    /// The list of `InterpretComponent`.
     #[serde(default)]
     components: Option<Value>,
+    /// The list of `InterpretDependency`.
     #[serde(default)]
     dependencies: Option<Vec<DependentReference>>,
+    /// The status of `InterpretStatus`.
     #[serde(default)]
     raw_status: Option<Value>,
+    /// The result of `InterpretHealth`.
     #[serde(default)]
     healthy: Option<bool>,
 }
 
+/// The error that a webhook reports. An absent code is 0.
 #[derive(Default, Deserialize)]
 struct Status {
     #[serde(default)]
@@ -66,15 +85,17 @@ struct Status {
     code: i64,
 }
 
+/// Reads bytes in base64; an absent or null field is empty.
 fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
     STANDARD.decode(&text).map_err(|error| de::Error::custom(format_args!("response.patch is no base64: {error}")))
 }
 
-/// Reads an answer and checks it.
+/// Decodes a response to the request with this uid, and checks the fields of the operation.
 ///
 /// # Errors
-/// The first thing that breaks the protocol, or the failure that the webhook tells of.
+/// The first violation of the protocol, or the error that the webhook reports with `successful:
+/// false`.
 pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Answer, CallFailed> {
     let context = decoded(body).map_err(CallFailed::Request)?;
     let answer = |text: &str| CallFailed::Answer(text.to_owned());
@@ -91,7 +112,7 @@ pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Ans
     response.of(operation)
 }
 
-/// Reads JSON, and YAML as Go does.
+/// Decodes JSON, or YAML if the body does not begin with `{`, as Karmada's codec does.
 fn decoded(body: &[u8]) -> Result<Context, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("the answer is no text: {error}"))?;
     let is_json = text.trim_start().starts_with('{');
@@ -111,6 +132,10 @@ fn decoded(body: &[u8]) -> Result<Context, String> {
 }
 
 impl Response {
+    /// Returns the answer of one operation.
+    ///
+    /// `InterpretReplica`, `InterpretStatus` and `InterpretHealth` need their field. A response
+    /// without components or dependencies has none. The remaining operations answer with a patch.
     fn of(self, operation: Operation) -> Result<Answer, CallFailed> {
         let answer = |text: String| CallFailed::Answer(text);
         let missing = |field: &str| answer(format!("webhook returned nil response.{field}"));
@@ -148,6 +173,8 @@ impl Response {
         Ok(Answer::Whole(crate::operation::field(operation, output)))
     }
 
+    /// Returns the patch, which must have a type exactly if it is not empty
+    /// (`verifyResourceInterpreterContextWithPatch`).
     fn checked_patch(self) -> Result<Vec<u8>, String> {
         match (self.patch_type.as_deref(), self.patch.is_empty()) {
             (None, false) => Err("webhook returned nil response.patchType".into()),
@@ -160,6 +187,7 @@ impl Response {
     }
 }
 
+/// Reads replica requirements and writes them in canonical form.
 fn requirements(value: Value) -> Result<Value, String> {
     canonical::read::<ReplicaRequirements>(value).and_then(|requirements| canonical::write(&requirements))
 }

@@ -1,7 +1,8 @@
-//! `..` of numbers: gopher-lua writes them as `tostring` does, C with 14 digits.
+//! `..` of numbers: gopher-lua formats them as `tostring` does, C with 14 digits.
 //!
-//! Reads a source and hands on one in which `a .. b` is `a ..dots.. b`: the library's `dots` takes both operands, the right one first,
-//! and puts their texts together. What binds stronger or weaker than `..` stays as it is. Lines keep their numbers.
+//! The source is rewritten so that `a .. b` becomes `a ..dots.. b`. The library's value `dots`
+//! takes both operands, the right one first, and joins them. The precedence of operators and the
+//! numbers of lines stay the same.
 
 use std::borrow::Cow;
 

@@ -62,6 +62,7 @@ pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lua
     })
 }
 
+/// Creates a table from the values of a list.
 fn list<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>, depth: usize) -> mlua::Result<LuaValue> {
     let mut failure = None;
     let table = lua.create_sequence_from(values.map(|value| element(lua, value, depth, &mut failure)));
@@ -156,7 +157,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Encodes a value that is no table.
+    /// Encodes a value that is not a table.
     fn leaf(&mut self, value: &LuaValue) -> Result<Value, EncodeError> {
         match value {
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
@@ -276,7 +277,10 @@ impl Encoder<'_> {
         Ok(if fields.is_empty() { Value::Array(Vec::new()) } else { Value::Object(fields.into_iter().collect()) })
     }
 
-    /// Checks that no key was a number: the text of one is no key of the table, or it is one twice.
+    /// Checks that no key was a number.
+    ///
+    /// Keys come as bytes, and a number as its digits. So a key that looks like a number is
+    /// searched among the string keys: a number is not found there, or found for two keys.
     fn check_keys(&self, table: &Table, doubtful: &[BString], n_keys: usize) -> Result<(), EncodeError> {
         let (mut n_numbers, mut names) = (0, HashSet::new());
         for key in doubtful {
@@ -290,6 +294,7 @@ impl Encoder<'_> {
         }
     }
 
+    /// Returns the value of a string key, without metamethods.
     fn raw_get<V: FromLua>(&self, table: &Table, key: &[u8]) -> mlua::Result<V> {
         match str::from_utf8(key) {
             Ok(key) => table.raw_get(key),
@@ -302,7 +307,7 @@ impl Encoder<'_> {
 /// 8000, and a value for [`DEPTH_MAX`] walks.
 const HELD_MAX: usize = 32;
 
-/// Reads bytes as text; each byte that is no part of UTF-8 becomes a replacement character, as in Go.
+/// Decodes bytes as UTF-8. Each invalid byte becomes a replacement character, as in Go.
 fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

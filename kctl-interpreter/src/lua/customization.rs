@@ -1,6 +1,18 @@
-//! `ResourceInterpreterCustomization`s: the scripts of each kind and operation, checked as Karmada's webhook does.
+//! `ResourceInterpreterCustomization`s: the scripts of each kind and operation, checked as
+//! Karmada's webhook does.
 //!
-//! Reads the objects as JSON and hands on [`Scripts`], which a chain of interpreters asks for its kind.
+//! An object has one target kind, and a script for each operation in its own field:
+//!
+//! | field of `spec.customizations` | operation | function of the script |
+//! |---|---|---|
+//! | `replicaResource` | `InterpretReplica` | `GetReplicas(obj)` |
+//! | `componentResource` | `InterpretComponent` | `GetComponents(obj)` |
+//! | `replicaRevision` | `ReviseReplica` | `ReviseReplica(obj, replicas)` |
+//! | `retention` | `Retain` | `Retain(desired, observed)` |
+//! | `statusReflection` | `InterpretStatus` | `ReflectStatus(obj)` |
+//! | `statusAggregation` | `AggregateStatus` | `AggregateStatus(obj, items)` |
+//! | `healthInterpretation` | `InterpretHealth` | `InterpretHealth(obj)` |
+//! | `dependencyInterpretation` | `InterpretDependency` | `GetDependencies(obj)` |
 
 use std::collections::BTreeMap;
 
@@ -13,41 +25,51 @@ use super::script::Script;
 use crate::canonical;
 use crate::operation::DependentReference;
 
-/// The group and version of customizations.
+/// `apiVersion` of a customization.
 const API_VERSION: &str = "config.karmada.io/v1alpha1";
 
+/// `kind` of a customization.
 const KIND: &str = "ResourceInterpreterCustomization";
 
-/// An error in a customization, or in a run of one of its scripts.
+/// The error of a customization, or of a run of one of its scripts. Each variant names the
+/// customization.
+///
+/// ```
+/// use kctl_interpreter::lua::{Customization, CustomizationError};
+/// use serde_json::json;
+///
+/// let errors = Customization::parse(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } })).unwrap_err();
+/// assert!(matches!(&errors[..], [CustomizationError::OtherKind { name, found }] if name == "web" && found == "Pod of v1"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomizationError {
-    /// The object is of another kind.
+    /// The object is not a customization: remove it.
     #[error("object {name:?} is no {KIND} of {API_VERSION} but a {found}: remove it")]
     OtherKind {
-        /// The object's name, as far as it has one.
+        /// `metadata.name` of the object; empty if it has none.
         name: String,
-        /// Its apiVersion and kind.
+        /// `kind` and `apiVersion` of the object.
         found: String,
     },
-    /// A field is missing or of the wrong type.
+    /// A required field is missing, has another type, or is not known.
     #[error("customization {name:?}: {field}: {help}")]
     Field {
-        /// The customization.
+        /// The name of the customization.
         name: String,
-        /// The path of the field.
+        /// The path of the field, such as `spec.target.kind`.
         field: String,
-        /// What to write.
+        /// The problem, and the value to write.
         help: String,
     },
-    /// A script does not compile, or failed.
+    /// A script does not compile, or a run of it failed.
     #[error("customization {name:?}, operation {operation}: {error}")]
     Script {
-        /// The customization.
+        /// The name of the customization.
         name: String,
-        /// The operation's name.
+        /// The name of the operation.
         operation: &'static str,
-        /// What is wrong, with the script's line.
+        /// The error, with the line of the script where it is known.
         error: ScriptError,
     },
     /// Another customization has a script for the same kind and operation.
@@ -55,29 +77,70 @@ pub enum CustomizationError {
         "customization {name:?}: conflicting with InterpreterOperation({operation}) of existing {KIND}({other}) for {kind}: keep one"
     )]
     Conflict {
-        /// The customization that came later.
+        /// The name of the second customization.
         name: String,
-        /// The one that came first.
+        /// The name of the first customization.
         other: String,
-        /// The operation's name.
+        /// The name of the operation.
         operation: &'static str,
-        /// The kind that both are for, as `apiVersion/kind`.
+        /// The kind of both, as `apiVersion/kind`.
         kind: String,
     },
 }
 
-/// One customization: scripts for operations on one kind.
+/// One customization: compiled scripts for operations on one kind.
+///
+/// Parse an object to check it before it is written, for example in a test of your own
+/// customizations. Put several together with [`Scripts::merge`].
+///
+/// ```
+/// use kctl_interpreter::lua::Customization;
+/// use serde_json::json;
+///
+/// let customization = Customization::parse(&json!({
+///     "apiVersion": "config.karmada.io/v1alpha1",
+///     "kind": "ResourceInterpreterCustomization",
+///     "metadata": { "name": "widgets" },
+///     "spec": {
+///         "target": { "apiVersion": "example.com/v1", "kind": "Widget" },
+///         "customizations": { "healthInterpretation": { "luaScript": "function InterpretHealth(o) return true end" } },
+///     },
+/// }))
+/// .map_err(|errors| errors[0].clone())?;
+/// assert_eq!((customization.name(), customization.target()), ("widgets", ("example.com/v1", "Widget")));
+/// assert_eq!(customization.operations().map(|one| one.name).collect::<Vec<_>>(), ["InterpretHealth"]);
+/// # Ok::<(), kctl_interpreter::lua::CustomizationError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Customization {
+    /// `metadata.name`.
     name: String,
-    /// `apiVersion` and `kind` of the objects.
+    /// `apiVersion` and `kind` of `spec.target`.
     target: (String, String),
-    /// Those that can't be used keep their place, with the error.
+    /// The scripts by operation. An invalid script keeps its place, with its error.
     scripts: Vec<(Operation, Result<Script, CustomizationError>)>,
 }
 
 impl Customization {
-    /// Reads a customization and compiles its scripts. An empty script counts as absent, as in Karmada.
+    /// Reads a customization and compiles its scripts. An empty script counts as absent, as in
+    /// Karmada.
+    ///
+    /// ```
+    /// use kctl_interpreter::lua::Customization;
+    /// use serde_json::json;
+    ///
+    /// let errors = Customization::parse(&json!({
+    ///     "apiVersion": "config.karmada.io/v1alpha1",
+    ///     "kind": "ResourceInterpreterCustomization",
+    ///     "metadata": { "name": "widgets" },
+    ///     "spec": {
+    ///         "target": { "apiVersion": "example.com/v1" },
+    ///         "customizations": { "retention": { "luaScript": "function Retain(" } },
+    ///     },
+    /// }))
+    /// .unwrap_err();
+    /// assert_eq!(errors.len(), 2, "the kind is missing, and the script does not compile: {errors:?}");
+    /// ```
     ///
     /// # Errors
     /// All errors of the customization at once.
@@ -86,8 +149,10 @@ impl Customization {
         if errors.is_empty() { Ok(customization) } else { Err(errors) }
     }
 
-    /// Reads whatever state a customization is in, with everything that is wrong with it. A script of `known` that is still
-    /// the same is that script, with the states that wait for it.
+    /// Reads a customization with all of its errors. The result has every script that compiles.
+    ///
+    /// A script of `known` with the same source, kind and operation is used again, with its idle
+    /// Lua states.
     pub(super) fn read(object: &Value, known: &Scripts) -> (Self, Vec<CustomizationError>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
@@ -127,18 +192,21 @@ impl Customization {
         &self.name
     }
 
-    /// Returns `apiVersion` and `kind` of `spec.target`: the objects for which the scripts are.
+    /// Returns `apiVersion` and `kind` of `spec.target`: the kind to which the scripts apply.
     pub fn target(&self) -> (&str, &str) {
         (&self.target.0, &self.target.1)
     }
 
-    /// Returns the operations for which the customization has scripts.
+    /// Returns the operations that have a script, in the order of the object's fields. Scripts that
+    /// do not compile are included.
     pub fn operations(&self) -> impl Iterator<Item = Operation> {
         self.scripts.iter().map(|(operation, _)| *operation)
     }
 
-    /// Returns the first conflict with the other: a script for the same kind and operation. Scripts for dependencies
-    /// add up instead.
+    /// Returns the first conflict with another customization: a script for the same kind and
+    /// operation.
+    ///
+    /// Scripts for dependencies don't conflict, because their results are combined.
     fn conflict(&self, other: &Self) -> Option<CustomizationError> {
         if self.target != other.target || self.name == other.name {
             return None;
@@ -156,17 +224,20 @@ impl Customization {
     }
 }
 
+/// Returns the error of a field at a JSON pointer.
 fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
     let field = pointer.trim_start_matches('/').replace('/', ".");
     CustomizationError::Field { name: name.to_owned(), field, help: help.to_owned() }
 }
 
+/// Returns the error of a field of `spec.customizations` that no operation has.
 fn no_operation(name: &str, key: &str) -> CustomizationError {
     let fields = OPERATIONS.map(|operation| operation.field).join(", ");
     field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
 }
 
-/// Compiles the script of one operation, if it is not empty and not known.
+/// Compiles the script of one operation; `None` if it is absent or empty. `known` returns an
+/// already compiled script with the same source.
 fn script(
     name: &str,
     operation: Operation,
@@ -194,6 +265,10 @@ fn script(
 
 /// The scripts of all customizations, by kind and operation.
 ///
+/// [`Scripts::parse`] is strict and reports what Karmada's validating webhook would reject.
+/// [`Scripts::merge`] takes what a control plane has, conflicts included. A clone shares the
+/// compiled scripts.
+///
 /// ```
 /// use kctl_interpreter::lua::Scripts;
 /// use serde_json::json;
@@ -213,22 +288,28 @@ fn script(
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
+    /// The rules by `apiVersion` and `kind`. Those of one operation are in the order of the
+    /// customizations' names.
     by_target: BTreeMap<(String, String), Vec<Rule>>,
 }
 
+/// One script, and where it comes from.
 #[derive(Clone, Debug)]
 struct Rule {
+    /// The name of the customization.
     customization: String,
+    /// The operation that it answers.
     operation: Operation,
+    /// The compiled script, or the error that each run returns.
     script: Result<Script, CustomizationError>,
 }
 
 impl Scripts {
-    /// Reads customizations and refuses what Karmada's webhook would: a script that does not compile, and two
-    /// customizations with a script for the same kind and operation.
+    /// Reads customizations, and rejects what Karmada's validating webhook would: a script that
+    /// does not compile, and two customizations with a script for the same kind and operation.
     ///
     /// # Errors
-    /// Everything that is wrong, at once.
+    /// All errors of all customizations at once.
     pub fn parse<'a>(documents: impl IntoIterator<Item = &'a Value>) -> Result<Self, Vec<CustomizationError>> {
         let (mut customizations, mut errors) = (Vec::<Customization>::new(), Vec::new());
         for document in documents {
@@ -243,8 +324,38 @@ impl Scripts {
         if errors.is_empty() { Ok(Self::merge(customizations)) } else { Err(errors) }
     }
 
-    /// Puts customizations together as Karmada does at run time: in the order of their names the first script of a
-    /// kind and operation is used, and for dependencies all are.
+    /// Combines customizations as Karmada does at run time (`LoadConfig` in
+    /// `configmanager/manager.go`).
+    ///
+    /// In the order of their names, the first script of a kind and operation is used. For
+    /// dependencies all scripts are used.
+    ///
+    /// ```
+    /// use kctl_interpreter::lua::{Customization, Scripts};
+    /// use serde_json::json;
+    ///
+    /// let customization = |name: &str, healthy: bool| {
+    ///     Customization::parse(&json!({
+    ///         "apiVersion": "config.karmada.io/v1alpha1",
+    ///         "kind": "ResourceInterpreterCustomization",
+    ///         "metadata": { "name": name },
+    ///         "spec": {
+    ///             "target": { "apiVersion": "example.com/v1", "kind": "Widget" },
+    ///             "customizations": {
+    ///                 "healthInterpretation": { "luaScript": format!("function InterpretHealth(o) return {healthy} end") },
+    ///             },
+    ///         },
+    ///     }))
+    ///     .map_err(|errors| errors[0].clone())
+    /// };
+    /// let scripts = Scripts::merge([customization("b", false)?, customization("a", true)?]);
+    /// # use kctl_interpreter::lua::{Inputs, Limits, Pool};
+    /// let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget" });
+    /// let inputs = Inputs { observed: Some(&widget), ..Inputs::default() };
+    /// let answer = scripts.interpret(&Pool::new(Limits::default()), "InterpretHealth", &inputs);
+    /// assert_eq!(answer, Some(Ok(json!({ "healthy": true }))), "the script of `a` comes first");
+    /// # Ok::<(), kctl_interpreter::lua::CustomizationError>(())
+    /// ```
     pub fn merge(customizations: impl IntoIterator<Item = Customization>) -> Self {
         let mut customizations: Vec<Customization> = customizations.into_iter().collect();
         customizations.sort_by(|a, b| a.name.cmp(&b.name));
@@ -260,43 +371,51 @@ impl Scripts {
         Self { by_target }
     }
 
-    /// Returns `true` if there are no scripts for any kind.
+    /// Returns `true` if no kind has a script.
     pub fn is_empty(&self) -> bool {
         self.by_target.is_empty()
     }
 
-    /// Returns `true` if there is a script for the operation on the kind.
+    /// Returns `true` if an operation on a kind has a script, valid or not.
     pub fn has(&self, api_version: &str, kind: &str, operation: &str) -> bool {
         self.rules(api_version, kind, operation).next().is_some()
     }
 
-    /// Returns whether a script for the operation on the kind has blocked its thread for long.
+    /// Returns `true` if a script for the operation on the kind has blocked its thread for long.
     pub(super) fn are_slow(&self, api_version: &str, kind: &str, operation: &str) -> bool {
         self.rules(api_version, kind, operation).any(|rule| rule.script.as_ref().is_ok_and(Script::is_slow))
     }
 
-    /// The script that a customization of this name had, where it was for the same and has not changed.
+    /// Returns the script that a customization of this name already has for the kind and operation,
+    /// if its source is the same.
     fn unchanged(&self, name: &str, target: &(String, String), operation: Operation, source: &str) -> Option<Script> {
         let mut rules = self.by_target.get(target)?.iter();
         let rule = rules.find(|rule| rule.operation == operation && rule.customization == name)?;
         rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()
     }
 
+    /// Returns the first script for an operation on a kind, for tests.
     #[cfg(test)]
     pub(super) fn script(&self, api_version: &str, kind: &str, operation: &str) -> Option<Script> {
         self.rules(api_version, kind, operation).next()?.script.as_ref().ok().cloned()
     }
 
+    /// Returns the rules for an operation on a kind, in the order in which they run.
     fn rules<'a>(&'a self, api_version: &str, kind: &str, operation: &'a str) -> impl Iterator<Item = &'a Rule> {
         let rules = self.by_target.get(&(api_version.to_owned(), kind.to_owned())).into_iter().flatten();
         rules.filter(move |rule| rule.operation.name == operation)
     }
 
-    /// Runs the script for an operation on the object's kind, and returns `None` if there is no script. Dependencies of several scripts are
-    /// combined.
+    /// Runs the script for an operation on the object's kind; `None` without a script or an object.
+    ///
+    /// The answer has the JSON form of [`Op::answer`](crate::operation::Op::answer). If several
+    /// customizations have a script for `InterpretDependency`, all run, and the references are
+    /// combined, sorted and without duplicates. The call blocks its thread for up to
+    /// [`Limits::time`](super::Limits::time) per script.
     ///
     /// # Errors
-    /// The first script that failed, with its customization. As in Karmada, no other layer is asked then.
+    /// The error of the first script that failed, with the name of its customization. As in
+    /// Karmada, no other layer answers then.
     pub fn interpret(
         &self,
         pool: &Pool,
@@ -319,11 +438,13 @@ impl Scripts {
 }
 
 impl Rule {
+    /// Returns the error of a run, with the name of the customization.
     fn error(&self, error: ScriptError) -> CustomizationError {
         CustomizationError::Script { name: self.customization.clone(), operation: self.operation.name, error }
     }
 }
 
+/// Combines the dependencies of several scripts, and verifies them again as one list.
 fn union(rule: &Rule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
     let lists = others.chain([last]).map(|mut result| result["dependencies"].take());
     let all: Vec<Value> = lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect();

@@ -1,26 +1,40 @@
-//! What can go wrong with a script: a class for programs, the script's line for its author.
+//! Errors of scripts: a class for programs, and the line of the script for its author.
 
 use std::time::Duration;
 
-/// The class of a [`ScriptError`].
+/// The class of a [`ScriptError`], for metrics and for code that treats a bad script and a bad
+/// result differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// The source is not Lua 5.1 text.
+    /// The source is not valid Lua 5.1.
     Syntax,
-    /// The script raised an error, or lacks the function of its operation.
+    /// The script raised an error, or does not define the function of its operation.
     Runtime,
     /// The script ran out of time or steps.
     Timeout,
     /// The script ran out of memory.
     Memory,
-    /// The function returned something that its operation does not accept.
+    /// The function returned a value that its operation does not accept.
     WrongResult,
-    /// The caller gave no object, or an operation that scripts do not have.
+    /// The caller passed no object, or an operation that scripts do not have.
     WrongInput,
 }
 
-/// Why a script gave no answer. None of them goes away by itself: the script or the object has to change.
+/// The error of a script. A retry does not help: the script or the object has to change.
+///
+/// ```
+/// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+/// use serde_json::json;
+///
+/// let script = Script::compile("function InterpretHealth(o) return 'yes' end", "InterpretHealth")?;
+/// let object = json!({ "kind": "Widget" });
+/// let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+/// let error = Pool::new(Limits::default()).interpret("InterpretHealth", &script, &inputs).unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::WrongResult);
+/// assert_eq!(error.to_string(), "result of InterpretHealth: result type 3 is not bool");
+/// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -29,9 +43,9 @@ pub enum ScriptError {
     Syntax {
         /// The function that the script should define.
         function: String,
-        /// The line at fault, from 1.
+        /// The line with the error, from 1.
         line: Option<usize>,
-        /// What the compiler found.
+        /// The message of the compiler.
         message: String,
     },
     /// The script raised an error.
@@ -39,12 +53,12 @@ pub enum ScriptError {
     Runtime {
         /// The function that was called.
         function: String,
-        /// The line that raised it, from 1.
+        /// The line that raised the error, from 1.
         line: Option<usize>,
-        /// The text of the error.
+        /// The message of the error.
         message: String,
     },
-    /// The script ran into its limit of time or steps.
+    /// The script exceeded its limit of time or steps.
     #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", at(*.line))]
     Timeout {
         /// The function that was called.
@@ -54,36 +68,36 @@ pub enum ScriptError {
         /// The limit of time.
         limit: Duration,
     },
-    /// The script, or what it returned, is larger than its limit of memory.
+    /// The script or its result exceeded the limit of memory.
     #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", at(*.line))]
     Memory {
         /// The function that was called.
         function: String,
         /// The line that allocated, from 1; rarely known.
         line: Option<usize>,
-        /// The limit.
+        /// The limit in bytes.
         limit_bytes: usize,
     },
-    /// The function returned a value of the wrong shape.
+    /// The function returned a value of the wrong form.
     #[error("result of {function}: {message}")]
     WrongResult {
         /// The function that was called.
         function: String,
-        /// What was expected and what was returned.
+        /// The expected and the returned type, in Karmada's words.
         message: String,
     },
-    /// The call lacks something that the operation needs.
+    /// The call lacks an input that the operation needs.
     #[error("operation {operation}: {message}")]
     WrongInput {
         /// The name of the operation.
         operation: String,
-        /// What is missing.
+        /// The missing input.
         message: String,
     },
 }
 
 impl ScriptError {
-    /// Returns the class, for metrics and for callers that treat a bad script and a bad answer differently.
+    /// Returns the class of the error.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Syntax { .. } => ErrorClass::Syntax,
@@ -95,7 +109,7 @@ impl ScriptError {
         }
     }
 
-    /// Returns the script's line, from 1, where one is known.
+    /// Returns the line of the script, from 1; `None` if it is unknown, and for results and inputs.
     pub fn line(&self) -> Option<usize> {
         match self {
             Self::Syntax { line, .. }
@@ -107,12 +121,16 @@ impl ScriptError {
     }
 }
 
+/// Returns `, line 3` for messages; an empty string for an unknown line.
 fn at(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
-/// Splits `<string>:3: text` and the traceback off a message of Lua: the line and the text stay. An error of
-/// the library, or one that the script raised without its position, has its line in the traceback.
+/// Splits a message of Lua into the line of the script and the message without position and
+/// traceback.
+///
+/// An error of the library, or one that the script raised without its position, has its line in the
+/// traceback.
 pub(super) fn split_position(message: &str) -> (Option<usize>, String) {
     let (message, traceback) = message.split_once("\nstack traceback:").unwrap_or((message, ""));
     let message = message.strip_prefix("syntax error: ").unwrap_or(message);
@@ -125,7 +143,8 @@ pub(super) fn split_position(message: &str) -> (Option<usize>, String) {
     (line, without_library_position(message).unwrap_or(message).to_owned())
 }
 
-/// Removes the position of an error that C raised in the library's own Lua; none for another message.
+/// Removes the position of an error that C raised in the library's own Lua; `None` for another
+/// message.
 pub(super) fn without_library_position(message: &str) -> Option<&str> {
     let (line, text) = message.strip_prefix("[kctl]:")?.split_once(": ")?;
     line.parse::<usize>().is_ok().then_some(text)

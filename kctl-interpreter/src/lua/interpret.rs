@@ -1,4 +1,18 @@
-//! The operations of scripts: which function answers one, what goes in, and which shape must come out.
+//! The operations of scripts: the function that answers each, its arguments, and the form of its
+//! result.
+//!
+//! | operation | arguments | result |
+//! |---|---|---|
+//! | `InterpretReplica` | object | a number, and a table of requirements or nil |
+//! | `InterpretComponent` | object | a list of components, or nil |
+//! | `ReviseReplica` | object, number | the changed object |
+//! | `Retain` | desired object, observed object | the changed desired object |
+//! | `InterpretStatus` | object | a table |
+//! | `AggregateStatus` | object, list of items or nil | the changed object |
+//! | `InterpretHealth` | object | a boolean |
+//! | `InterpretDependency` | object | a list of references |
+//!
+//! The source is Karmada's `luavm/lua.go`, whose messages for wrong results are repeated.
 
 use serde_json::{Map, Value, json};
 
@@ -11,22 +25,32 @@ use super::vm::{Returned, State};
 use crate::canonical::{self, Component, ReplicaRequirements, in_any_case};
 use crate::operation::DependentReference;
 
-/// An operation that scripts have: its name, its field in a customization, and the function that answers it.
+/// An operation that scripts can answer. [`operation::Operation`](crate::operation::Operation) is
+/// the same as a value for all layers.
+///
+/// ```
+/// use kctl_interpreter::lua::Operation;
+///
+/// let replicas = Operation::named("InterpretReplica").map(|one| (one.field, one.function));
+/// assert_eq!(replicas, Some(("replicaResource", "GetReplicas")));
+/// assert_eq!(Operation::named("Prune"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The name, as `InterpretReplica`.
+    /// The name, such as `InterpretReplica`.
     pub name: &'static str,
-    /// The field of `spec.customizations`.
+    /// The field of `spec.customizations` that holds the script, such as `replicaResource`.
     pub field: &'static str,
-    /// The function that the script defines.
+    /// The global function that the script defines, such as `GetReplicas`.
     pub function: &'static str,
 }
 
+/// Returns an operation, for the table.
 const fn operation(name: &'static str, field: &'static str, function: &'static str) -> Operation {
     Operation { name, field, function }
 }
 
-/// The operations that scripts can implement: all but `Prune`.
+/// The operations that scripts can answer, sorted by name: all but `Prune`.
 pub const OPERATIONS: [Operation; 8] = [
     operation("AggregateStatus", "statusAggregation", "AggregateStatus"),
     operation("InterpretComponent", "componentResource", "GetComponents"),
@@ -39,32 +63,53 @@ pub const OPERATIONS: [Operation; 8] = [
 ];
 
 impl Operation {
-    /// Returns the operation of that name; none for a name that scripts do not have.
+    /// Returns the operation with a name; `None` for a name that scripts do not have.
     pub fn named(name: &str) -> Option<Self> {
         OPERATIONS.into_iter().find(|operation| operation.name == name)
     }
 
-    /// Returns whether the answers of several customizations for one kind are put together.
+    /// Returns `true` if the results of several customizations for one kind are combined.
     pub(super) fn is_additive(self) -> bool {
         self.name == "InterpretDependency"
     }
 }
 
-/// The inputs of an operation. Operations on one object read the desired object, or the observed one if there is no desired object.
-/// Status and health prefer the observed object.
+/// The borrowed inputs of a script.
+///
+/// Operations on one object read the desired object, or the observed one if the desired one is
+/// absent. `InterpretStatus` and `InterpretHealth` prefer the observed object, because they ask
+/// about the member cluster.
+///
+/// ```
+/// use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+/// use serde_json::json;
+///
+/// let source = "function ReviseReplica(o, n) o.spec.replicas = n return o end";
+/// let script = Script::compile(source, "ReviseReplica")?;
+/// let object = json!({ "kind": "Widget", "spec": { "replicas": 1 } });
+/// let inputs = Inputs { desired: Some(&object), replicas: Some(4), ..Inputs::default() };
+/// let answer = Pool::new(Limits::default()).interpret("ReviseReplica", &script, &inputs)?;
+/// assert_eq!(answer["revised"]["spec"]["replicas"], 4);
+/// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inputs<'a> {
-    /// The object as the control plane wants it.
+    /// The object as the control plane has it.
     pub desired: Option<&'a Value>,
-    /// The object of the member cluster.
+    /// The object as the member cluster has it.
     pub observed: Option<&'a Value>,
-    /// A list of `AggregatedStatusItem`s; without one the script gets nil, as in Karmada.
+    /// A list of [`AggregatedStatusItem`](crate::operation::AggregatedStatusItem)s as JSON. Without
+    /// one the script gets nil, as in Karmada.
     pub status_items: Option<&'a Value>,
-    /// The replicas for `ReviseReplica`, 0 by default.
+    /// The number for `ReviseReplica`; 0 by default.
     pub replicas: Option<i64>,
 }
 
-/// Runs the script for an operation; the value has one key a result, like `{"replica": 1, "requires": null}`.
+/// Runs the script for an operation, and returns the answer in the JSON form of
+/// [`Op::answer`](crate::operation::Op::answer).
+///
+/// # Errors
+/// An input is missing, the run failed, or the result has another form than the operation needs.
 pub(super) fn interpret(
     state: &State,
     operation: Operation,
@@ -97,12 +142,12 @@ pub(super) fn interpret(
     }
 }
 
-/// Returns an answer with one result; `json!` would copy it.
+/// Returns an answer with one field. `json!` would copy the value.
 fn answer(key: &str, result: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), result)]))
 }
 
-/// Writes the items as Karmada's type does: known fields, without those that are empty.
+/// Returns the items as Karmada's Go type writes them: only known fields, without empty ones.
 fn status_items(items: &Value) -> Value {
     let Some(items) = items.as_array() else { return items.clone() };
     let is_kept = |name: &str, value: &Value| match name {
@@ -123,13 +168,18 @@ fn status_items(items: &Value) -> Value {
 
 /// One call of a script for an operation.
 struct Call<'a> {
+    /// The Lua state that runs it.
     state: &'a State,
+    /// The operation, for messages.
     operation: Operation,
+    /// The script.
     script: &'a Script,
+    /// The limits of the run.
     limits: &'a Limits,
 }
 
 impl Call<'_> {
+    /// Returns an input, which must be an object.
     fn input<'a>(&self, object: Option<&'a Value>) -> Result<&'a Value, ScriptError> {
         object.filter(|object| object.is_object()).ok_or_else(|| ScriptError::WrongInput {
             operation: self.operation.name.to_owned(),
@@ -137,16 +187,20 @@ impl Call<'_> {
         })
     }
 
+    /// Returns the error of a result with the wrong form.
     fn wrong(&self, message: impl Into<String>) -> ScriptError {
         ScriptError::WrongResult { function: self.script.function().to_owned(), message: message.into() }
     }
 
+    /// Calls the function and returns its first `N` results; missing ones are nil.
     fn run<const N: usize>(&self, args: &[&Value]) -> Result<[Returned; N], ScriptError> {
         let results = self.state.call(self.script, self.limits, args, N)?;
         results.try_into().map_err(|_| self.wrong("the function returned too few values"))
     }
 
-    /// Runs an operation that returns an object, which must have a kind.
+    /// Runs an operation that returns an object, which must have a `kind`.
+    ///
+    /// `references` are the objects by which empty tables of the result get their type back.
     fn object(&self, args: &[&Value], references: &[&Value]) -> Result<Value, ScriptError> {
         let [result] = self.run(args)?;
         let Returned::Table(table) = result else {
@@ -162,6 +216,7 @@ impl Call<'_> {
         Ok(object)
     }
 
+    /// Runs `InterpretReplica`. A number with a fraction is truncated, as in Go.
     fn replicas(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [replicas, requirements] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Number(replicas) = replicas else {
@@ -182,6 +237,7 @@ impl Call<'_> {
         Ok(json!({"replica": super::number::truncate_32(replicas), "requires": requirements}))
     }
 
+    /// Runs `InterpretComponent`.
     fn components(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
@@ -198,6 +254,8 @@ impl Call<'_> {
         Ok(answer("components", components))
     }
 
+    /// Runs `InterpretDependency`. Karmada has no nil here: a script without references returns an
+    /// empty table.
     fn dependencies(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Table(table) = result else {
@@ -211,6 +269,7 @@ impl Call<'_> {
         Ok(answer("dependencies", dependencies))
     }
 
+    /// Runs `InterpretHealth`.
     fn health(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
@@ -219,6 +278,8 @@ impl Call<'_> {
         }
     }
 
+    /// Runs `InterpretStatus`. Empty tables in the status are removed, because nothing says which
+    /// type they had.
     fn status(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
@@ -231,7 +292,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the number that gopher-lua has for the type: Karmada's messages show it.
+/// Returns gopher-lua's number of the type, which Karmada's messages show.
 fn type_code(value: &Returned) -> u8 {
     match value {
         Returned::Bool(_) => 1,

@@ -1,4 +1,4 @@
-//! The scripts of customizations as a layer of the chain.
+//! [`Configurable`]: the scripts of customizations as a layer of the chain.
 
 use std::sync::Arc;
 
@@ -11,29 +11,80 @@ use crate::{
     operation::{self, Operation},
 };
 
-/// Scripts, and the pool in which they run. A script runs on the thread that asks, for as long as the limits of the pool
-/// allow. A clone shares both.
+/// Scripts and the pool in which they run, as the layer at
+/// [`Place::Configurable`](crate::chain::Place::Configurable).
+///
+/// A script runs on the thread that polls the operation, for as long as the limits of the pool
+/// allow. Use a [`Registry`](crate::registry::Registry) if other tasks share the thread. A clone
+/// shares scripts and pool.
+///
+/// ```
+/// use kctl_interpreter::{chain::{Chain, Place}, lua::{Configurable, Limits, Pool}, operation::{InterpretHealth, Object}};
+/// use serde_json::json;
+///
+/// let customization = json!({
+///     "apiVersion": "config.karmada.io/v1alpha1",
+///     "kind": "ResourceInterpreterCustomization",
+///     "metadata": { "name": "widgets" },
+///     "spec": {
+///         "target": { "apiVersion": "example.com/v1", "kind": "Widget" },
+///         "customizations": { "healthInterpretation": { "luaScript": "function InterpretHealth(o) return true end" } },
+///     },
+/// });
+/// let layer = Configurable::of_control_plane([&customization], Pool::new(Limits::default()));
+/// assert!(layer.errors().is_empty());
+/// let chain = Chain::native().with(Place::Configurable, layer);
+/// let widget = Object(json!({ "apiVersion": "example.com/v1", "kind": "Widget" }));
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// assert!(chain.interpret::<InterpretHealth>(widget).await?);
+/// # Ok::<_, kctl_interpreter::chain::ChainError>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Configurable {
+    /// The scripts of all customizations.
     scripts: Arc<Scripts>,
+    /// The errors of invalid customizations.
     errors: Vec<CustomizationError>,
+    /// The pool, which layers of changed customizations share.
     pool: Arc<Pool>,
 }
 
 impl Configurable {
-    /// Makes a layer of scripts.
+    /// Creates the layer from scripts that were parsed already, without errors.
     pub fn new(scripts: Scripts, pool: Pool) -> Self {
         Self { scripts: Arc::new(scripts), errors: Vec::new(), pool: Arc::new(pool) }
     }
 
-    /// Creates a layer from the customizations of a control plane, valid or not. If two have a script for the same kind and operation, the
-    /// first by name wins, as in Karmada. An invalid script keeps its place and returns its error: otherwise another script would silently
-    /// take over.
+    /// Creates the layer from the customizations of a control plane, valid or not;
+    /// [`Configurable::errors`] returns what is invalid.
+    ///
+    /// If two customizations have a script for the same kind and operation, the first by name wins,
+    /// as in Karmada. An invalid script keeps its place and returns its error: otherwise another
+    /// script would silently take over.
     pub fn of_control_plane<'a>(customizations: impl IntoIterator<Item = &'a Value>, pool: Pool) -> Self {
         Self::new(Scripts::default(), pool).followed_by(customizations)
     }
 
-    /// Makes the layer of what customizations have become: scripts that are still the same are not compiled again.
+    /// Creates the layer for changed customizations, with the same pool. They replace those of this
+    /// layer.
+    ///
+    /// Scripts that did not change are not compiled again, and keep their idle states. Call it when
+    /// a watch reports a change.
+    ///
+    /// ```
+    /// use kctl_interpreter::lua::{Configurable, Limits, Pool};
+    /// use serde_json::json;
+    ///
+    /// let layer = Configurable::of_control_plane([], Pool::new(Limits::default()));
+    /// let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } });
+    /// let changed = layer.followed_by([&pod]);
+    /// assert_eq!(
+    ///     changed.errors()[0].to_string(),
+    ///     "object \"web\" is no ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Pod of v1: remove it"
+    /// );
+    /// ```
     #[must_use]
     pub fn followed_by<'a>(&self, customizations: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut errors = Vec::new();
@@ -46,11 +97,13 @@ impl Configurable {
         Self { scripts: Arc::new(scripts), errors, pool: self.pool.clone() }
     }
 
-    /// Returns the errors of the customizations.
+    /// Returns the errors of invalid customizations, in the order in which these were given. Log
+    /// them, or report them in a condition.
     pub fn errors(&self) -> &[CustomizationError] {
         &self.errors
     }
 
+    /// Runs the script for an operation, with the inputs converted to borrowed JSON.
     fn answer(&self, operation: Operation, inputs: &operation::Inputs) -> Result<Value, crate::chain::LayerError> {
         let status_items = inputs.status_items.as_ref().map(serde_json::to_value).transpose()?;
         let values = Inputs {

@@ -1,11 +1,16 @@
-//! The limits of one run of a script, and the budget that the interpreter's hook and the library spend from.
+//! The limits of a run, and the budget from which the interpreter's hook and the library spend.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Bounds of one run of a script. At a bound the run ends with an error that `pcall` cannot catch.
+/// The bounds of one run of a script: time, steps and memory.
+///
+/// At a bound the run ends with [`ErrorClass::Timeout`](super::ErrorClass::Timeout) or
+/// [`ErrorClass::Memory`](super::ErrorClass::Memory). The script can't prevent that with `pcall`.
+/// The defaults suit a control plane. In tests, set [`Limits::steps`] to get the same result on
+/// every machine.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,10 +29,14 @@ use parking_lot::Mutex;
 pub struct Limits {
     /// Time for loading the script and calling its function; one second by default, as in Karmada.
     pub time: Duration,
-    /// Maximum number of steps of the virtual machine and the library; a character that a pattern examines is a step. Unlimited by
-    /// default, so that the time limit applies; tests set it to be independent of the machine.
+    /// Maximum number of steps of the virtual machine and the library; unlimited by default, so
+    /// that the time limit applies.
+    ///
+    /// An instruction is a step, and so is a character that a pattern examines. Calls of the
+    /// library cost more.
     pub steps: u64,
-    /// Bytes that Lua can allocate, and bytes of a result; 16 MiB by default. The library takes 150 KiB of it.
+    /// Bytes that Lua can allocate, and bytes of a result; 16 MiB by default. The library takes 150
+    /// KiB of them.
     pub memory_bytes: usize,
 }
 
@@ -37,33 +46,41 @@ impl Default for Limits {
     }
 }
 
-/// Returns the instructions of the virtual machine between two looks at the budget, for a state that holds so many bytes.
+/// Returns the number of instructions between two checks of the budget, for a state that holds this
+/// many bytes.
 ///
-/// One instruction can copy at most what the state may hold: some milliseconds for 16 MiB. A state that holds little has
-/// nothing long to copy; one that holds more is looked at more often, so that a run overshoots its time by a tenth of a
-/// second and not by one.
+/// One instruction can copy as much as the state holds, which takes milliseconds for 16 MiB. So a
+/// large state is checked more often, and a run overshoots its time by a tenth of a second at most.
 pub(super) fn hook_interval(used_bytes: usize) -> u32 {
     const FEW_BYTES: usize = 1 << 20;
     if used_bytes <= FEW_BYTES { 200 } else { 20 }
 }
 
-/// What is left of a run. A budget that was exceeded stays so until the next run: a script that catches the error
-/// meets it again at its next step.
+/// The rest of a run: steps, time, and the reason why it ended.
+///
+/// A budget that was exceeded stays so until the next run. A script that catches the error meets it
+/// again at its next step.
 pub(super) struct Budget {
+    /// Steps that the run may still take.
     steps_left: AtomicU64,
+    /// The end of the run; `None` before the first one.
     deadline: Mutex<Option<Instant>>,
+    /// Set once time or steps ran out.
     is_exceeded: AtomicBool,
+    /// Set once an allocation failed.
     is_out_of_memory: AtomicBool,
-    /// The line that was running when the budget was exceeded, 0 for none.
+    /// The line that ran when the budget was exceeded; 0 if it is unknown.
     line: AtomicUsize,
-    /// The state of `math.random`: seeded alike for each run, so that the same object has the same answer.
+    /// The state of `math.random`. Each run has the same seed, so that the same object gives the
+    /// same answer.
     random: AtomicU64,
 }
 
-/// The seed of each run. Any odd number would do; this is the multiplier of Knuth's MMIX generator.
+/// The seed of each run. Any odd number works; this is the multiplier of Knuth's MMIX generator.
 const RANDOM_SEED: u64 = 6_364_136_223_846_793_005;
 
 impl Budget {
+    /// Creates a budget without bounds. Loading the library spends from it before the first run.
     pub(super) fn new() -> Self {
         Self {
             steps_left: AtomicU64::new(u64::MAX),
@@ -75,6 +92,7 @@ impl Budget {
         }
     }
 
+    /// Returns the current time of the monotonic clock.
     #[expect(
         clippy::disallowed_methods,
         reason = "a script blocks its thread, so the paused time of a runtime would never bound it"
@@ -83,7 +101,7 @@ impl Budget {
         Instant::now()
     }
 
-    /// Begins a run.
+    /// Starts a run with full limits.
     pub(super) fn start(&self, limits: &Limits) {
         self.steps_left.store(limits.steps, Ordering::Relaxed);
         *self.deadline.lock() = Self::now().checked_add(limits.time);
@@ -93,16 +111,17 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
-    /// Tells whether the run has taken so long already.
+    /// Returns `true` if the run has lasted for `time` or longer. `limits` are those with which it
+    /// started.
     pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)
     }
 
-    /// Spends `steps`.
+    /// Spends `steps`, and checks all limits.
     ///
     /// # Errors
-    /// An error for Lua when the budget is exceeded, now or before.
+    /// An error for Lua if a limit is exceeded, now or earlier in the run.
     pub(super) fn charge(&self, steps: u64) -> mlua::Result<()> {
         let left = self.steps_left.load(Ordering::Relaxed);
         self.steps_left.store(left.saturating_sub(steps), Ordering::Relaxed);
@@ -117,27 +136,32 @@ impl Budget {
         Ok(())
     }
 
+    /// Returns `true` once time or steps ran out.
     pub(super) fn is_exceeded(&self) -> bool {
         self.is_exceeded.load(Ordering::Relaxed)
     }
 
+    /// Returns `true` once an allocation failed.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory.load(Ordering::Relaxed)
     }
 
+    /// Records that an allocation failed, so that each further step fails too.
     pub(super) fn set_out_of_memory(&self) {
         self.is_out_of_memory.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps the first line that is reported.
+    /// Records the script's line for the error. Only the first call of a run counts.
     pub(super) fn set_line(&self, line: Option<usize>) {
         let _ = self.line.compare_exchange(0, line.unwrap_or(0), Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// Returns the recorded line.
     pub(super) fn line(&self) -> Option<usize> {
         Some(self.line.load(Ordering::Relaxed)).filter(|line| *line > 0)
     }
 
+    /// Restarts `math.random` from a seed that the script chose.
     pub(super) fn seed_random(&self, seed: u64) {
         self.random.store(RANDOM_SEED ^ seed, Ordering::Relaxed);
     }

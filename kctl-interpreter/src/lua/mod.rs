@@ -1,13 +1,28 @@
 //! The configurable layer: the Lua scripts of `ResourceInterpreterCustomization`s.
 //!
-//! [`Scripts`] holds those of all kinds. A [`Script`] is compiled once; a [`Pool`] runs it on JSON values with the library, the conversions and the results
-//! of Karmada (`pkg/resourceinterpreter/customized/declarative/luavm`), within [`Limits`] that no script escapes.
+//! The types build on each other:
 //!
-//! Differences from Karmada, whose interpreter is gopher-lua: globals do not live on between runs; `goto` only jumps
-//! forward and not out of an inner loop; `a, b = b, a` swaps; messages of the interpreter name variables instead of
-//! keys, or none for `..`. `pairs` visits the names of a table
-//! that the script built in the order in which they were set, as there; those of an input in one that depends on the
-//! names alone, where there it is random.
+//! - [`Script`]: one compiled script, which defines one function.
+//! - [`Pool`]: runs scripts on JSON values, with the library, the conversions and the checks of
+//!   results that Karmada has, within [`Limits`] that no script escapes.
+//! - [`Customization`]: the scripts of one object for one kind.
+//! - [`Scripts`]: those of all customizations, by kind and operation.
+//! - [`Configurable`]: scripts and a pool as a layer of the [`Chain`](crate::chain::Chain).
+//!
+//! A control plane uses [`Configurable`] alone. [`Script`] and [`Pool`] are for tests of a single
+//! script.
+//!
+//! The source is Karmada's `pkg/resourceinterpreter/customized/declarative/luavm`. It runs scripts
+//! with gopher-lua; this crate runs them with Lua 5.1 in C and rewrites their source where the two
+//! differ. What remains different:
+//!
+//! - Globals do not live on between runs.
+//! - `goto` jumps forward only, and not out of an inner loop.
+//! - `a, b = b, a` swaps.
+//! - Messages of the interpreter name variables where those of gopher-lua name keys. Messages about
+//!   `..` name neither.
+//! - `pairs` visits a table that the script built in the order in which its names were set, as
+//!   there. For an input the order depends on the names alone, where there it is random.
 //!
 //! ```
 //! use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};

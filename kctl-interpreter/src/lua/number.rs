@@ -20,7 +20,7 @@ pub(super) fn truncate_32(number: f64) -> i32 {
     as_int(number.trunc()).and_then(|int| i32::try_from(int).ok()).unwrap_or(i32::MIN)
 }
 
-/// Returns the text of `tostring`.
+/// Formats a number as `tostring` does.
 pub(super) fn text(number: f64) -> String {
     as_int(number).map_or_else(|| shortest(number), |int| int.to_string())
 }

@@ -1,4 +1,4 @@
-//! States that wait for the next run of their script.
+//! The pool of idle Lua states, each of which waits for the next run of its script.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -11,19 +11,23 @@ use super::limits::Limits;
 use super::script::Script;
 use super::vm::State;
 
-/// States that wait. One holds some 200 KiB with its library; beyond this the one that waited longest is dropped.
+/// Maximum number of idle states. One holds some 200 KiB with its library. Beyond this number the
+/// state that is idle for longest is dropped.
 const IDLE_MAX: usize = 64;
 
-/// A script that has taken so long blocks its thread: ten times what most take, and what a task may take between two waits.
+/// A script that takes longer counts as slow: ten times the usual run, and as long as a task may
+/// run between two waits.
 const SLOW_FROM: Duration = Duration::from_millis(1);
 
 /// Runs scripts, and keeps up to 64 idle Lua states for their next runs.
 ///
-/// A state is only reused by the [`Script`] for which it was compiled, and is reset between runs. At the bound the state that
-/// is idle for longest is dropped. Threads can share a pool: each run has a state of its own. See the [module](super) for an
-/// example.
+/// A state is only reused by the [`Script`] for which it was compiled, and is reset between runs.
+/// At the bound the state that is idle for longest is dropped. Threads can share a pool: each run
+/// has its own state. See the [module](super) for an example.
 pub struct Pool {
+    /// The limits of each run.
     limits: Limits,
+    /// Idle states with their scripts, the one that was used last at the back.
     idle: Mutex<VecDeque<(Script, State)>>,
 }
 
@@ -33,13 +37,29 @@ impl Pool {
         Self { limits, idle: Mutex::new(VecDeque::new()) }
     }
 
-    /// Runs the script for the operation of that name. The value has one key a result: `replica` and `requires`,
-    /// `components`, `revised`, `retained`, `status`, `aggregatedStatus`, `healthy` or `dependencies`.
+    /// Runs the script for the operation of that name, and returns the answer in the JSON form of
+    /// [`Op::answer`](crate::operation::Op::answer).
     ///
-    /// It blocks the thread for up to [`Limits::time`]. Call it from a blocking task if other tasks share the thread.
+    /// It blocks the thread for up to [`Limits::time`]. Call it from `tokio::task::spawn_blocking`
+    /// if other tasks share the thread, or use a [`Registry`](crate::registry::Registry), which
+    /// does that for slow scripts.
+    ///
+    /// ```
+    /// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+    /// use serde_json::json;
+    ///
+    /// let pool = Pool::new(Limits::default());
+    /// let script = Script::compile("function InterpretHealth(o)\n  return o.status.phase == 'Ready'\nend", "InterpretHealth")?;
+    /// let object = json!({ "kind": "Widget" });
+    /// let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    /// let error = pool.interpret("InterpretHealth", &script, &inputs).unwrap_err();
+    /// assert_eq!((error.class(), error.line()), (ErrorClass::Runtime, Some(2)), "the object has no status");
+    /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+    /// ```
     ///
     /// # Errors
-    /// The script or the inputs are wrong; see [`ScriptError`]. No error is worth a retry with the same object.
+    /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
+    /// the same error.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let Some(operation) = Operation::named(operation) else {
             let message = "scripts have no such operation".to_owned();
@@ -56,12 +76,15 @@ impl Pool {
         result
     }
 
+    /// Returns the idle state of a script that was used last.
     fn take(&self, script: &Script) -> Option<State> {
         let mut idle = self.idle.lock();
         let idx = idle.iter().rposition(|(owner, _)| owner.is_same(script))?;
         idle.remove(idx).map(|(_, state)| state)
     }
 
+    /// Keeps a state for the next run of its script. Closing a dropped state happens outside of the
+    /// lock.
     fn put(&self, script: &Script, state: State) {
         let dropped = {
             let mut idle = self.idle.lock();

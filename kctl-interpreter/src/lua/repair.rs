@@ -1,15 +1,18 @@
 //! Gives empty tables their type back: Lua has one empty table, JSON has `{}` and `[]`.
 //!
-//! Reads the result of a script and the objects that went into it. An empty table at a path that was an empty object
-//! there becomes `{}`, one that was an empty list stays `[]`, and any other is removed: nobody knows what it was.
-//! The rules are those of Karmada's `luavm.ConvertLuaResultInto`, with one difference: of several empty elements of
-//! one list Karmada removes some and keeps others, as its set of paths is ordered; here all of them go.
+//! An empty table of a result gets its type from the objects that went into the script. At a path
+//! where one of them had an empty object it becomes `{}`. Where one had an empty list it stays
+//! `[]`. Any other empty table is removed, because its type is unknown.
+//!
+//! The rules are those of `ConvertLuaResultInto` in Karmada's `luavm/lua_convert.go`, with one
+//! difference. Of several empty elements of one list Karmada removes some and keeps others, in the
+//! order of a set; here all of them are removed.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// Whether a result that is empty as a whole is an object or a list.
+/// The type of a result that is empty as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
     Object,

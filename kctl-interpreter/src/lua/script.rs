@@ -1,4 +1,7 @@
-//! A script: its source, the function that it defines, and an identity that keeps its states apart from others'.
+//! A script: its source, the function that it defines, and an identity.
+//!
+//! The identity keeps Lua states of different customizations apart, even if their sources are
+//! equal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::error::ScriptError;
 use super::vm;
 
-/// The longest source of a script, in bytes. etcd rejects objects over 1.5 MiB, so a customization has no much longer one.
+/// The maximum length of a source: 1 MiB. etcd rejects objects over 1.5 MiB, so no customization
+/// has a much longer one.
 pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 
 /// A compiled script. Clones share one identity, and with it the idle states of a [`Pool`](super::Pool).
@@ -29,16 +33,20 @@ pub struct Script {
 struct Inner {
     source: String,
     function: String,
-    /// Whether a run of it has taken so long that others should not wait behind the next one.
+    /// Set once a run took so long that other tasks should not wait for the next one on the same
+    /// thread.
     is_slow: AtomicBool,
 }
 
 impl Script {
-    /// Compiles `source`, which should define the function named `function`. A missing function is reported when the script runs, because a
-    /// script may define it conditionally.
+    /// Compiles `source`, which should define the global function `function`.
+    ///
+    /// A missing function is reported when the script runs, because a script may define it under a
+    /// condition.
     ///
     /// # Errors
-    /// [`ScriptError::Syntax`] if the source is not valid Lua 5.1, or is longer than [`SOURCE_BYTES_MAX`].
+    /// [`ScriptError::Syntax`] if the source is not valid Lua 5.1 with `goto`, or is longer than
+    /// [`SOURCE_BYTES_MAX`].
     pub fn compile(source: &str, function: &str) -> Result<Self, ScriptError> {
         let syntax = |message: String| ScriptError::Syntax { function: function.to_owned(), line: None, message };
         if source.len() > SOURCE_BYTES_MAX {
@@ -51,26 +59,27 @@ impl Script {
         Ok(script)
     }
 
-    /// Returns the source.
+    /// Returns the source, as it was given to [`Script::compile`].
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
-    /// Returns the name of the function that is called.
+    /// Returns the name of the function that a run calls.
     pub fn function(&self) -> &str {
         &self.inner.function
     }
 
-    /// Tells whether a run of it has blocked its thread for long.
+    /// Returns `true` once a run has blocked its thread for long.
     pub(super) fn is_slow(&self) -> bool {
         self.inner.is_slow.load(Ordering::Relaxed)
     }
 
+    /// Records that a run blocked its thread for long. It is never taken back.
     pub(super) fn set_slow(&self) {
         self.inner.is_slow.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether both are copies of one compiled script.
+    /// Returns `true` if both are clones of one compiled script.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }

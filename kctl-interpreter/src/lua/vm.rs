@@ -1,4 +1,9 @@
-//! One state of Lua with one compiled script: calls a function on JSON values, within limits, and leaves nothing behind.
+//! One Lua state with one compiled script: calls a function on JSON values within limits, and
+//! leaves nothing behind.
+//!
+//! A run gets fresh globals, loads the chunk into them, and calls the function. The memory limit
+//! holds while the script runs, and is lifted for the conversions of arguments and results, which
+//! have their own bounds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +23,18 @@ use super::script::Script;
 
 /// One value that a function returned.
 pub(super) enum Returned {
+    /// A boolean.
     Bool(bool),
+    /// A number; Lua has only doubles.
     Number(f64),
+    /// A table, as JSON. Its empty tables are all `[]`.
     Table(Value),
+    /// Any other value, by the name of its type.
     Other(&'static str),
 }
 
 impl Returned {
+    /// Returns the name of the type, for messages.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Bool(_) => "boolean",
@@ -35,36 +45,41 @@ impl Returned {
     }
 }
 
-/// A state that belongs to one script, so that two customizations never share one.
+/// A Lua state that belongs to one script, so that two customizations never share one.
 pub(super) struct State {
+    /// The state.
     lua: Lua,
+    /// The budget of the run, which hook and library share.
     budget: Arc<Budget>,
-    /// Returns the globals of a run.
+    /// Returns the globals and the string library of a run.
     fresh: Function,
     /// Gives a table that the script builds an order of its keys.
     ordered: Function,
-    /// Stands between the operands of `..`.
+    /// Stands between the operands of `..`, to format numbers as gopher-lua does.
     dots: mlua::AnyUserData,
+    /// The compiled source.
     chunk: Function,
 }
 
-/// The size, in percent of what was alive, at which the next collection begins. Lua 5.1 does not collect when memory
-/// runs out, so with its 200 a script could only use half of the limit.
+/// The size, in percent of the live memory, at which the next garbage collection begins.
+///
+/// Lua 5.1 does not collect when memory runs out. With its default of 200 a script could only use
+/// half of the limit.
 const GC_PAUSE: i32 = 120;
 
-/// Bytes of garbage that a state may keep until it is used again.
+/// Bytes that a state may keep until its next run without a collection.
 const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
 impl State {
-    /// Tells whether the last run took so long.
+    /// Returns `true` if the last run lasted for `time` or longer.
     pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
         self.budget.has_taken(time, limits)
     }
 
-    /// Builds a state and compiles the script.
+    /// Creates a state and compiles the script.
     ///
     /// # Errors
-    /// The source does not compile, or the limit of memory is too small for it.
+    /// The source does not compile, or the memory limit is too small for it.
     pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
             .map_err(|error| describe(&error, script, limits, None))?;
@@ -73,6 +88,7 @@ impl State {
         state.map_err(|error| describe(&error, script, limits, None))
     }
 
+    /// Installs the library, rewrites and compiles the source, and starts the hook.
     fn build(lua: Lua, budget: Arc<Budget>, script: &Script) -> mlua::Result<Self> {
         let (fresh, ordered, dots) = library::install(&lua, &budget)?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
@@ -87,10 +103,12 @@ impl State {
         Ok(Self { lua, budget, fresh, ordered, dots, chunk })
     }
 
-    /// Loads the script into fresh globals and calls its function; returns the first `n_results` values.
+    /// Loads the script into fresh globals, calls its function, and returns the first `n_results`
+    /// values.
     ///
     /// # Errors
-    /// What the script did wrong. After an error of class timeout or memory the state should not be used again.
+    /// The error of the script. After a class of timeout or memory the state must not be used
+    /// again; [`State::reset`] reports that.
     pub(super) fn call(
         &self,
         script: &Script,
@@ -121,8 +139,8 @@ impl State {
         })
     }
 
-    /// Calls the function. The limit of memory holds while the script runs: without one the conversions need not
-    /// guard each step, and are twice as fast; what they allocate counts as soon as the script starts.
+    /// Runs the script under its memory limit. Conversions without the limit need not guard each
+    /// step, and are twice as fast; what they allocated counts as soon as the script starts.
     fn run(&self, script: &Script, limits: &Limits, args: &[&Value]) -> Result<MultiValue, Failure> {
         self.lua.set_memory_limit(0)?;
         // What conversions allocate is alive: to look for garbage among it is in vain.
@@ -149,7 +167,8 @@ impl State {
         Ok(values)
     }
 
-    /// Returns whether the state can serve another run, and frees what the last one left.
+    /// Returns `true` if the state can serve another run, after freeing the garbage of the last
+    /// one.
     pub(super) fn reset(&self) -> bool {
         if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
             return false;
@@ -158,7 +177,8 @@ impl State {
     }
 }
 
-/// Looks at the budget after each `interval` instructions.
+/// Installs a hook that charges the budget after every `interval` instructions, and adapts the
+/// interval to the size of the state.
 fn watch(lua: &Lua, budget: Arc<Budget>, interval: u32) -> mlua::Result<()> {
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), move |lua, _| {
         if let Err(error) = budget.charge(u64::from(interval)) {
@@ -173,25 +193,27 @@ fn watch(lua: &Lua, budget: Arc<Budget>, interval: u32) -> mlua::Result<()> {
     })
 }
 
-/// Gives the arguments of the chunk the names that the rewriting uses.
+/// Prepends the names that the rewritten source uses, as arguments of the chunk.
 fn with_arguments(source: &str) -> String {
     format!("local {}, {} = ...; {source}", order::ORDERED, concat::DOTS)
 }
 
+/// Compiles a source as text. Binary chunks are rejected, because Lua does not verify them.
 fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {
     lua.load(source).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
 }
 
-/// Checks that the source compiles, in a state that is thrown away.
+/// Checks in a temporary state that the source compiles.
 ///
 /// # Errors
-/// The source is no text of Lua 5.1.
+/// The source is not valid Lua 5.1.
 pub(super) fn check_syntax(script: &Script) -> Result<(), ScriptError> {
     let checked = Lua::new_with(StdLib::NONE, LuaOptions::default())
         .and_then(|lua| load(&lua, &jump::rewrite(script.source())).map(|_| ()));
     checked.map_err(|error| describe(&error, script, &Limits::default(), None))
 }
 
+/// The error of a run: one of Lua, still to be described, or one that is described already.
 enum Failure {
     Lua(mlua::Error),
     Script(ScriptError),
@@ -203,6 +225,7 @@ impl From<mlua::Error> for Failure {
     }
 }
 
+/// Converts a returned value, with the memory limit as the bound of a table.
 fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
     Ok(match value {
         LuaValue::Boolean(value) => Returned::Bool(value),
@@ -214,6 +237,8 @@ fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, Enc
     })
 }
 
+/// Converts an error of Lua to a [`ScriptError`]. The budget decides first, because a script can
+/// replace the message of a limit.
 fn describe(error: &mlua::Error, script: &Script, limits: &Limits, budget: Option<&Budget>) -> ScriptError {
     let function = script.function().to_owned();
     let (line, message) = split_position(&library::message(error));

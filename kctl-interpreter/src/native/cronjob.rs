@@ -1,4 +1,9 @@
-//! `CronJob`s.
+//! The rules of `batch/v1 CronJob`. `InterpretStatus` returns the whole status.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `AggregateStatus` | the active Jobs of all clusters and the latest times | `aggregatestatus.go`, `aggregateCronJobStatus` |
+//! | `InterpretDependency` | references of `spec.jobTemplate.spec.template` | `dependencies.go`, `getCronJobDependencies` |
 
 use serde_json::Value;
 
@@ -8,7 +13,10 @@ use crate::{
     typed::{Typed, time},
 };
 
-/// Joins the running jobs of all clusters, and takes the latest of the times.
+/// Returns the object with a new status.
+///
+/// - `active`: the lists of all clusters, one after the other; absent if all are empty.
+/// - `lastScheduleTime` and `lastSuccessfulTime`: the latest of the reported times.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut cronjob = Typed::from_object("CronJob", &object).map_err(NativeError::object("CronJob"))?;
     let mut status = Typed::zero("CronJobStatus");
@@ -33,6 +41,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(cronjob.into_object())
 }
 
+/// Returns the objects that Pods of the job template refer to, in the namespace of the `CronJob`.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let cronjob = Typed::from_object("CronJob", object).map_err(NativeError::object("CronJob"))?;
     Ok(pod_template::referenced(

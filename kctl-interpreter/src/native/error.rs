@@ -1,97 +1,117 @@
-//! Why a built-in interpreter has no answer.
+//! The errors of the native layer, in Karmada's words.
 
 use crate::{dependency::DependenciesInvalid, operation::Operation, typed::DecodeError};
 
-/// Why a built-in interpreter has no answer. The texts are those of Karmada, or lead with them, so that its users find
-/// what they know.
+/// The error of a native rule.
+///
+/// The messages are those of Karmada, or begin with them, so that a search finds what is written
+/// about them. No error is worth a retry with the same inputs: the object, the reported status or
+/// the installation must change.
+///
+/// ```
+/// use kctl_interpreter::{native, operation::{Object, Operation}};
+/// use serde_json::json;
+///
+/// let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget" });
+/// let error = native::interpret(Operation::InterpretHealth, &Object(widget).into()).unwrap_err();
+/// assert_eq!(error.to_string(), "default InterpretHealth interpreter for \"example.com/v1, Kind=Widget\" not found");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NativeError {
-    /// No built-in interpreter knows the kind: install a customization or a webhook for it.
+    /// The kind has no native rule for the operation: install a customization or a webhook for it.
     #[error("default {operation} interpreter for \"{kind}\" not found")]
     InterpreterNotFound {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// The group, version and kind that nobody knows.
+        /// Group, version and kind of the object, as Kubernetes prints them.
         kind: String,
     },
-    /// No built-in interpreter knows the dependencies of the kind.
+    /// The kind has no native rule for `InterpretDependency`. Karmada has another message for this
+    /// operation.
     #[error("default interpreter for operation InterpretDependency not found: {kind} needs a customization")]
     DependencyInterpreterNotFound {
-        /// The group, version and kind that nobody knows.
+        /// Group, version and kind of the object, as Kubernetes prints them.
         kind: String,
     },
-    /// The operation was called without an input that it needs.
+    /// The call lacks an input that the operation needs.
     #[error("{operation} needs the input {input}")]
     InputMissing {
-        /// What was asked.
+        /// The operation of the call.
         operation: Operation,
-        /// What was not given.
+        /// The missing input: `object`, `observed` or `replicas`.
         input: &'static str,
     },
-    /// The object does not have the type of its kind: correct the field.
+    /// The object does not have the Go type of its kind: correct the field.
     #[error("failed to convert {what} from unstructured object: {problem}")]
     ObjectInvalid {
-        /// The type that was expected.
+        /// The expected type, such as `Deployment` or `JobStatus`.
         what: &'static str,
-        /// The field and what is wrong with it.
+        /// The path of the field and the problem with it.
         problem: String,
     },
-    /// A cluster reported a status that does not have the type of its kind.
+    /// A member cluster reported a status that does not have the type of its kind, for
+    /// `AggregateStatus`.
     #[error("status of cluster {cluster}: {problem}")]
     MemberStatusInvalid {
-        /// The cluster's name.
+        /// The name of the member cluster.
         cluster: String,
-        /// The field and what is wrong with it.
+        /// The path of the field and the problem with it.
         problem: String,
     },
-    /// A field that the operation reads is of another type than Kubernetes gives it.
+    /// A field that the rule reads has another JSON type than Kubernetes gives it.
+    ///
+    /// The message is that of `NestedFieldNoCopy` in
+    /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
     #[error("{path} accessor error: {value} is of the type {found}, expected {expected}")]
     FieldOfOtherType {
         /// The path, such as `.spec.replicas`.
         path: String,
-        /// What is there.
+        /// The value of the field, as JSON.
         value: String,
-        /// Its type.
+        /// The Go type of the value, such as `float64`.
         found: &'static str,
-        /// What the operation reads.
+        /// The Go type that the rule reads, such as `int64`.
         expected: &'static str,
     },
-    /// A field cannot be set inside something that is no map.
+    /// A field can't be set because one of its parents is not an object.
     #[error("value cannot be set because {path} is not a map: make it one or remove it")]
     ParentNotMap {
-        /// The path of the parent.
+        /// The path of that parent, such as `.spec`.
         path: String,
     },
-    /// A field that the operation cannot do without is absent.
+    /// A field that the rule needs is absent.
     #[error("failed to get {field} from {object}")]
     FieldMissing {
-        /// The path.
+        /// The path of the field, such as `spec.replicas`.
         field: &'static str,
-        /// Kind, namespace and name.
+        /// The object without the field: kind, namespace and name.
         object: String,
     },
-    /// An annotation is not the number that it should be.
+    /// An annotation does not hold a number. `InterpretStatus` of workloads needs it to report
+    /// which template generation a cluster has.
     #[error(
         "strconv.ParseInt: parsing {text:?}: invalid syntax: {object} needs the annotation {annotation} with a number"
     )]
     AnnotationNotNumber {
-        /// What the annotation says; empty where it is absent.
+        /// The value of the annotation; empty if the annotation is absent.
         text: String,
-        /// Its name.
+        /// The name of the annotation.
         annotation: &'static str,
-        /// Kind, namespace and name.
+        /// The object with the annotation: kind, namespace and name.
         object: String,
     },
-    /// A dependency points to nothing, or has a selector that cannot select.
+    /// A dependency lacks a field, or its selector is invalid.
     #[error(transparent)]
     DependenciesInvalid(#[from] DependenciesInvalid),
-    /// An answer has no form in JSON.
+    /// The answer can't be serialized as JSON.
     #[error("the answer cannot be written as JSON")]
     AnswerUnwritable(#[from] serde_json::Error),
 }
 
 impl NativeError {
+    /// Returns a converter for decoding errors of an object, for `map_err`. `what` is the expected
+    /// type.
     pub(super) fn object(what: &'static str) -> impl Fn(DecodeError) -> Self {
         move |error| Self::ObjectInvalid { what, problem: error.to_string() }
     }

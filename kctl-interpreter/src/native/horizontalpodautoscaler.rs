@@ -1,4 +1,9 @@
-//! `HorizontalPodAutoscaler`s.
+//! The rules of `autoscaling/v2 HorizontalPodAutoscaler`.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `InterpretStatus` | `currentReplicas` and `desiredReplicas` | `reflectstatus.go`, `reflectHorizontalPodAutoscalerStatus` |
+//! | `AggregateStatus` | sums of both | `aggregatestatus.go`, `aggregateHorizontalPodAutoscalerStatus` |
 
 use serde_json::Value;
 
@@ -8,8 +13,11 @@ use super::{
 };
 use crate::typed::Typed;
 
+/// The numbers of the status that are collected and summed, as JSON pointers.
 const COUNTERS: [&str; 2] = ["/currentReplicas", "/desiredReplicas"];
 
+/// Replaces the status with the sums of `currentReplicas` and `desiredReplicas` over the clusters
+/// that reported. Conditions and metrics of the previous status are dropped.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let what = "HorizontalPodAutoscaler";
     let mut autoscaler = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
@@ -31,6 +39,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(autoscaler.into_object())
 }
 
+/// Returns the two numbers of the status; `null` for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
     let what = "HorizontalPodAutoscalerStatus";

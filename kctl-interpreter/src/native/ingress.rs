@@ -1,14 +1,23 @@
-//! Ingresses.
+//! The rules of `networking.k8s.io/v1 Ingress`. `InterpretStatus` returns the whole status.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `AggregateStatus` | the addresses of all clusters | `aggregatestatus.go`, `aggregateIngressStatus` |
+//! | `InterpretHealth` | `true` if there is an address | `healthy.go`, `interpretIngressHealth` |
+//! | `InterpretDependency` | the Secrets of `spec.tls` | `dependencies.go`, `getIngressDependencies` |
 
 use serde_json::Value;
 
 use super::{Items, NativeError, Result, load_balancer};
 use crate::{operation::DependentReference, typed::Typed};
 
+/// Converts an object to the Go type `Ingress`.
 fn ingress(object: &Value) -> Result<Typed> {
     Typed::from_object("Ingress", object).map_err(NativeError::object("Ingress"))
 }
 
+/// Replaces the status with the joined addresses of all clusters
+/// (`DedupeAndSortIngressLoadBalancerIngress` in Karmada's `pkg/util/helper/ingress.go`).
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut ingress = ingress(&object)?;
     let mut status = Typed::zero("IngressStatus");
@@ -20,11 +29,15 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(ingress.into_object())
 }
 
+/// Returns `true` if `status.loadBalancer.ingress` has an entry with a hostname or an IP address.
 pub(super) fn healthy(object: &Value) -> Result<bool> {
     Ok(load_balancer::has_address(&ingress(object)?))
 }
 
-/// Returns the secrets of the certificates.
+/// Returns the Secrets of `spec.tls`, one per entry and in its order.
+///
+/// An entry without `secretName` gives a reference without a name. Verification rejects such a
+/// reference, so the operation fails, as it does in Karmada.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let ingress = ingress(object)?;
     let namespace = ingress.text("/metadata/namespace");

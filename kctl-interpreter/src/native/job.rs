@@ -1,4 +1,15 @@
-//! Jobs.
+//! The rules of `batch/v1 Job`.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `InterpretReplica` | the lesser of `spec.parallelism` and `spec.completions` | `replica.go`, `jobReplica` |
+//! | `ReviseReplica` | sets `spec.parallelism` if it exists | `revisereplica.go`, `reviseJobReplica` |
+//! | `Retain` | selector and template labels of the member cluster | `retain.go`, `retainJobSelectorFields` |
+//! | `InterpretStatus` | six fields of the status | `reflectstatus.go`, `reflectJobStatus` |
+//! | `AggregateStatus` | sums, conditions and times, see [`aggregate`] | `aggregatestatus.go`, `aggregateJobStatus` |
+//! | `InterpretDependency` | references of `spec.template` | `dependencies.go`, `getJobDependencies` |
+//!
+//! `InterpretHealth` has no rule: Karmada does not interpret the health of a Job.
 
 use serde_json::{Value, json};
 
@@ -11,6 +22,9 @@ use crate::{
     typed::{self, Typed, time},
 };
 
+/// Returns the number of Pods that the Job can run at once, and the requirements of one.
+///
+/// The number is `spec.parallelism`, 0 if absent, but not more than `spec.completions`.
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     let job = Typed::parts_of_object("Job", object, pod_template::NEEDS).map_err(NativeError::object("Job"))?;
     let parallelism = job.number("/spec/parallelism");
@@ -19,6 +33,11 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas(parallelism.min(completions), job.at("/spec/template/spec"))
 }
 
+/// Copies `spec.selector.matchLabels` and `spec.template.metadata.labels` from the observed object,
+/// where they exist.
+///
+/// The Job controller of each cluster generates them with a uid of that cluster, and both fields
+/// are immutable.
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     for path in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = nested::string_map(observed, path)? {
@@ -28,6 +47,8 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     Ok(desired)
 }
 
+/// Returns `active`, `succeeded`, `failed`, `conditions`, `startTime` and `completionTime` of the
+/// status; `null` for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
     let status =
@@ -39,10 +60,25 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     Ok(collected.into_object())
 }
 
+/// Returns the objects that the Pod template refers to.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     pod_template::dependencies_of("Job", object)
 }
 
+/// Returns the object with a status made from those of all clusters (`ParsingJobStatus` in
+/// Karmada's `pkg/util/helper/job.go`).
+///
+/// A Job that is finished already stays as it is. Otherwise:
+///
+/// - `active`, `succeeded` and `failed` are sums.
+/// - The condition `Failed` names the clusters in which the Job failed.
+/// - The condition `Complete` appears once the Job is complete in every cluster.
+///   `SuccessCriteriaMet` is added if every cluster has it.
+/// - `startTime` of the object stays. Without one it becomes the earliest time, once every cluster
+///   has started the Job.
+/// - `completionTime` becomes the latest time, once every cluster has one.
+///
+/// New conditions carry the time of the wall clock, so the result is not the same for each call.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut job = Typed::from_object("Job", &object).map_err(NativeError::object("Job"))?;
     if finished(job.list("/status/conditions")).is_some() {
@@ -57,22 +93,34 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(job.into_object())
 }
 
-/// What the clusters reported, counted.
+/// Sums and counts over the statuses of the member clusters.
 #[derive(Default)]
 struct Tally {
+    /// Running Pods.
     active: i64,
+    /// Pods that succeeded.
     succeeded: i64,
+    /// Pods that failed.
     failed: i64,
+    /// Names of the clusters in which the Job failed, in the order of the items.
     failed_clusters: Vec<String>,
+    /// Clusters in which the Job is complete.
     n_complete: usize,
+    /// Clusters with a true condition `SuccessCriteriaMet`.
     n_criteria_met: usize,
+    /// Clusters with a `startTime`.
     n_started: usize,
+    /// Clusters with a `completionTime`.
     n_ended: usize,
+    /// The earliest `startTime`; null without any.
     start: Value,
+    /// The latest `completionTime`; null without any.
     end: Value,
 }
 
 impl Tally {
+    /// Reads the statuses of all items. An item without a status adds nothing, but counts in the
+    /// number of items that [`Tally::status`] compares with.
     fn of(items: &[crate::operation::AggregatedStatusItem]) -> Result<Self> {
         let mut tally = Self::default();
         for member in members("JobStatus", items) {
@@ -100,6 +148,8 @@ impl Tally {
         Ok(tally)
     }
 
+    /// Returns the new status. `n_items` includes clusters that have not reported yet, and `start`
+    /// is the `startTime` that the object has.
     fn status(self, n_items: usize, start: Value) -> Value {
         let mut conditions = Vec::new();
         if !self.failed_clusters.is_empty() {
@@ -129,16 +179,19 @@ impl Tally {
     }
 }
 
-/// Returns the type of the condition by which a job is finished.
+/// Returns the type of the condition by which a Job is finished: `Complete` or `Failed`, whichever
+/// comes first in the list (`GetJobFinishedStatus` in Karmada's `pkg/util/helper/job.go`).
 fn finished(conditions: &[Value]) -> Option<&str> {
     let is_end = |one: &&Value| is_true(one, "Complete") || is_true(one, "Failed");
     conditions.iter().find(is_end).and_then(|one| one["type"].as_str())
 }
 
+/// Returns `true` if the condition has this type and the status `True`.
 fn is_true(condition: &Value, r#type: &str) -> bool {
     condition["type"] == r#type && condition["status"] == "True"
 }
 
+/// Returns a condition with the status `True`, whose probe and transition times are now.
 fn condition(r#type: &str, reason: &str, message: &str) -> Value {
     let now = time::now();
     json!({ "type": r#type, "status": "True", "lastProbeTime": now, "lastTransitionTime": now, "reason": reason, "message": message })

@@ -1,4 +1,4 @@
-//! The addresses of load balancers, joined over clusters.
+//! Addresses of load balancers, joined over clusters, for Services and Ingresses.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -7,7 +7,10 @@ use serde_json::Value;
 use super::{Result, workload::members};
 use crate::{operation::AggregatedStatusItem, typed::Typed};
 
-/// Returns the addresses of all clusters: each once, with the ports of all its mentions, in order.
+/// Returns the entries of `status.loadBalancer.ingress` over all clusters, as one sorted list.
+///
+/// Entries with equal hostname, IP and mode become one, with the ports of all of them. `status` is
+/// the Go type of the reported statuses, `ServiceStatus` or `IngressStatus`.
 pub(super) fn joined(status: &'static str, items: &[AggregatedStatusItem]) -> Result<Value> {
     let mut addresses: BTreeMap<Address, Vec<Value>> = BTreeMap::new();
     for member in members(status, items) {
@@ -29,18 +32,24 @@ pub(super) fn joined(status: &'static str, items: &[AggregatedStatusItem]) -> Re
     Ok(joined.collect())
 }
 
-/// Tells whether there is an address at all.
+/// Returns `true` if `status.loadBalancer.ingress` has an entry with a hostname or an IP address
+/// that is not empty.
 pub(super) fn has_address(typed: &Typed) -> bool {
     let filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     typed.list("/status/loadBalancer/ingress").iter().any(|one| filled(&one["hostname"]) || filled(&one["ip"]))
 }
 
-/// An address, in order of name (none last), IP and mode (none last). Its ports do not count.
+/// An entry of `status.loadBalancer.ingress` as a map key. Ports are ignored.
+///
+/// Entries are ordered by hostname, then IP, then mode; those without a hostname or a mode come
+/// last.
 struct Address {
     ingress: Value,
 }
 
 impl Address {
+    /// Returns the parts by which entries are compared. The flags before hostname and mode put
+    /// empty ones last.
     fn key(&self) -> (bool, &str, &str, bool, &str) {
         let text = |field: &str| self.ingress.get(field).and_then(Value::as_str);
         let (hostname, mode) = (text("hostname").unwrap_or_default(), text("ipMode"));
@@ -68,7 +77,8 @@ impl PartialEq for Address {
 
 impl Eq for Address {}
 
-/// Orders ports by number, protocol and error, none first.
+/// Orders ports by number, protocol and error. A port without one of them comes before those with
+/// it.
 fn by_port(left: &Value, right: &Value) -> Ordering {
     let key = |port: &Value| {
         let text = |field: &str| port[field].as_str().map(str::to_owned);

@@ -1,6 +1,51 @@
-//! The interpreters of the built-in kinds, one file a kind: a table of kinds and operations, and the call of its rows.
+//! Rules for the built-in kinds of Kubernetes: the last layer of the chain, which needs no
+//! installation.
 //!
-//! What they do is what Karmada's do (`pkg/resourceinterpreter/default/native`), measured on the real code.
+//! Each kind has its own file, and `RULES` is the table of kinds and operations. The rules are
+//! those of Karmada (`pkg/resourceinterpreter/default/native`), and a test compares them with
+//! answers that the real code gave. A kind matches by its exact group, version and kind: `apps/v1
+//! Deployment` has rules, `apps/v1beta1 Deployment` does not.
+//!
+//! | kind | replicas | revised field | retain | aggregate | status | health | dependencies |
+//! |---|---|---|---|---|---|---|---|
+//! | `apps/v1 Deployment` | yes | `spec.replicas` | yes | yes | counters | yes | yes |
+//! | `apps/v1 ReplicaSet` | yes | `spec.replicas` | | yes | counters | yes | yes |
+//! | `apps/v1 StatefulSet` | yes | `spec.replicas` | | yes | counters | yes | yes |
+//! | `apps/v1 DaemonSet` | | | | yes | counters | yes | yes |
+//! | `batch/v1 Job` | yes | `spec.parallelism` | yes | yes | parts | | yes |
+//! | `batch/v1 CronJob` | | | | yes | whole | | yes |
+//! | `v1 Pod` | 1 | | yes | yes | whole | yes | yes |
+//! | `v1 Service` | | | yes | yes | load balancer | yes | |
+//! | `networking.k8s.io/v1 Ingress` | | | | yes | whole | yes | yes |
+//! | `v1 ServiceAccount` | | | yes | | whole | | |
+//! | `v1 Secret` | | | yes | | whole | | |
+//! | `v1 PersistentVolumeClaim` | | | yes | yes | whole | yes | |
+//! | `v1 PersistentVolume` | | | yes | yes | whole | | |
+//! | `policy/v1 PodDisruptionBudget` | | | | yes | counters | yes | |
+//! | `autoscaling/v2 HorizontalPodAutoscaler` | | | | yes | counters | | |
+//! | `multicluster.x-k8s.io/v1alpha1 ServiceImport` | | | | | whole | | yes |
+//!
+//! Two operations have a rule for every kind, also for custom resources. `InterpretStatus` returns
+//! the whole `status` where the table has no entry, and `Prune` removes the metadata that belongs
+//! to one cluster. `InterpretComponent` has no rule here: Karmada has none either.
+//!
+//! A rule that looks inside an object converts it to its Go type, as Karmada does. Where such a
+//! rule changes the object, the result is written back from that type: unknown fields are gone, and
+//! some empty ones appear. Rules that only copy a field, such as those of `Retain` except for Pods,
+//! leave the rest of the object as it is.
+//!
+//! Most programs use these rules through [`Chain::native`](crate::chain::Chain::native). Call
+//! [`interpret`] to run them without a chain, for example in a test:
+//!
+//! ```
+//! use kctl_interpreter::{native, operation::{Object, Operation}};
+//! use serde_json::json;
+//!
+//! let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": { "phase": "Bound" } });
+//! let answer = native::interpret(Operation::InterpretHealth, &Object(claim).into())?;
+//! assert_eq!(answer, json!({ "healthy": true }));
+//! # Ok::<_, native::NativeError>(())
+//! ```
 
 mod cronjob;
 mod daemonset;
@@ -40,26 +85,39 @@ use crate::{
     operation::{self, AggregatedStatusItem, DependentReference, Inputs, Operation, Replicas},
 };
 
+/// The result of a rule.
 type Result<T> = std::result::Result<T, NativeError>;
+/// A rule for `InterpretDependency`: returns the references of an object, unverified.
 type Dependencies = fn(&Value) -> Result<Vec<DependentReference>>;
-/// What the clusters reported; `None` is Go's nil list.
+/// The statuses that member clusters reported. `None` is Go's nil list, which the rule for Pods
+/// treats differently from an empty list.
 type Items<'a> = Option<&'a [AggregatedStatusItem]>;
 
-/// What is known of one kind.
+/// The rules of one kind. `None` means that the kind has no rule for the operation.
 struct Rules {
+    /// `apiVersion` of the objects, compared as a whole.
     api_version: &'static str,
+    /// `kind` of the objects.
     kind: &'static str,
+    /// `InterpretReplica`: the replicas of the object and the requirements of one.
     replicas: Option<fn(&Value) -> Result<Replicas>>,
-    /// The field of the spec that holds the number of replicas.
+    /// `ReviseReplica`: the field of `spec` that holds the number of replicas.
     revised: Option<&'static str>,
+    /// `Retain`: takes the desired and the observed object, and returns the changed desired one.
     retain: Option<fn(Value, &Value) -> Result<Value>>,
+    /// `AggregateStatus`: returns the object with a status made from those of the member clusters.
+    /// An object whose status would not change is returned as it was given.
     aggregate: Option<fn(Value, Items<'_>) -> Result<Value>>,
+    /// `InterpretStatus`; without a rule the whole `status` is the answer.
     status: Option<fn(&Value) -> Result<Value>>,
+    /// `InterpretHealth`: returns `true` if the object is healthy in its member cluster.
     healthy: Option<fn(&Value) -> Result<bool>>,
+    /// `InterpretDependency`: returns the objects that must follow the object to its clusters.
     dependencies: Option<Dependencies>,
 }
 
 impl Rules {
+    /// Returns the rules of a kind without any rule, to be completed with struct update syntax.
     const fn of(api_version: &'static str, kind: &'static str) -> Self {
         Self {
             api_version,
@@ -74,12 +132,15 @@ impl Rules {
         }
     }
 
+    /// Returns the rules of a kind; `None` for a kind without a row in `RULES`.
     fn find(kind: &Gvk) -> Option<&'static Self> {
         let api_version = kind.api_version();
         RULES.iter().find(|rules| rules.kind == kind.kind && rules.api_version == api_version)
     }
 }
 
+/// The table of kinds. Each row names the functions of the kind's file; the module docs show it as
+/// a matrix.
 const RULES: &[Rules] = &[
     Rules {
         replicas: Some(deployment::replicas),
@@ -181,8 +242,22 @@ const RULES: &[Rules] = &[
     },
 ];
 
-/// Tells whether the built-in interpreters have a rule for an operation on a kind. They know the status and what to prune
-/// of every kind.
+/// Returns `true` if the native layer has a rule for an operation on a kind.
+///
+/// `InterpretStatus` and `Prune` have a rule for every kind, so for them the answer is always
+/// `true`. `InterpretComponent` has no native rule.
+///
+/// ```
+/// use kctl_interpreter::{kind::Gvk, native, operation::Operation};
+///
+/// let service = Gvk { group: String::new(), version: "v1".into(), kind: "Service".into() };
+/// assert!(native::handles(Operation::Retain, &service));
+/// assert!(!native::handles(Operation::InterpretReplica, &service));
+///
+/// let widget = Gvk { group: "example.com".into(), version: "v1".into(), kind: "Widget".into() };
+/// assert!(native::handles(Operation::InterpretStatus, &widget));
+/// assert!(!native::handles(Operation::InterpretHealth, &widget));
+/// ```
 pub fn handles(operation: Operation, kind: &Gvk) -> bool {
     let rules = Rules::find(kind);
     match operation {
@@ -197,28 +272,61 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
     }
 }
 
-/// Runs an operation of the built-in interpreter for the object's kind.
+/// Runs the native rule for an operation on the object's kind, and returns the answer in the JSON
+/// form of [`Op::answer`](crate::operation::Op::answer).
+///
+/// The inputs are borrowed, so an operation that changes the object copies it first. Use
+/// [`interpret_owned`] to save the copy. The function computes only: it sends no request and blocks
+/// no thread.
+///
+/// ```
+/// use kctl_interpreter::{native, operation::{Object, Operation}};
+/// use serde_json::json;
+///
+/// let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "parallelism": 5, "completions": 3 } });
+/// let answer = native::interpret(Operation::InterpretReplica, &Object(job).into())?;
+/// assert_eq!(answer, json!({ "replica": 3, "requires": null }));
+/// # Ok::<_, native::NativeError>(())
+/// ```
 ///
 /// # Errors
-/// The kind has no built-in interpreter for the operation (install a customization), an input is missing, or the object does not have
-/// its kind's type (the error names the field).
+/// - [`NativeError::InterpreterNotFound`] and [`NativeError::DependencyInterpreterNotFound`]: the
+///   kind has no native rule for the operation. Install a customization or a webhook.
+/// - [`NativeError::InputMissing`]: the inputs lack the object, the observed object or the
+///   replicas.
+/// - [`NativeError::ObjectInvalid`] and other variants: the object or a reported status does not
+///   have the type of its kind. The message names the field.
 pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
     answer(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
 }
 
-/// Does the same as [`interpret`] with owned inputs, and does not copy an object that it changes.
+/// Runs the same rules as [`interpret`] with owned inputs, and changes the object in place where
+/// the rule allows it.
+///
+/// ```
+/// use kctl_interpreter::{native, operation::{Operation, Revision}};
+/// use serde_json::json;
+///
+/// let object = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "spec": { "replicas": 3 } });
+/// let answer = native::interpret_owned(Operation::ReviseReplica, Revision { object, replicas: 1 }.into())?;
+/// assert_eq!(answer["revised"]["spec"]["replicas"], 1);
+/// # Ok::<_, native::NativeError>(())
+/// ```
 ///
 /// # Errors
-/// As [`interpret`].
+/// The same as those of [`interpret`].
 pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value> {
     let desired = inputs.desired.take().map(Cow::Owned);
     answer(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())
 }
 
-/// What there is beside the object that an operation is about.
+/// The inputs of an operation apart from its object, borrowed.
 struct Beside<'a> {
+    /// The object of the member cluster, for `Retain`.
     observed: Option<&'a Value>,
+    /// The new number of replicas, for `ReviseReplica`.
     replicas: Option<i64>,
+    /// The reported statuses, for `AggregateStatus`.
     items: Items<'a>,
 }
 
@@ -229,6 +337,11 @@ impl<'a> From<&'a Inputs> for Beside<'a> {
     }
 }
 
+/// Finds the rule, runs it and wraps its output in the field of the operation.
+///
+/// A borrowed object is copied only by operations that change it. Dependencies are verified here,
+/// so that every kind reports a broken reference the same way. An empty list of dependencies
+/// becomes `null`, as Go's nil slice does.
 fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;

@@ -1,13 +1,23 @@
-//! Reading and writing fields of an object that keeps its JSON, by the rules of
+//! Access to fields of an object by path, by the rules of
 //! `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
+//!
+//! The functions work on the JSON as it is, without a Go type. A path that leads nowhere gives
+//! `None`; a value of another JSON type is an error in Go's words, because Karmada returns it to
+//! the user. Each function is named after its Go counterpart: [`int64`] is `NestedInt64`, [`slice`]
+//! is `NestedSlice`.
 
 use serde_json::{Map, Value};
 
 use super::error::NativeError;
 
+/// The result of an access.
 type Result<T> = std::result::Result<T, NativeError>;
 
-/// Returns the value at a path; `None` when a part of the path is absent or its parent is null.
+/// Returns the value at a path; `None` if a part of the path is absent or its parent is null
+/// (`NestedFieldNoCopy`).
+///
+/// # Errors
+/// A parent is neither an object nor null.
 pub(super) fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>> {
     let mut value = object;
     for (idx, name) in path.iter().enumerate() {
@@ -23,25 +33,25 @@ pub(super) fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a V
     Ok(Some(value))
 }
 
-/// Returns the number at a path. A null is of another type.
+/// Returns the integer at a path. A null and a number with a fraction are errors.
 pub(super) fn int64(object: &Value, path: &[&str]) -> Result<Option<i64>> {
     let read = |value: &Value| value.as_i64().ok_or_else(|| of_other_type(path, value, "int64"));
     field(object, path)?.map(read).transpose()
 }
 
-/// Returns the text at a path. A null is of another type.
+/// Returns the string at a path. A null is an error.
 pub(super) fn string<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a str>> {
     let read = |value: &'a Value| value.as_str().ok_or_else(|| of_other_type(path, value, "string"));
     field(object, path)?.map(read).transpose()
 }
 
-/// Returns the map at a path. A null is of another type.
+/// Returns the object at a path. A null is an error.
 pub(super) fn map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>> {
     let read = |value: &'a Value| value.as_object().ok_or_else(|| of_other_type(path, value, "map[string]interface{}"));
     field(object, path)?.map(read).transpose()
 }
 
-/// Returns the map of texts at a path.
+/// Returns the object at a path, all of whose values must be strings, such as labels.
 pub(super) fn string_map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>> {
     let found = map(object, path)?;
     match found.iter().flat_map(|map| map.values()).find(|value| !value.is_string()) {
@@ -50,13 +60,16 @@ pub(super) fn string_map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<
     }
 }
 
-/// Returns the list at a path. A null is of another type.
+/// Returns the list at a path. A null is an error.
 pub(super) fn slice<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a [Value]>> {
     let read = |value: &'a Value| value.as_array().ok_or_else(|| of_other_type(path, value, "[]interface{}"));
     Ok(field(object, path)?.map(read).transpose()?.map(Vec::as_slice))
 }
 
-/// Sets the value at a path and makes the maps on the way.
+/// Sets the value at a path, and creates the objects on the way that are absent (`SetNestedField`).
+///
+/// # Errors
+/// A parent exists and is not an object.
 pub(super) fn set(object: &mut Value, path: &[&str], value: Value) -> Result<()> {
     let Some((last, parents)) = path.split_last() else { return Ok(()) };
     let mut map = object.as_object_mut();
@@ -72,7 +85,7 @@ pub(super) fn set(object: &mut Value, path: &[&str], value: Value) -> Result<()>
     Ok(())
 }
 
-/// Removes what is at a path; nothing happens where a part of the path is absent.
+/// Removes the value at a path (`RemoveNestedField`). A path that leads nowhere is fine.
 pub(super) fn remove(object: &mut Value, path: &[&str]) {
     let Some((last, parents)) = path.split_last() else { return };
     let parent = parents.iter().try_fold(object, |value, name| value.get_mut(*name));
@@ -81,12 +94,14 @@ pub(super) fn remove(object: &mut Value, path: &[&str]) {
     }
 }
 
-/// Names an object as Karmada's messages do: kind, then namespace and name.
+/// Returns `Kind namespace/name` of an object, as Karmada's messages have it. Absent parts are
+/// empty.
 pub(super) fn described(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
+/// Returns the error of a value with another JSON type, with Go's names of both types.
 fn of_other_type(path: &[&str], value: &Value, expected: &'static str) -> NativeError {
     let found = match value {
         Value::Null => "<nil>",
@@ -101,6 +116,7 @@ fn of_other_type(path: &[&str], value: &Value, expected: &'static str) -> Native
     NativeError::FieldOfOtherType { path: json_path(path), value: value.to_string(), found, expected }
 }
 
+/// Returns a path as messages show it, such as `.spec.replicas`.
 fn json_path(path: &[&str]) -> String {
     format!(".{}", path.join("."))
 }

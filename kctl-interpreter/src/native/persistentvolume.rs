@@ -1,11 +1,17 @@
-//! `PersistentVolume`s.
+//! The rules of `v1 PersistentVolume`. `InterpretStatus` returns the whole status.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `Retain` | `spec.claimRef` of the member cluster | `retain.go`, `retainPersistentVolumeFields` |
+//! | `AggregateStatus` | the worst phase | `aggregatestatus.go`, `aggregatePersistentVolumeStatus` |
 
 use serde_json::Value;
 
 use super::{Items, NativeError, Result, nested, workload::members};
 use crate::typed::Typed;
 
-/// Keeps the claim that the cluster bound.
+/// Copies `spec.claimRef` from the observed object, if it exists. The volume controller of the
+/// cluster binds the volume by that field.
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(claim) = nested::field(observed, &["spec", "claimRef"])? {
         nested::set(&mut desired, &["spec", "claimRef"], claim.clone())?;
@@ -13,7 +19,10 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     Ok(desired)
 }
 
-/// Takes the worst phase. A cluster that has not reported counts as pending.
+/// Replaces the status with the worst phase of all clusters.
+///
+/// From worst to best: `Failed`, `Pending`, `Available`, `Bound`, `Released`. A cluster that has
+/// not reported counts as `Pending`. Without any item the phase is empty.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let what = "PersistentVolume";
     let mut volume = Typed::from_object(what, &object).map_err(NativeError::object(what))?;

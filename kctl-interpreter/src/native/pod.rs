@@ -1,4 +1,12 @@
-//! Pods.
+//! The rules of `v1 Pod`. `InterpretStatus` returns the whole status.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `InterpretReplica` | 1, and the requirements of `spec` | `replica.go`, `podReplica` |
+//! | `Retain` | fields that scheduler and admission set | `retain.go`, `retainPodFields` |
+//! | `AggregateStatus` | one phase, and the states of all containers | `aggregatestatus.go`, `aggregatePodStatus` |
+//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretPodHealth` |
+//! | `InterpretDependency` | references of `spec` | `dependencies.go`, `getPodDependencies` |
 
 use serde_json::Value;
 
@@ -8,26 +16,35 @@ use crate::{
     typed::{Parts, Typed},
 };
 
+/// Converts an object to the Go type `Pod`, with all of its fields.
 fn pod(object: &Value) -> Result<Typed> {
     parts(object, &[])
 }
 
+/// Converts an object to the Go type `Pod`, and keeps only some of its fields. All fields are
+/// checked.
 fn parts(object: &Value, parts: Parts) -> Result<Typed> {
     Typed::parts_of_object("Pod", object, parts).map_err(NativeError::object("Pod"))
 }
 
+/// Returns one replica and its requirements.
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas(1, parts(object, pod_template::NEEDS)?.at("/spec"))
 }
 
-/// What [`retain`] reads of the observed pod.
+/// The fields of the observed Pod that [`retain`] reads.
 const RETAINED: Parts = &[
     ("Pod", &["spec"]),
     ("PodSpec", &["containers", "initContainers", "nodeName", "serviceAccountName", "volumes"]),
     ("Container", &["name", "volumeMounts"]),
 ];
 
-/// Keeps what the scheduler and admission of the cluster filled in.
+/// Copies `spec.nodeName`, `spec.serviceAccountName` and `spec.volumes` from the observed Pod, and
+/// the `volumeMounts` of containers and init containers with the same name.
+///
+/// The scheduler sets the node, and the admission plugin `ServiceAccount` adds a volume with a
+/// token and its mounts. The answer is written from the Go type, so it has `status: {}` and empty
+/// `resources` that the input may lack.
 pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
     let (mut desired, observed) = (pod(desired)?, parts(observed, RETAINED)?);
     for pointer in ["/spec/nodeName", "/spec/serviceAccountName", "/spec/volumes"] {
@@ -44,7 +61,14 @@ pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
     Ok(desired.into_object())
 }
 
-/// Takes the worst phase, and joins the states of all containers. A cluster that has not reported counts as pending.
+/// Replaces the status with one phase and the states of the containers of all clusters.
+///
+/// The worst phase counts, in the order `Failed`, `Pending`, `Running`, `Succeeded`. A cluster that
+/// has not reported counts as `Pending`. Statuses of containers and init containers are
+/// concatenated, reduced to `ready` and `state`.
+///
+/// Without a list of items the Pod keeps its status. With an empty list the phase and the
+/// containers are empty.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut pod = pod(&object)?;
     let Some(items) = items else { return Ok(pod.into_object()) };
@@ -74,7 +98,8 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(pod.into_object())
 }
 
-/// Returns a container's status with nothing but whether it is ready and what it does.
+/// Returns a `ContainerStatus` with only `ready` and `state` of the given one; the other fields
+/// have their zero values.
 fn reduced(status: &Value) -> Value {
     let mut reduced = Typed::zero("ContainerStatus");
     for field in ["/ready", "/state"] {
@@ -83,6 +108,8 @@ fn reduced(status: &Value) -> Value {
     reduced.into_value()
 }
 
+/// Returns `true` if the phase is `Succeeded`, or if it is `Running` and the condition `Ready` is
+/// `True`.
 pub(super) fn healthy(object: &Value) -> Result<bool> {
     let pod = parts(object, &[("Pod", &["status"]), ("PodStatus", &["conditions", "phase"])])?;
     let ready = pod.list("/status/conditions").iter().find(|condition| condition["type"] == "Ready");
@@ -93,6 +120,7 @@ pub(super) fn healthy(object: &Value) -> Result<bool> {
     })
 }
 
+/// Returns the objects that the Pod refers to, in its namespace.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let pod = parts(object, pod_template::REFERENCES)?;
     Ok(pod_template::referenced(pod.at("/spec"), pod.text("/metadata/namespace")))

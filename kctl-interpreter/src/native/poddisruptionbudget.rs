@@ -1,4 +1,10 @@
-//! `PodDisruptionBudget`s.
+//! The rules of `policy/v1 PodDisruptionBudget`.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `InterpretStatus` | four counters and `disruptedPods` | `reflectstatus.go`, `reflectPodDisruptionBudgetStatus` |
+//! | `AggregateStatus` | sums, and the disrupted Pods of all clusters | `aggregatestatus.go`, `aggregatePodDisruptionBudgetStatus` |
+//! | `InterpretHealth` | `true` if enough Pods are healthy | `healthy.go`, `interpretPodDisruptionBudgetHealth` |
 
 use serde_json::{Map, Value};
 
@@ -8,14 +14,19 @@ use super::{
 };
 use crate::typed::Typed;
 
+/// The numbers of the status that are collected and summed, as JSON pointers.
 const COUNTERS: [&str; 4] = ["/currentHealthy", "/desiredHealthy", "/expectedPods", "/disruptionsAllowed"];
 
+/// Converts an object to the Go type `PodDisruptionBudget`.
 fn budget(object: &Value) -> Result<Typed> {
     let what = "PodDisruptionBudget";
     Typed::from_object(what, object).map_err(NativeError::object(what))
 }
 
-/// Adds the counters up. A disrupted pod is named with its cluster: names repeat.
+/// Replaces the status with the sums of the counters and the joined `disruptedPods`.
+///
+/// A disrupted Pod is listed as `cluster/pod`, because Pods of different clusters can have the same
+/// name.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut budget = budget(&object)?;
     let mut sums = [0i64; COUNTERS.len()];
@@ -41,6 +52,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(budget.into_object())
 }
 
+/// Returns the counters and `disruptedPods` of the status; `null` for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
     let what = "PodDisruptionBudgetStatus";
@@ -52,6 +64,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     Ok(collected.into_object())
 }
 
+/// Returns `true` if `status.currentHealthy` is at least `status.desiredHealthy`.
 pub(super) fn healthy(object: &Value) -> Result<bool> {
     let budget = budget(object)?;
     Ok(budget.number("/status/currentHealthy") >= budget.number("/status/desiredHealthy"))

@@ -1,11 +1,15 @@
-//! Removing what only the object's own cluster can know, before the object goes to others.
+//! `Prune`: removes fields that belong to one cluster, before the object is copied to others.
+//!
+//! The source is `RemoveIrrelevantFields` in Karmada's
+//! `pkg/resourceinterpreter/default/native/prune/prune.go`. Every kind loses the metadata of
+//! [`METADATA`] and its status. Six kinds lose more: see the functions of this file.
 
 use serde_json::{Map, Value};
 
 use super::{NativeError, Result, nested, secret, serviceaccount};
 use crate::typed::Typed;
 
-/// Fields of the metadata that the API server or a controller fills in.
+/// Fields of `metadata` that an API server or a controller sets in its own cluster.
 const METADATA: [&str; 10] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -19,7 +23,13 @@ const METADATA: [&str; 10] = [
     "finalizers",
 ];
 
-/// Prunes an object of any kind. Kinds are told by their name alone, whatever their group.
+/// Prunes an object of any kind.
+///
+/// Kinds are compared by `kind` alone, whatever their group, as in Karmada: a custom resource named
+/// `Service` is treated as a Service.
+///
+/// # Errors
+/// A field that a rule reads has another JSON type than Kubernetes gives it.
 pub(super) fn prune(mut object: Value) -> Result<Value> {
     for field in METADATA {
         nested::remove(&mut object, &["metadata", field]);
@@ -37,12 +47,18 @@ pub(super) fn prune(mut object: Value) -> Result<Value> {
     Ok(object)
 }
 
+/// Removes the revision annotations that the Deployment controller maintains.
 fn deployment(object: &mut Value) {
     for annotation in ["deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history"] {
         nested::remove(object, &["metadata", "annotations", annotation]);
     }
 }
 
+/// Removes the labels that the Job controller generated, unless `spec.manualSelector` is true, and
+/// `spec.ttlSecondsAfterFinished`.
+///
+/// With a TTL the Job of a member cluster would be deleted, and the control plane would create it
+/// again.
 fn job(object: &mut Value) -> Result<()> {
     let job = Typed::from_object("Job", object).map_err(NativeError::object("Job"))?;
     if *job.at("/spec/manualSelector") != Value::Bool(true) {
@@ -55,7 +71,7 @@ fn job(object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Removes labels that the cluster's job controller made.
+/// Removes labels at a path, if the path exists.
 fn without(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
     let Some(found) = nested::string_map(object, path)? else { return Ok(()) };
     let kept = found.iter().filter(|(name, _)| !labels.contains(&name.as_str()));
@@ -63,6 +79,8 @@ fn without(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
     nested::set(object, path, Value::Object(kept))
 }
 
+/// Removes the token and the uid annotation of a Secret of the type
+/// `kubernetes.io/service-account-token`: each cluster issues its own.
 fn secret(object: &mut Value) -> Result<()> {
     if secret::is_token(object) {
         nested::remove(object, &["metadata", "annotations", "kubernetes.io/service-account.uid"]);
@@ -71,6 +89,8 @@ fn secret(object: &mut Value) -> Result<()> {
     Ok(())
 }
 
+/// Removes references to generated token Secrets from `secrets`: those that begin with the
+/// account's name and `-token-`.
 fn service_account(object: &mut Value) -> Result<()> {
     let Some(secrets) = nested::slice(object, &["secrets"]).ok().flatten() else { return Ok(()) };
     let prefix = format!("{}-token-", object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default());
@@ -86,6 +106,8 @@ fn service_account(object: &mut Value) -> Result<()> {
     nested::set(object, &["secrets"], kept.into())
 }
 
+/// Removes `spec.clusterIP` and `spec.clusterIPs`, which each cluster allocates. A headless Service
+/// keeps its `None`.
 fn service(object: &mut Value) {
     // A headless service says so itself, and must stay one.
     if nested::string(object, &["spec", "clusterIP"]).ok().flatten().is_some_and(|ip| ip != "None") {
@@ -94,6 +116,7 @@ fn service(object: &mut Value) {
     }
 }
 
+/// Removes the annotation by which the scheduler of a cluster selected a node for the volume.
 fn claim(object: &mut Value) {
     let path = ["metadata", "annotations", "volume.kubernetes.io/selected-node"];
     if nested::string(object, &path).ok().flatten().is_some_and(|node| !node.is_empty()) {

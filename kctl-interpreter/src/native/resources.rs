@@ -1,4 +1,7 @@
-//! The resources that a pod asks for, as schedulers count them.
+//! The resource requests of a Pod, added up as a scheduler counts them.
+//!
+//! Karmada's source is `AddPodTemplateRequest` of `util.Resource`. CPU is counted in thousandths of
+//! a core, everything else in units or bytes.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +12,15 @@ use crate::{
     quantity::{Format, Quantity},
 };
 
-/// What quota puts before the name of a resource; the name must still be a name with it.
+/// The prefix of a request in a `ResourceQuota`. An extended resource must still be a qualified
+/// name with it.
 const QUOTA_PREFIX: &str = "requests.";
 
-/// Returns what a decoded `PodSpec` asks for: the sum of its containers, at least what each init container needs, and
-/// the overhead. Limits stand in for requests that are not there; zeros are left out.
+/// Returns the requests of a decoded `PodSpec`, by resource name.
+///
+/// The requests of containers are added up. Init containers run before them, so each resource is at
+/// least the maximum of any init container. The overhead is added last. Resources that schedulers
+/// don't count and zero amounts are left out.
 pub(super) fn requested(pod_spec: &Value) -> BTreeMap<String, String> {
     let mut totals: BTreeMap<&str, i64> = BTreeMap::new();
     for container in pod_spec["containers"].as_array().into_iter().flatten() {
@@ -38,7 +45,7 @@ pub(super) fn requested(pod_spec: &Value) -> BTreeMap<String, String> {
     positive.map(|(name, total)| (name.to_owned(), printed(name, total))).collect()
 }
 
-/// Returns the requests of a container, and its limits where there is no request.
+/// Returns the requests of a container, and its limit where a resource has no request.
 fn amounts(resources: &Value) -> BTreeMap<&str, i64> {
     let quantities = |of: &str| resources[of].as_object().into_iter().flat_map(Map::iter);
     let merged = quantities("limits").chain(quantities("requests"));
@@ -46,7 +53,8 @@ fn amounts(resources: &Value) -> BTreeMap<&str, i64> {
     merged.into_iter().filter_map(|(name, quantity)| Some((name, amount(name, quantity)?))).collect()
 }
 
-/// Returns a quantity in the unit that its resource is counted in; `None` for a resource that schedulers do not know.
+/// Returns a quantity in the unit of its resource; `None` for a resource that schedulers don't
+/// count, or a malformed quantity.
 fn amount(name: &str, quantity: &Value) -> Option<i64> {
     let quantity: Quantity = quantity.as_str()?.parse().ok()?;
     match name {
@@ -56,6 +64,8 @@ fn amount(name: &str, quantity: &Value) -> Option<i64> {
     }
 }
 
+/// Returns a total as a quantity: memory, ephemeral storage and huge pages with binary suffixes,
+/// everything else with decimal ones.
 fn printed(name: &str, total: i64) -> String {
     let quantity = match name {
         "cpu" => Quantity::millis(total, Format::DecimalSi),
@@ -66,13 +76,15 @@ fn printed(name: &str, total: i64) -> String {
     quantity.to_string()
 }
 
-/// Tells whether a resource is extended, huge pages, native with a prefix or an attachable volume
-/// (`IsScalarResourceName` in `pkg/scheduler/util` of Kubernetes).
+/// Returns `true` for an extended resource, huge pages, a name with `kubernetes.io/`, and
+/// attachable volumes (`IsScalarResourceName` in `pkg/scheduler/util` of Kubernetes).
 fn is_scalar(name: &str) -> bool {
     let is_native = name.contains("kubernetes.io/");
     is_native || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-") || is_extended(name)
 }
 
+/// Returns `true` for an extended resource: a qualified name with a domain, which does not begin
+/// with `requests.`.
 fn is_extended(name: &str) -> bool {
     if !name.contains('/') || name.starts_with(QUOTA_PREFIX) {
         return false;

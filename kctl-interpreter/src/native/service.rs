@@ -1,15 +1,27 @@
-//! Services.
+//! The rules of `v1 Service`.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `Retain` | `spec.clusterIP` and `spec.healthCheckNodePort` | `pkg/util/lifted/retain.go`, `RetainServiceFields` |
+//! | `InterpretStatus` | `status.loadBalancer` of a load balancer | `reflectstatus.go`, `reflectServiceStatus` |
+//! | `AggregateStatus` | the addresses of all clusters | `aggregatestatus.go`, `aggregateServiceStatus` |
+//! | `InterpretHealth` | `true` if a load balancer has an address | `healthy.go`, `interpretServiceHealth` |
 
 use serde_json::Value;
 
 use super::{Items, NativeError, Result, load_balancer, nested};
 use crate::typed::Typed;
 
+/// Converts an object to the Go type `Service`.
 fn service(object: &Value) -> Result<Typed> {
     Typed::from_object("Service", object).map_err(NativeError::object("Service"))
 }
 
-/// Keeps what the cluster's API server allocated.
+/// Copies `spec.healthCheckNodePort` and `spec.clusterIP` from the observed object, if they are
+/// set.
+///
+/// The API server of each cluster allocates them, and a write without them would be rejected.
+/// `spec.clusterIPs` and node ports are not copied, as in Karmada.
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(port) = nested::int64(observed, &["spec", "healthCheckNodePort"])?.filter(|port| *port > 0) {
         nested::set(&mut desired, &["spec", "healthCheckNodePort"], port.into())?;
@@ -20,6 +32,8 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     Ok(desired)
 }
 
+/// Replaces the status of a Service of the type `LoadBalancer` with the joined addresses of all
+/// clusters. A Service of another type is returned unchanged.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut service = service(&object)?;
     if service.text("/spec/type") != "LoadBalancer" {
@@ -34,7 +48,8 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     Ok(service.into_object())
 }
 
-/// Collects the addresses of a load balancer; other services have nothing worth it.
+/// Returns `loadBalancer` of the status of a Service of the type `LoadBalancer`; `null` for other
+/// types and for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
     // A type that is no text is as good as none here.
     if nested::string(object, &["spec", "type"]).ok().flatten() != Some("LoadBalancer") {
@@ -48,6 +63,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     Ok(collected.into_object())
 }
 
+/// Returns `true` unless the Service has the type `LoadBalancer` and no address yet.
 pub(super) fn healthy(object: &Value) -> Result<bool> {
     let service = service(object)?;
     Ok(service.text("/spec/type") != "LoadBalancer" || load_balancer::has_address(&service))

@@ -1,11 +1,16 @@
-//! `ServiceImport`s of the multi-cluster services API.
+//! The rule of `multicluster.x-k8s.io/v1alpha1 ServiceImport`, the kind of the multi-cluster
+//! services API: `InterpretDependency`, as `getServiceImportDependencies` in Karmada's
+//! `dependencies.go`. `InterpretStatus` returns the whole status.
 
 use serde_json::{Value, json};
 
 use super::{NativeError, Result};
 use crate::{operation::DependentReference, typed::Typed};
 
-/// Returns the service that Karmada derives from the import, and its endpoints.
+/// Returns the Service `derived-<name>` that Karmada creates for the import, and all `EndpointSlice`s
+/// with its label `kubernetes.io/service-name`.
+///
+/// The slices are a reference by label selector, because their names are generated.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let import = Typed::from_object("ServiceImport", object).map_err(NativeError::object("ServiceImport"))?;
     let namespace = import.text("/metadata/namespace").to_owned();

@@ -1,4 +1,13 @@
-//! `StatefulSet`s.
+//! The rules of `apps/v1 StatefulSet`.
+//!
+//! | operation | answer | in Karmada |
+//! |---|---|---|
+//! | `InterpretReplica` | `spec.replicas`, 0 if absent, and the requirements of `spec.template` | `replica.go`, `statefulSetReplica` |
+//! | `ReviseReplica` | sets `spec.replicas` if it exists | `revisereplica.go`, `reviseStatefulSetReplica` |
+//! | `InterpretStatus` | five counters and two generations | `reflectstatus.go`, `reflectStatefulSetStatus` |
+//! | `AggregateStatus` | sums of the counters | `aggregatestatus.go`, `aggregateStatefulSetStatus` |
+//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretStatefulSetHealth` |
+//! | `InterpretDependency` | references of `spec.template` but for its own claims | `dependencies.go`, `getStatefulSetDependencies` |
 
 use serde_json::Value;
 
@@ -11,6 +20,11 @@ use crate::{
     typed::{Parts, Typed},
 };
 
+/// The counters of `StatefulSetStatus`.
+///
+/// Three flags differ from a Deployment. `observedGeneration` is not collected, so a member cluster
+/// counts as caught up only while its own generation is 0. The comparison with the template's
+/// generation is Karmada's too: it uses the generation of the member's object.
 pub(super) const COUNTERS: Counters = Counters {
     kind: "StatefulSet",
     member: "WrappedStatefulSetStatus",
@@ -21,10 +35,13 @@ pub(super) const COUNTERS: Counters = Counters {
     is_whole_status_compared: false,
 };
 
+/// Returns `spec.replicas` and the requirements of one Pod of `spec.template`.
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas_of("StatefulSet", object)
 }
 
+/// Returns `true` if the rollout has ended: the same three comparisons as for a Deployment, with
+/// `updatedReplicas`, `availableReplicas` and `observedGeneration` of the status.
 pub(super) fn healthy(object: &Value) -> Result<bool> {
     let set = Typed::parts_of_object("StatefulSet", object, HEALTH).map_err(NativeError::object("StatefulSet"))?;
     let updated = set.number("/status/updatedReplicas");
@@ -33,6 +50,8 @@ pub(super) fn healthy(object: &Value) -> Result<bool> {
         && set.number("/status/availableReplicas") >= updated)
 }
 
+/// The parts of the object that [`dependencies`] needs beside the Pod template: the names of
+/// `spec.volumeClaimTemplates`.
 const CLAIM_NAMES: Parts = &[
     ("StatefulSet", &["spec"]),
     ("StatefulSetSpec", &["volumeClaimTemplates"]),
@@ -40,7 +59,11 @@ const CLAIM_NAMES: Parts = &[
     ("ObjectMeta", &["name"]),
 ];
 
-/// The claims that the set makes for its pods are no dependencies: each cluster makes its own.
+/// Returns the references of the Pod template, without the `PersistentVolumeClaim`s of
+/// `spec.volumeClaimTemplates`.
+///
+/// A volume of the template can name such a claim. The `StatefulSet` creates it in each cluster, so
+/// it must not be copied from the control plane.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let set = Typed::parts_of_object("StatefulSet", object, CLAIM_NAMES).map_err(NativeError::object("StatefulSet"))?;
     let templates = set.list("/spec/volumeClaimTemplates");

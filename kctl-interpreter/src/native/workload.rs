@@ -1,4 +1,10 @@
-//! What the kinds with counters in their status have in common: collecting the counters and adding them up.
+//! Collecting and summing the counters of workloads: Deployments, `ReplicaSet`s, `StatefulSet`s and
+//! `DaemonSet`s.
+//!
+//! A member cluster's status is collected together with two generations: that of the member's
+//! object, and that of the control plane's object from which it was made. By both, aggregation
+//! knows whether the sums describe the latest `spec`. The Go types of these statuses are in
+//! Karmada's `pkg/resourceinterpreter/default/native/status_type.go`.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +14,8 @@ use crate::{
     typed::{Parts, Typed},
 };
 
-/// What the health of a workload is read from: counters of its status, and the number of replicas that it wants.
+/// The fields by which the health of a workload is decided: counters of the status, the generation
+/// and `spec.replicas`.
 pub(super) const HEALTH: Parts = &[
     ("ObjectMeta", &["generation"]),
     ("DaemonSetSpec", &[]),
@@ -17,31 +24,38 @@ pub(super) const HEALTH: Parts = &[
     ("StatefulSetSpec", &["replicas"]),
 ];
 
-/// The annotation that tells which generation of the control plane's object a cluster's object was made from
-/// (`ResourceTemplateGenerationAnnotationKey` in Karmada's `work/v1alpha2`).
+/// The annotation with the generation of the control plane's object from which the member cluster's
+/// object was made (`ResourceTemplateGenerationAnnotationKey` in Karmada's `work/v1alpha2`).
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
-/// How the status of a kind is collected and added up. The differences between kinds are Karmada's.
+/// Fields and particularities of one kind. The differences between kinds are Karmada's.
 #[expect(clippy::struct_excessive_bools, reason = "each is another difference between kinds")]
 pub(super) struct Counters {
     /// The name of the kind and of its Go type.
     pub(super) kind: &'static str,
-    /// The Go type of what clusters report: the status with two generations.
+    /// The Go type of the collected status: the kind's status with two generations.
     pub(super) member: &'static str,
-    /// The counters that are collected and summed.
+    /// The counters of the status that are collected and summed.
     pub(super) summed: &'static [&'static str],
-    /// Whether `observedGeneration` is collected. A `StatefulSet`'s is not.
+    /// Collects `observedGeneration` too. That of a `StatefulSet` is not collected.
     pub(super) is_observed_collected: bool,
-    /// Whether the annotation is read before the status: where both are wrong, that decides which error is told.
+    /// Reads the annotation before the status: if both are invalid, this decides which error is
+    /// returned.
     pub(super) is_annotation_read_first: bool,
-    /// Whether a cluster counts as up to date by its own generation alone. That is a mistake that Karmada makes for
-    /// `StatefulSet`s; it is kept because the numbers must agree.
+    /// Compares the template generation of a member cluster with the generation of the member's
+    /// object. That is a fault of Karmada's rule for `StatefulSet`s, and is kept because the results
+    /// must agree.
     pub(super) is_template_generation_ignored: bool,
-    /// Whether the object also counts as changed when its status has more than counters, as a `DaemonSet`'s does.
+    /// Counts an object as changed if its status has more than counters, as that of a `DaemonSet`
+    /// can.
     pub(super) is_whole_status_compared: bool,
 }
 
-/// Sets the number of replicas where the object has one.
+/// Sets the number of replicas in `spec`, if the object has the field. An object without it is
+/// returned unchanged.
+///
+/// # Errors
+/// The field exists and is not an integer.
 pub(super) fn revise(mut object: Value, field: &str, replicas: i64) -> Result<Value> {
     if nested::int64(&object, &["spec", field])?.is_some() {
         nested::set(&mut object, &["spec", field], replicas.into())?;
@@ -49,7 +63,12 @@ pub(super) fn revise(mut object: Value, field: &str, replicas: i64) -> Result<Va
     Ok(object)
 }
 
-/// Collects the counters of an object in a cluster, and which generations they are of.
+/// Returns the counters of the status and the generations to which they belong; `null` for an
+/// object without a status, and if all of them are 0.
+///
+/// # Errors
+/// The status does not have its Go type, or the annotation [`TEMPLATE_GENERATION`] is absent or not
+/// a number. Karmada sets the annotation on each object that it writes to a member cluster.
 pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
     if counters.is_annotation_read_first {
@@ -73,6 +92,7 @@ pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     Ok(if collected.as_object().is_some_and(Map::is_empty) { Value::Null } else { collected })
 }
 
+/// Returns the number in the annotation [`TEMPLATE_GENERATION`].
 fn template_generation(object: &Value) -> Result<i64> {
     let annotations = nested::map(object, &["metadata", "annotations"]).ok().flatten();
     // One annotation of another type hides all of them (`GetAnnotations` upstream); a null is as good as an empty text.
@@ -85,7 +105,13 @@ fn template_generation(object: &Value) -> Result<i64> {
     })
 }
 
-/// Adds the counters of all clusters up. `observedGeneration` follows when every cluster has caught up.
+/// Returns the object with the sums of the counters of all clusters.
+///
+/// `observedGeneration` becomes the generation of the object once every cluster has caught up,
+/// including those that have not reported. A cluster has caught up if its controller observed the
+/// latest member object, and that object was made from the latest template. Without any item the
+/// condition holds. Other fields of the status stay, and an unchanged object is returned as it was
+/// given.
 pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) -> Result<Value> {
     let items = items.unwrap_or_default();
     let mut typed = Typed::from_object(counters.kind, &object).map_err(NativeError::object(counters.kind))?;
@@ -113,7 +139,8 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     Ok(if changed { typed.into_object() } else { object })
 }
 
-/// Reads what the clusters reported, without those that have not.
+/// Returns the name and the decoded status of each cluster, without the clusters that have not
+/// reported.
 pub(super) fn members<'a>(
     r#type: &'static str,
     items: &'a [AggregatedStatusItem],
@@ -124,6 +151,7 @@ pub(super) fn members<'a>(
     })
 }
 
+/// Decodes the status of one cluster as the Go type `r#type`.
 fn member(r#type: &'static str, item: &AggregatedStatusItem, status: &Value) -> Result<Typed> {
     Typed::from_json(r#type, status).map_err(|error| NativeError::MemberStatusInvalid {
         cluster: item.cluster_name.clone(),
@@ -131,16 +159,18 @@ fn member(r#type: &'static str, item: &AggregatedStatusItem, status: &Value) -> 
     })
 }
 
-/// Returns a sum in the type of the counters: Go's wraps, too.
+/// Returns a sum as a 32-bit number, wrapped as in Go.
 #[expect(clippy::cast_possible_truncation, reason = "that is what Go does, too")]
 pub(super) fn int32(sum: i64) -> Value {
     i64::from(sum as i32).into()
 }
 
+/// Returns `true` if the status has a `collisionCount` or conditions.
 fn has_more_than_counters(typed: &Typed) -> bool {
     !typed.at("/status/collisionCount").is_null() || !typed.list("/status/conditions").is_empty()
 }
 
+/// Sets a value, and returns `true` if it was another one.
 fn replace(place: &mut Value, value: Value) -> bool {
     let changed = *place != value;
     *place = value;

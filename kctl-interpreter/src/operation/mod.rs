@@ -126,7 +126,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Returns the desired object, or the observed one if there is no desired object.
+    /// Returns the desired object, or the observed one if the desired one is absent.
     pub fn object(&self) -> Option<&Value> {
         self.desired.as_ref().or(self.observed.as_ref())
     }

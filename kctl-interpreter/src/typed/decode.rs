@@ -1,4 +1,12 @@
-//! From JSON to a value of a Go type, by the rules of the two decoders that Karmada uses.
+//! Decoding: turns JSON into a value of a Go type, by the rules of the two decoders that Karmada
+//! uses.
+//!
+//! | | `runtime.DefaultUnstructuredConverter` | `encoding/json` |
+//! |---|---|---|
+//! | used for | objects | statuses that clusters reported |
+//! | names of fields | exact | in any case |
+//! | number that is too large | wraps | error |
+//! | number with a point, such as `4.0` | an integer if it is whole | error for integer fields |
 
 use serde_json::{Map, Number, Value};
 
@@ -8,33 +16,43 @@ use super::{
 };
 use crate::quantity::{self, QuantityError};
 
-/// A value that is not of its type. The texts are close to those of the Go decoders, which do not name the field.
+/// The error of a value that does not have its type. The messages are close to those of Go, which
+/// do not name the field.
 #[derive(Debug, thiserror::Error)]
 #[error("{field}: {problem}", field = if field.is_empty() { "the object" } else { field })]
 pub(crate) struct DecodeError {
     /// The path from the decoded value, such as `spec.replicas`.
     field: String,
+    /// The mismatch.
     problem: Problem,
 }
 
+/// The mismatch between a JSON value and a Go type. Each variant is one message of one of Go's
+/// decoders.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
+    /// The converter has no conversion between two scalars, for example from a string to a number.
     #[error("cannot convert {found} to {wanted}")]
     NotConvertible { found: &'static str, wanted: &'static str },
     // Go's decoder has a colon for structs only.
+    /// The converter expects a struct, slice or map.
     #[error("cannot restore {wanted} from{} {found}", if *wanted == "struct" { ":" } else { "" })]
     NotRestorable { found: &'static str, wanted: &'static str },
+    /// The converter does not know how to read the type from this value.
     #[error("unrecognized type: {wanted}, and the field has a {found}")]
     NotRecognized { found: &'static str, wanted: &'static str },
+    /// `encoding/json` found another type, or a number out of range.
     #[error("json: cannot unmarshal {found} into a field of type {wanted}")]
     NotOfType { found: String, wanted: &'static str },
+    /// The string is not an RFC 3339 time.
     #[error("{0}")]
     TimeInvalid(String),
+    /// The value is not a quantity.
     #[error(transparent)]
     QuantityInvalid(#[from] QuantityError),
 }
 
-/// The decoder whose rules hold.
+/// The decoder whose rules apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rules {
     /// `runtime.DefaultUnstructuredConverter`.
@@ -43,20 +61,22 @@ enum Rules {
     Json,
 }
 
-/// The fields that are wanted of some structs; of a struct that is not listed all are. The others are checked, which
-/// costs a fraction of what it costs to build them.
+/// Fields to keep, by struct. A struct that is not listed keeps all fields.
+///
+/// Fields that are not kept are checked all the same, which costs a fraction of decoding them.
 pub(crate) type Parts = &'static [(&'static str, &'static [&'static str])];
 
-/// Decodes an object that is already JSON values (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
+/// Decodes an object (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
 pub(super) fn convert(r#type: &Type, value: &Value, parts: Parts) -> Result<Value, DecodeError> {
     decode(Rules::Converter, parts, r#type, value)
 }
 
-/// Decodes JSON text (`encoding/json`).
+/// Decodes JSON as `encoding/json` does.
 pub(super) fn unmarshal(r#type: &Type, value: &Value, parts: Parts) -> Result<Value, DecodeError> {
     decode(Rules::Json, parts, r#type, value)
 }
 
+/// Decodes a value of any type. Null is the zero value of every type.
 fn decode(rules: Rules, parts: Parts, r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
     if value.is_null() {
         return Ok(table::zero(r#type));
@@ -81,7 +101,7 @@ fn decode(rules: Rules, parts: Parts, r#type: &Type, value: &Value) -> Result<Va
     }
 }
 
-/// Finds what [`decode`] would, and builds nothing.
+/// Returns the error that [`decode`] would return, without building a value.
 fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> {
     match (r#type, value) {
         (_, Value::Null)
@@ -107,7 +127,10 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
     }
 }
 
-/// Returns the values of an object, by the fields of its struct. It goes by the names that are there: most fields are not.
+/// Returns the given value of each field of a struct, in the order of the fields.
+///
+/// It iterates over the given names, because most fields of a type are absent. With the rules of
+/// `encoding/json` a second pass looks for names in another case.
 fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Vec<Option<&'a Value>> {
     let mut values = vec![None; fields.len()];
     let mut is_folded = false;
@@ -126,6 +149,7 @@ fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> 
     values
 }
 
+/// Decodes a struct: kept fields are built, all others are checked, and nil fields are left out.
 fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
     let fields = table::fields(name);
     let given = given(rules, fields, object);
@@ -151,6 +175,7 @@ fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Va
     Ok(Value::Object(decoded.into_iter().collect()))
 }
 
+/// Decodes a value that is not a struct, slice, map or pointer.
 fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Problem> {
     match (r#type, value) {
         (Type::Any, value) => Ok(value.clone()),
@@ -168,8 +193,8 @@ fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Pr
     }
 }
 
-/// Returns a number as a decoder of its own gets it. The converter has only the value, and Go writes 4.0 as 4; JSON has
-/// the text.
+/// Returns a number as a custom decoder of Go receives it. The converter passes 4.0 as 4, because
+/// it has only the value; `encoding/json` passes the digits.
 #[expect(clippy::cast_possible_truncation, reason = "only numbers that fit are converted")]
 fn written(rules: Rules, number: &Number) -> Number {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole float is that number
@@ -183,7 +208,8 @@ fn written(rules: Rules, number: &Number) -> Number {
     }
 }
 
-/// Reads a whole number. The converter wraps what is too large, as a Go conversion does; JSON refuses it.
+/// Decodes an integer. The converter wraps a number that is too large, as a Go conversion does;
+/// `encoding/json` rejects it.
 #[expect(clippy::cast_possible_truncation, reason = "that is what Go does, too")]
 fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Problem> {
     let wanted = type_name(r#type);
@@ -201,6 +227,7 @@ fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Proble
     }
 }
 
+/// Returns the error of a value with another type, in the words of the decoder.
 fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     let wanted = type_name(r#type);
     let json = rules == Rules::Json || matches!(r#type, Type::Time | Type::IntOrString);
@@ -225,6 +252,7 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     }
 }
 
+/// Returns the name of a type in error messages.
 fn type_name(r#type: &Type) -> &'static str {
     match r#type {
         Type::Any => "any",

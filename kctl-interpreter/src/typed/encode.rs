@@ -1,4 +1,4 @@
-//! From a value of a Go type to the JSON that Karmada writes.
+//! Encoding: turns a value of a Go type into the JSON that Karmada writes.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,8 @@ pub(super) fn encode(r#type: &Type, mut value: Value) -> Value {
     value
 }
 
-/// Most of a value stays as it is: to take out what is left out costs a third of building it anew.
+/// Encodes by removing what is left out. Most of a value stays, so this costs a third of building
+/// it anew.
 fn encode_in_place(r#type: &Type, value: &mut Value) {
     match (r#type, value) {
         (Type::Pointer(inner), value) => encode_in_place(inner, value),
@@ -27,6 +28,7 @@ fn encode_in_place(r#type: &Type, value: &mut Value) {
     }
 }
 
+/// Removes fields that their tag leaves out, and adds nil fields without such a tag as null.
 fn encode_struct(fields: &[Field], value: &mut Map<String, Value>) {
     // Before anything is taken out: what was given and is left out is no nil.
     let is_nil = |field: &&Field| !is_omitted(field, &Value::Null) && !value.contains_key(field.name);
@@ -41,6 +43,7 @@ fn encode_struct(fields: &[Field], value: &mut Map<String, Value>) {
     value.extend(nil.into_iter().map(|field| (field.name.to_owned(), Value::Null)));
 }
 
+/// Returns `true` if the tag of the field leaves this value out.
 fn is_omitted(field: &Field, value: &Value) -> bool {
     match field.omitted {
         Omitted::Never => false,
@@ -49,7 +52,8 @@ fn is_omitted(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// Tells whether `omitempty` leaves a value out. A struct never is; a time, a quantity and a port are structs.
+/// Returns `true` if `omitempty` leaves the value out. A time, a quantity and an `IntOrString` are
+/// structs in Go, which are never left out.
 fn is_empty(r#type: &Type, value: &Value) -> bool {
     match r#type {
         Type::Struct(_) | Type::Quantity | Type::Time | Type::IntOrString => false,

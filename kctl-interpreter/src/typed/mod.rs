@@ -1,9 +1,14 @@
-//! The types of the built-in kinds as Go has them: objects go in as JSON, become values with every field, and come out
-//! as Karmada would write them.
+//! The Go types of built-in kinds: converts JSON to a value with every field of the type, and back
+//! as Karmada would write it.
 //!
-//! Karmada turns an object into its Go type and back whenever it looks inside. That is visible: fields that the type
-//! does not have are gone, empty optional ones too, and required ones appear as `null`, `""`, `0` or `{}`. The table
-//! `types.txt` says how each field behaves.
+//! Karmada converts an object to its Go type and back whenever it reads inside. That is visible in
+//! its results: unknown fields are gone, empty optional fields too, and required fields appear as
+//! `null`, `""`, `0` or `{}`. The table `types.txt` says for each field of each struct how it
+//! behaves. The table replaces the generated types of k8s-openapi, which treat absent and empty
+//! fields in another way.
+//!
+//! A conversion has two halves: `decode` reads with the rules of one of Go's two decoders, and
+//! `encode` writes with those of `runtime.DefaultUnstructuredConverter`.
 
 mod decode;
 mod encode;
@@ -15,46 +20,52 @@ use serde_json::{Map, Value};
 pub(crate) use self::decode::{DecodeError, Parts};
 use self::table::Type;
 
-/// A value of a Go type: a struct is an object with its fields, and a nil pointer, list, map or time is null. Most fields of
-/// the large structs are nil: those are left out, which is the same.
+/// A value of a Go struct type.
+///
+/// A struct is a JSON object with the fields of the type. A nil pointer, slice, map or time is
+/// null. Most fields of large structs are nil, so they are left out, which means the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
+    /// The name of the struct in `types.txt`.
     name: &'static str,
+    /// The decoded value.
     value: Value,
 }
 
 impl Typed {
-    /// Reads an object the way `runtime.DefaultUnstructuredConverter` does: names are exact, large numbers wrap.
+    /// Decodes an object as `runtime.DefaultUnstructuredConverter` does: names of fields must match
+    /// exactly, and numbers that are too large wrap.
     pub(crate) fn from_object(name: &'static str, object: &Value) -> Result<Self, DecodeError> {
         Ok(Self { name, value: decode::convert(&Type::Struct(name), object, &[])? })
     }
 
-    /// Reads JSON the way `encoding/json` does: names match in any case, large numbers are errors.
+    /// Decodes JSON as `encoding/json` does: names of fields match in any case, and numbers that
+    /// are too large are errors.
     pub(crate) fn from_json(name: &'static str, json: &Value) -> Result<Self, DecodeError> {
         Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json, &[])? })
     }
 
-    /// Reads an object as [`Typed::from_object`], and keeps only some parts of it; all is checked.
+    /// Decodes like [`Typed::from_object`], and keeps only some fields. All fields are checked.
     pub(crate) fn parts_of_object(name: &'static str, object: &Value, parts: Parts) -> Result<Self, DecodeError> {
         Ok(Self { name, value: decode::convert(&Type::Struct(name), object, parts)? })
     }
 
-    /// Reads JSON as [`Typed::from_json`], and keeps only some parts of it; all is checked.
+    /// Decodes like [`Typed::from_json`], and keeps only some fields. All fields are checked.
     pub(crate) fn parts_of_json(name: &'static str, json: &Value, parts: Parts) -> Result<Self, DecodeError> {
         Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json, parts)? })
     }
 
-    /// Returns the zero value of a type.
+    /// Returns the zero value of a struct.
     pub(crate) fn zero(name: &'static str) -> Self {
         Self { name, value: table::zero(&Type::Struct(name)) }
     }
 
-    /// Returns the object as Karmada would write it.
+    /// Encodes the value as Karmada would write it.
     pub(crate) fn into_object(self) -> Value {
         encode::encode(&Type::Struct(self.name), self.value)
     }
 
-    /// Returns a part of the value as Karmada would write it, the part being of the struct `name` or a list of it.
+    /// Encodes a part of a value: one value of the struct `name`, or a list of them.
     pub(crate) fn encode_part(name: &'static str, part: &Value) -> Value {
         match part {
             Value::Array(items) => items.iter().map(|item| Self::encode_part(name, item)).collect(),
@@ -62,12 +73,16 @@ impl Typed {
         }
     }
 
-    /// Returns the value at a JSON pointer; null when there is none, as behind a nil pointer.
+    /// Returns the value at a JSON pointer; null for a path that does not exist, as behind a nil
+    /// pointer.
     pub(crate) fn at(&self, pointer: &str) -> &Value {
         self.value.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    /// Returns the place at a JSON pointer; what is nil there becomes null. The structs on the way must not be nil.
+    /// Returns the value at a JSON pointer for writing; a nil field becomes null.
+    ///
+    /// # Panics
+    /// A struct on the path is nil, which is a fault of the rule that calls it.
     pub(crate) fn at_mut(&mut self, pointer: &str) -> &mut Value {
         let name = self.name;
         pointer.split('/').skip(1).fold(&mut self.value, |value, field| match value {
@@ -76,38 +91,41 @@ impl Typed {
         })
     }
 
-    /// Tells whether the value at a JSON pointer is this one.
+    /// Returns `true` if the value at a JSON pointer equals `part`. Absent fields and null are
+    /// equal.
     pub(crate) fn has(&self, pointer: &str, part: &Self) -> bool {
         is_same(self.at(pointer), &part.value)
     }
 
-    /// Returns the number at a JSON pointer; 0 when there is none.
+    /// Returns the number at a JSON pointer; 0 if the path does not exist.
     pub(crate) fn number(&self, pointer: &str) -> i64 {
         self.at(pointer).as_i64().unwrap_or_default()
     }
 
-    /// Returns the number behind a pointer of Go; `None` when that is nil.
+    /// Returns the number behind a Go pointer; `None` if the pointer is nil.
     pub(crate) fn optional_number(&self, pointer: &str) -> Option<i64> {
         self.at(pointer).as_i64()
     }
 
-    /// Returns the text at a JSON pointer; empty when there is none.
+    /// Returns the string at a JSON pointer; empty if the path does not exist.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         self.at(pointer).as_str().unwrap_or_default()
     }
 
-    /// Returns the items of the list at a JSON pointer; none when it is nil.
+    /// Returns the items of the list at a JSON pointer; an empty slice if it is nil.
     pub(crate) fn list(&self, pointer: &str) -> &[Value] {
         self.at(pointer).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Gives the value up.
+    /// Returns the decoded value, to be put into another one. Use [`Typed::into_object`] for a
+    /// result.
     pub(crate) fn into_value(self) -> Value {
         self.value
     }
 }
 
-/// Tells whether two values are the same, whether what is nil is left out or null.
+/// Returns `true` if two decoded values are equal. A field that is absent in one and null in the
+/// other is equal.
 pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

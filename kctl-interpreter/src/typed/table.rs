@@ -1,49 +1,72 @@
-//! The table of Go types: which fields a struct has, what they hold, and when they are left out.
+//! The table of Go types: the fields of each struct, their types, and the conditions under which
+//! they are left out.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde_json::{Map, Value};
 
-/// A Go type, as far as its JSON depends on it.
+/// A Go type, as far as its JSON form depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
+    /// `interface{}`: any JSON, kept as it is.
     Any,
+    /// `bool`.
     Bool,
+    /// `int32`.
     Int32,
+    /// `int64`.
     Int64,
+    /// `intstr.IntOrString`: a 32-bit number or a string.
     IntOrString,
+    /// `resource.Quantity`: a string, or a number that becomes one.
     Quantity,
+    /// `string`, and types based on it.
     String,
+    /// `metav1.Time`: an RFC 3339 string, or null for the zero time.
     Time,
+    /// A slice.
     List(Box<Type>),
+    /// A map with string keys.
     Map(Box<Type>),
+    /// A pointer, null if it is nil.
     Pointer(Box<Type>),
+    /// A struct, by its name in the table.
     Struct(&'static str),
 }
 
-/// A field of a struct. Embedded structs are already flattened, as their JSON is.
+/// A field of a struct. Fields of embedded structs are among those of the outer struct, as in their
+/// JSON.
 #[derive(Debug)]
 pub(super) struct Field {
+    /// The name in JSON.
     pub(super) name: &'static str,
+    /// The type of the value.
     pub(super) r#type: Type,
+    /// The condition under which the field is left out.
     pub(super) omitted: Omitted,
 }
 
-/// When a field is left out.
+/// The condition under which encoding leaves a field out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Omitted {
+    /// The field has no such tag, so it is always written.
     Never,
-    /// `omitempty`: false, 0, "", nil and what has no items; never a struct.
+    /// `omitempty`: false, 0, an empty string, nil, and lists and maps without items. A struct is
+    /// never empty.
     Empty,
-    /// `omitzero`: also a zero struct.
+    /// `omitzero`: the same, and a struct with its zero value.
     Zero,
 }
 
-/// One line a struct: its name, then `field:type` each. After the name of a field `?` stands for `omitempty` and `!` for
-/// `omitzero`; before a type `*` is a pointer, `[]` a list and `{}` a map by text. The lines were printed by reflection
-/// over `k8s.io/api` v0.36 and `sigs.k8s.io/mcs-api`, the versions that Karmada f8fdd02df is built with.
+/// The table as text: one line per struct, with its name and then `field:type` for each field.
+///
+/// A `?` after the name of a field is `omitempty`, and `!` is `omitzero`. Before a type, `*` is a
+/// pointer, `[]` a slice and `{}` a map with string keys. The lines were printed by reflection over
+/// `k8s.io/api` v0.36 and `sigs.k8s.io/mcs-api`, the versions with which Karmada f8fdd02df is
+/// built.
 const TYPES: &str = include_str!("types.txt");
 
+/// The parsed table, by name of the struct. It is parsed at the first use.
 static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     let structs = TYPES.lines().filter_map(|line| {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
@@ -55,12 +78,12 @@ static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
 /// Returns the fields of a struct.
 ///
 /// # Panics
-/// The table has no such struct: every name in this crate and in the table is tested.
+/// The table has no such struct. A test checks each name in the table.
 pub(super) fn fields(name: &str) -> &'static [Field] {
     STRUCTS.get(name).unwrap_or_else(|| panic!("types.txt has no line {name}"))
 }
 
-/// Returns the value of a type that nothing was given for.
+/// Returns the zero value of a type. Nil fields of a struct are left out.
 pub(super) fn zero(r#type: &Type) -> Value {
     match r#type {
         Type::Bool => false.into(),
@@ -75,6 +98,7 @@ pub(super) fn zero(r#type: &Type) -> Value {
     }
 }
 
+/// Parses one `field:type` of the table.
 fn field(word: &'static str) -> Field {
     let (name, text) = word.split_once(':').unwrap_or_else(|| panic!("types.txt: {word} has no type"));
     let (name, omitted) = match (name.strip_suffix('?'), name.strip_suffix('!')) {
@@ -85,6 +109,7 @@ fn field(word: &'static str) -> Field {
     Field { name, r#type: parse(text), omitted }
 }
 
+/// Parses a type. A word that is not a known scalar is the name of a struct.
 fn parse(text: &'static str) -> Type {
     match text {
         "any" => Type::Any,

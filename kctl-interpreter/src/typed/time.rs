@@ -1,9 +1,13 @@
-//! Times as Kubernetes reads and prints them.
+//! Times, read and printed as Go and `metav1.Time` do.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Reads an RFC 3339 time as Go does and returns it in UTC, with all of its digits; `None` for the zero time.
+/// Reads an RFC 3339 time, with all digits of its fraction, and returns it in UTC; `None` for Go's
+/// zero time.
+///
+/// # Errors
+/// The message of Go's `time.Parse`. Forms of ISO 8601 that RFC 3339 does not have are rejected.
 pub(super) fn parse(text: &str) -> Result<Option<Timestamp>, String> {
     let failed = || format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse it");
     let bytes = text.as_bytes();
@@ -24,18 +28,19 @@ pub(super) fn parse(text: &str) -> Result<Option<Timestamp>, String> {
     text.parse().map(Some).map_err(|_| failed())
 }
 
-/// Prints a time to the second, as Kubernetes does for `metav1.Time`.
+/// Removes the fraction of a second, as `metav1.Time` prints a time.
 pub(super) fn to_the_second(text: &str) -> String {
     text.split_once('.').map_or_else(|| text.to_owned(), |(seconds, _fraction)| format!("{seconds}Z"))
 }
 
-/// Tells whether one decoded time is before another; a nil time is before nothing.
+/// Returns `true` if one decoded time is before another. A nil time is neither before nor after any
+/// time.
 pub(crate) fn before(left: &Value, right: &Value) -> bool {
     let read = |time: &Value| time.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     read(left).zip(read(right)).is_some_and(|(left, right)| left < right)
 }
 
-/// Returns the time of the wall clock, to the second.
+/// Returns the time of the wall clock, without a fraction of a second.
 pub(crate) fn now() -> Value {
     to_the_second(&Timestamp::now().to_string()).into()
 }

@@ -1,4 +1,5 @@
-//! `ResourceInterpreterWebhookConfiguration`: how the webhook is registered, and the rules that Karmada checks it by.
+//! `ResourceInterpreterWebhookConfiguration`: the object that registers the webhook in a control
+//! plane, and Karmada's validation of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,50 +9,78 @@ use serde_json::{Value, json};
 use super::wire::API_VERSION;
 use crate::{function::Rule, kind::Gvk, operation::Operation};
 
-/// The least and the greatest timeout, in seconds.
+/// The minimum and the maximum of `timeoutSeconds`.
 pub const TIMEOUT_SECONDS: (u32, u32) = (1, 30);
-/// The kind of the object.
+/// `kind` of the object.
 const KIND: &str = "ResourceInterpreterWebhookConfiguration";
 
-/// How Karmada reaches the webhook.
+/// The address under which Karmada calls the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientConfig {
-    /// The start of a URL, such as `https://127.0.0.1:9443`; the path of each kind is put behind it.
+    /// The start of an https URL, such as `https://127.0.0.1:9443`. The path of each kind is
+    /// appended.
     Url(String),
     /// A Service of the control plane.
     Service {
-        /// Its namespace.
+        /// The namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// The name of the Service.
         name: String,
-        /// Its port.
+        /// The port of the Service.
         port: u16,
     },
 }
 
-/// The parameters of a webhook configuration.
+/// The parameters of a `ResourceInterpreterWebhookConfiguration`; [`Configuration::object`] makes
+/// the object.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::operation::Operation;
+/// use kctl_interpreter::webhook::{ClientConfig, Configuration};
+///
+/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let rules = [Rule::read(about, |_: Deployment| async { true.answer() })];
+/// let configuration = Configuration {
+///     name: "workloads",
+///     client: ClientConfig::Url("https://interpreter.example.com".into()),
+///     authority: None,
+///     timeout_seconds: 5,
+/// };
+/// let object = configuration.object(&rules)?;
+/// let webhook = &object["webhooks"][0];
+/// assert_eq!(webhook["name"], "deployment.apps");
+/// assert_eq!(webhook["clientConfig"]["url"], "https://interpreter.example.com/interpreter-deployment");
+/// assert_eq!(webhook["rules"][0]["operations"][0], "InterpretHealth");
+/// # Ok::<_, kctl_interpreter::webhook::ConfigurationInvalid>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Configuration<'a> {
-    /// The name of the object.
+    /// `metadata.name` of the object.
     pub name: &'a str,
-    /// How the webhook is reached.
+    /// The address of the webhook server.
     pub client: ClientConfig,
-    /// The authority to trust, as PEM.
+    /// The certificate authority that Karmada must trust, as PEM; `None` for the system's.
     pub authority: Option<&'a str>,
-    /// How long Karmada waits for an answer, in seconds.
+    /// The time that Karmada waits for a response, in seconds: 1 to 30 ([`TIMEOUT_SECONDS`]).
     pub timeout_seconds: u32,
 }
 
-/// The path that a kind is served at: `/interpreter-workload`.
+/// Returns the path of a kind, such as `/interpreter-workload`. Kinds of different groups with the
+/// same name share it.
 pub(super) fn path_of(kind: &Gvk) -> String {
     format!("/interpreter-{}", kind.kind.to_ascii_lowercase())
 }
 
 impl Configuration<'_> {
-    /// Makes the object: one webhook for each kind, with a rule for each of its versions.
+    /// Creates the object: one webhook for each kind, with one rule for each of its versions.
+    ///
+    /// The name of a webhook is `<kind>.<group>` in lower case, with `core` for the core group.
     ///
     /// # Errors
-    /// Karmada would refuse the object: the error has its words for each field.
+    /// [`ConfigurationInvalid`] if Karmada would reject the object, with its message for each
+    /// field.
     pub fn object(&self, rules: &[Rule]) -> Result<Value, ConfigurationInvalid> {
         let mut kinds: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
         for rule in rules {
@@ -72,6 +101,7 @@ impl Configuration<'_> {
         Ok(object)
     }
 
+    /// Returns the webhook of one kind, with its operations by version.
     fn webhook(&self, group: &str, kind: &str, versions: &BTreeMap<&str, BTreeSet<usize>>) -> Value {
         let rules = versions.iter().map(|(version, operations)| {
             let operations: Vec<_> = operations.iter().map(|idx| Operation::ALL[*idx].name()).collect();
@@ -89,6 +119,7 @@ impl Configuration<'_> {
         })
     }
 
+    /// Returns the address of one kind, with the authority in base64.
     fn client_config(&self, kind: &str) -> Value {
         let gvk = Gvk { group: String::new(), version: String::new(), kind: kind.to_owned() };
         let path = path_of(&gvk);
@@ -105,19 +136,37 @@ impl Configuration<'_> {
     }
 }
 
-/// A webhook configuration that Karmada would reject. The message names each field to correct.
+/// A webhook configuration that Karmada would reject. The message has all problems.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{KIND} invalid: {}", problems.join("; "))]
 pub struct ConfigurationInvalid {
-    /// One for each field, with its path.
+    /// One problem per field, with the path of the field.
     pub problems: Vec<String>,
 }
 
 /// Checks an object by the rules of Karmada's validating webhook
-/// (`pkg/webhook/configuration/validating.go`, `apiserver/pkg/util/webhook/validation.go`).
+/// (`pkg/webhook/configuration/validating.go`), and those of Kubernetes that it uses
+/// (`apiserver/pkg/util/webhook/validation.go`).
+///
+/// Call it in a test of a hand-written configuration. [`Configuration::object`] calls it itself.
+///
+/// ```
+/// use kctl_interpreter::webhook::validate;
+/// use serde_json::json;
+///
+/// let object = json!({ "webhooks": [{
+///     "name": "workloads.example.com",
+///     "clientConfig": { "url": "http://interpreter.example.com" },
+///     "rules": [{ "operations": ["Prune"], "apiGroups": [""], "apiVersions": ["v1"], "kinds": ["Workload"] }],
+///     "interpreterContextVersions": ["v1alpha1"],
+/// }] });
+/// let problems = validate(&object).err().map(|error| error.problems).unwrap_or_default();
+/// assert_eq!(problems.len(), 2, "the scheme and the operation: {problems:?}");
+/// assert!(problems[0].contains("'https' is the only allowed URL scheme"));
+/// ```
 ///
 /// # Errors
-/// Lists every field that is wrong.
+/// [`ConfigurationInvalid`] with a message for each invalid field.
 pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
     let mut problems = Vec::new();
     let empty = Vec::new();
@@ -147,17 +196,21 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
     if problems.is_empty() { Ok(()) } else { Err(ConfigurationInvalid { problems }) }
 }
 
-/// The fields of one webhook.
+/// One webhook under validation: collects its problems.
 struct Fields<'a> {
+    /// The path of the webhook, such as `webhooks[0]`.
     path: String,
+    /// The problems of all webhooks so far.
     problems: &'a mut Vec<String>,
 }
 
 impl Fields<'_> {
+    /// Adds a problem, in the format of a Kubernetes field error.
     fn wrong(&mut self, field: &str, value: &str, what: &str) {
         self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {what}", self.path));
     }
 
+    /// Checks that exactly one of URL and Service is given, and then that one.
     fn client_config(&mut self, config: &Value) {
         match (config["url"].as_str(), config.get("service").filter(|service| !service.is_null())) {
             (Some(url), None) => self.url(url),
@@ -166,6 +219,7 @@ impl Fields<'_> {
         }
     }
 
+    /// Checks an https URL with a host, and without user, fragment or query.
     fn url(&mut self, url: &str) {
         let field = "clientConfig.url";
         let Some(rest) = url.strip_prefix("https://") else {
@@ -186,6 +240,7 @@ impl Fields<'_> {
         }
     }
 
+    /// Checks the reference to a Service: names, port and path.
     fn service(&mut self, service: &Value) {
         for field in ["namespace", "name"] {
             if service[field].as_str().is_none_or(str::is_empty) {
@@ -206,6 +261,8 @@ impl Fields<'_> {
         }
     }
 
+    /// Checks the four lists of a rule. `*` must be alone, and only the core group may be an empty
+    /// string.
     fn rule(&mut self, idx: usize, rule: &Value) {
         let lists = [
             ("operations", "operations", false),
@@ -237,6 +294,7 @@ impl Fields<'_> {
         }
     }
 
+    /// Checks `interpreterContextVersions`: unique labels, with `v1alpha1` among them.
     fn versions(&mut self, versions: &Value) {
         let field = "interpreterContextVersions";
         let versions: Vec<_> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -256,13 +314,13 @@ impl Fields<'_> {
     }
 }
 
-/// A DNS-1123 label.
+/// Returns `true` for a DNS-1123 label.
 fn is_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Labels with dots between them.
+/// Returns `true` for DNS-1123 labels with dots between them, at most 253 characters.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

@@ -1,4 +1,5 @@
-//! What the webhook did: requests by kind, operation and code, how long they took, and how many run.
+//! Metrics of the webhook: requests by kind, operation and code, their durations, and the number of
+//! running functions.
 
 use std::sync::{
     Arc,
@@ -14,23 +15,43 @@ use tokio::time::Instant;
 use super::wire::Response;
 use crate::function::Rule;
 
-/// Seconds that an answer takes, from one without waiting to the longest timeout.
+/// Buckets of durations in seconds, from a function without a wait to the longest timeout.
 const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0, 30.0];
-/// The code of a request whose answer nobody waited for any more.
+/// The code of a request that was dropped before it had a response.
 const GIVEN_UP: u16 = 504;
 
+/// The labels kind and operation.
 type Of = [(&'static str, String); 2];
+/// The labels kind, operation and code.
 type WithCode = [(&'static str, String); 3];
+/// A histogram by kind and operation.
 type Durations = Family<Of, Histogram, fn() -> Histogram>;
 
-/// The metrics of a webhook; clones share them. The labels kind and operation come from registered functions, or are empty, so that a
-/// client can't create new label values.
+/// The metrics of a webhook. Clones share them.
+///
+/// The labels `kind` and `operation` come from registered functions, or are empty, so that a client
+/// can't create label values.
+///
+/// ```
+/// use kctl_interpreter::webhook::Metrics;
+/// use prometheus_client::{encoding::text::encode, registry::Registry};
+///
+/// let (metrics, mut registry, mut text) = (Metrics::default(), Registry::default(), String::new());
+/// metrics.register(&mut registry);
+/// encode(&mut text, &registry)?;
+/// assert_eq!(text, "# EOF\n", "a metric appears with its first request");
+/// assert_eq!(metrics.n_running(), 0);
+/// # Ok::<_, std::fmt::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Metrics {
+    /// Counter by kind, operation and code.
     requests: Family<WithCode, Counter>,
+    /// Histogram by kind and operation.
     durations: Durations,
+    /// Gauge by kind and operation.
     in_flight: Family<Of, Gauge>,
-    /// Of all kinds and operations.
+    /// The sum of `in_flight`.
     n_running: Arc<AtomicUsize>,
 }
 
@@ -42,8 +63,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Adds them to a registry, as `kctl_webhook_requests_total`, `kctl_webhook_request_seconds` and
-    /// `kctl_webhook_requests_in_flight`.
+    /// Adds the metrics to a registry.
+    ///
+    /// | name | type | labels |
+    /// |---|---|---|
+    /// | `kctl_webhook_requests_total` | counter | `kind`, `operation`, `code` |
+    /// | `kctl_webhook_request_seconds` | histogram | `kind`, `operation` |
+    /// | `kctl_webhook_requests_in_flight` | gauge | `kind`, `operation` |
     pub fn register(&self, registry: &mut Registry) {
         let requests = "Requests to the interpreter webhook, by kind, operation and code";
         registry.register("kctl_webhook_requests", requests, self.requests.clone());
@@ -53,38 +79,44 @@ impl Metrics {
         registry.register("kctl_webhook_requests_in_flight", in_flight, self.in_flight.clone());
     }
 
-    /// How many functions run, also those whose requests were given up: they end at their next wait.
+    /// Returns the number of running functions, including those whose request was given up: they
+    /// end at their next await.
     pub fn n_running(&self) -> usize {
         self.n_running.load(Ordering::Relaxed)
     }
 
-    /// Counts a request that reached no function.
+    /// Counts a request that reached no function, with empty labels.
     pub(super) fn refused(&self, code: u16) {
         self.count(&[("kind", String::new()), ("operation", String::new())], code);
     }
 
-    /// Begins a request; it ends when what is returned is dropped.
+    /// Starts the measurement of a request. It ends when the returned value is dropped.
     pub(super) fn begin(&self, rule: &Rule) -> Asked {
         let of = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
         Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
     }
 
+    /// Adds one to the counter of these labels.
     fn count(&self, [kind, operation]: &Of, code: u16) {
         let labels = [kind.clone(), operation.clone(), ("code", code.to_string())];
         self.requests.get_or_create(&labels).inc();
     }
 }
 
-/// A request for a function.
+/// The measurement of one request.
 pub(super) struct Asked {
+    /// The metrics that are updated at the end.
     metrics: Metrics,
+    /// The labels of the function.
     of: Of,
+    /// The time of the start.
     start: Instant,
+    /// The code of the response; [`GIVEN_UP`] until there is one.
     code: u16,
 }
 
 impl Asked {
-    /// Begins the function, which may go on when nobody waits for it any more.
+    /// Counts the function as running. It can outlive the request.
     pub(super) fn running(&self) -> Running {
         let in_flight = self.metrics.in_flight.get_or_create(&self.of).clone();
         in_flight.inc();
@@ -92,6 +124,7 @@ impl Asked {
         Running { in_flight, n_running: self.metrics.n_running.clone() }
     }
 
+    /// Records the code of the response.
     pub(super) fn answered(&mut self, response: &Response) {
         self.code = response.status.code;
     }
@@ -104,7 +137,7 @@ impl Drop for Asked {
     }
 }
 
-/// A function that runs.
+/// A running function. It counts as running until this is dropped.
 pub(super) struct Running {
     in_flight: Gauge,
     n_running: Arc<AtomicUsize>,

@@ -74,20 +74,21 @@ impl Default for WebhookOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// Two functions are for the same operation on the same kind.
+    /// Two functions are for the same operation on the same kind: remove one.
     #[error(transparent)]
     Twice(#[from] FunctionTwice),
-    /// A function is for `Prune`, which Karmada requests from no webhook.
+    /// A function is for `Prune`, which Karmada sends to no webhook. Use it in process instead, as
+    /// a layer of a chain.
     #[error(
         "`{name}` ({location}) can't be served: Karmada asks no webhook for {operation}, and refuses a configuration that \
          names it; use the function in process, as a layer of the chain"
     )]
     NotOnTheWire {
-        /// The function.
+        /// The name of the function.
         name: &'static str,
-        /// Where it stands.
+        /// `file:line` of the function.
         location: String,
-        /// What it is for.
+        /// The operation of the function.
         operation: Operation,
     },
     /// The certificate or the address can't be used.
@@ -97,12 +98,29 @@ pub enum WebhookError {
 
 /// Creates the routes of functions, for a server that has other webhooks too.
 ///
+/// Mount [`Routes::router`] in an axum router. Only `body_len_max` and `concurrency_max` of the
+/// options matter here; the rest is for the server.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::operation::Operation;
+/// use kctl_interpreter::webhook::{Metrics, WebhookOptions, routes};
+///
+/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let rule = Rule::read(about, |_: Deployment| async { true.answer() });
+/// let routes = routes(vec![rule], &Metrics::default(), &WebhookOptions::default())?;
+/// assert_eq!(routes.paths, ["/interpreter-deployment"]);
+/// # Ok::<_, kctl_interpreter::webhook::WebhookError>(())
+/// ```
+///
 /// # Errors
-/// The functions can't be served.
+/// [`WebhookError::NotOnTheWire`] and [`WebhookError::Twice`]: the functions can't be served.
 pub fn routes(rules: Vec<Rule>, metrics: &Metrics, options: &WebhookOptions) -> Result<Routes, WebhookError> {
     Ok(Shared::new(functions(rules)?, metrics, options).routes())
 }
 
+/// Returns the table of rules, all of which must be for operations that Karmada sends to webhooks.
 fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
     if let Some(about) = rules.iter().map(Rule::about).find(|about| about.operation == Operation::Prune) {
         let (name, location, operation) = (about.name, about.location(), about.operation);
@@ -111,17 +129,50 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
     Ok(Functions::new(rules)?)
 }
 
-/// A webhook server that has bound its address. It answers requests while [`Webhook::serve`] is polled.
+/// A webhook server that has bound its address. It answers requests while [`Webhook::serve`] is
+/// polled.
+///
+/// The split lets a program register the address, as a [`Configuration`], before the first request
+/// arrives.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::operation::Operation;
+/// use kctl_interpreter::webhook::{ClientConfig, Configuration, Webhook, WebhookOptions};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let rules = vec![Rule::read(about, |_: Deployment| async { true.answer() })];
+/// let webhook = Webhook::listen(rules, WebhookOptions::default()).await?;
+/// let configuration = Configuration {
+///     name: "workloads",
+///     client: ClientConfig::Url(format!("https://{}", webhook.address())),
+///     authority: webhook.authority(),
+///     timeout_seconds: 5,
+/// };
+/// let object = configuration.object(webhook.functions().rules())?;
+/// assert!(object["webhooks"][0]["clientConfig"]["caBundle"].is_string());
+/// // In a program: until the process gets a signal to stop.
+/// webhook.serve(std::future::ready(())).await?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub struct Webhook {
+    /// The state of requests.
     shared: Arc<Shared>,
+    /// The bound server.
     server: Server,
 }
 
 impl Webhook {
-    /// Binds the address and prepares the certificate.
+    /// Binds the address and prepares the certificate. Connections wait in the backlog until
+    /// [`Webhook::serve`] is polled.
     ///
     /// # Errors
-    /// The functions can't be served, or the certificate or the address can't be used.
+    /// [`WebhookError::NotOnTheWire`] and [`WebhookError::Twice`] if the functions can't be served,
+    /// and [`WebhookError::Server`] if the certificate or the address can't be used.
     pub async fn listen(rules: Vec<Rule>, options: WebhookOptions) -> Result<Self, WebhookError> {
         let shared = Shared::new(functions(rules)?, &Metrics::default(), &options);
         let mut server = ServerOptions::default();
@@ -138,7 +189,8 @@ impl Webhook {
         self.server.address()
     }
 
-    /// Returns the certificate authority that clients must trust, as PEM; `None` if they trust the certificate anyway.
+    /// Returns the certificate authority that clients must trust, as PEM; `None` for a certificate
+    /// that they trust already.
     pub fn authority(&self) -> Option<&str> {
         self.server.authority()
     }
@@ -157,7 +209,10 @@ impl Webhook {
     /// [`WebhookOptions::stop_within`] has passed.
     ///
     /// # Errors
-    /// TLS can't be set up.
+    /// [`WebhookError::Server`] if TLS can't be set up.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes all connections, and running requests get no response.
     pub async fn serve(self, stopped: impl Future<Output = ()>) -> Result<(), WebhookError> {
         Ok(self.server.serve(stopped).await?)
     }

@@ -1,4 +1,7 @@
-//! The body of a request → the body of its answer: the protocol without the network.
+//! From the body of a request to its response: the protocol without the network.
+//!
+//! Every error is a response with `successful: false`. Karmada does not read the body of an HTTP
+//! error, so its message would be lost.
 
 use std::{error::Error, sync::Arc};
 
@@ -21,19 +24,21 @@ use crate::{
     },
 };
 
+/// The code of an invalid request, and of one that no function answers.
 const BAD_REQUEST: u16 = 400;
+/// The code of a function that failed or panicked.
 const INTERNAL_ERROR: u16 = 500;
 
-/// How far a request has come, for whoever gives it up.
+/// The progress of a request, for the response if it is given up because of its timeout.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The uid of the request: without it, Karmada would only say that it is missing.
+    /// The uid of the request. Without it Karmada would only report that the uid is missing.
     pub(super) uid: String,
-    /// What runs: the function, and the object that it was asked about.
+    /// The running function and its object.
     pub(super) called: Option<String>,
 }
 
-/// Answers a request. Whatever goes wrong is an answer too: of an HTTP error Karmada would not read the text.
+/// Responds to the body of a request. The permit bounds the number of concurrent functions.
 pub(super) async fn respond(
     functions: &Functions,
     metrics: &Metrics,
@@ -54,7 +59,7 @@ pub(super) async fn respond(
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
 }
 
-/// Reads a request: JSON, or YAML as Karmada's own server does.
+/// Decodes a request: JSON, or YAML as Karmada's own server does.
 fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode".into())));
@@ -78,7 +83,8 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
     }
 }
 
-/// Finds the function, and counts what it does; a request without a function is counted without its names.
+/// Finds the function, calls it, and counts the call. A request without a function is counted
+/// without labels, so that a client can't create label values.
 async fn answer(
     functions: &Functions,
     metrics: &Metrics,
@@ -106,6 +112,7 @@ async fn answer(
     response
 }
 
+/// Returns the function of a request and its inputs.
 fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
     let bad = |text: String| Box::new(Response::failed(BAD_REQUEST, text));
     let operation: Operation =
@@ -123,8 +130,11 @@ fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box
     Ok((rule, inputs))
 }
 
-/// Calls a function in a task of its own. One that blocks its thread holds back neither its own timeout nor other requests, and
-/// keeps its place among those that run until it ends; any other ends where the request is given up.
+/// Calls a function in its own task, so that a blocking function delays neither its timeout nor
+/// other requests.
+///
+/// A blocking function keeps its permit until it returns. Any other function is dropped when the
+/// request is given up.
 async fn call(rule: &Rule, inputs: Arc<Inputs>, held: (OwnedSemaphorePermit, Running)) -> Result<Value, Response> {
     let rule = rule.clone();
     let called = async move {
@@ -142,12 +152,14 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, held: (OwnedSemaphorePermit, Run
     }
 }
 
+/// Returns the response for an error of the call: 500 for a panic, 400 otherwise.
 fn failure(error: &FunctionError) -> Response {
     let code = if matches!(error, FunctionError::Panicked { .. }) { INTERNAL_ERROR } else { BAD_REQUEST };
     Response::failed(code, chained(error))
 }
 
-/// An error with its causes in one line: it is all that the operator of the control plane sees.
+/// Returns an error and its sources in one line, which is all that the operator of the control
+/// plane sees.
 fn chained(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -158,6 +170,9 @@ fn chained(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Returns the response of an operation for its answer. An operation that changes the object
+/// answers with a JSON patch, or with neither patch nor type if nothing changed: Karmada rejects an
+/// empty patch.
 fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Result<Response, LayerError> {
     let mut response = Response::succeeded();
     match operation {

@@ -1,4 +1,5 @@
-//! The routes, and the limits of requests: from HTTP to [`respond`](super::respond) and back.
+//! The HTTP handler: routes, the bounds of requests, and the timeout. [`respond`](super::respond)
+//! does the rest.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -26,17 +27,24 @@ use super::{
 };
 use crate::function::Functions;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(super) struct Shared {
+    /// The functions by operation and kind.
     pub(super) functions: Functions,
+    /// The metrics, which the registry shares.
     pub(super) metrics: Metrics,
+    /// The longest body, in bytes.
     body_len_max: usize,
+    /// Permits for running functions.
     requests: Arc<Semaphore>,
+    /// Slots for bodies that are being received, as many as functions run.
     bodies: Slots,
+    /// The number of permits, for messages.
     concurrency_max: usize,
 }
 
 impl Shared {
+    /// Creates the state. A `concurrency_max` of 0 counts as 1.
     pub(super) fn new(functions: Functions, metrics: &Metrics, options: &WebhookOptions) -> Arc<Self> {
         let concurrency_max = options.concurrency_max.max(1);
         let (requests, bodies) = (Arc::new(Semaphore::new(concurrency_max)), Slots::new(concurrency_max));
@@ -44,6 +52,7 @@ impl Shared {
         Arc::new(Self { functions, metrics, body_len_max, requests, bodies, concurrency_max })
     }
 
+    /// Returns one route per kind, for any HTTP method, as Karmada's own server accepts it.
     pub(super) fn routes(self: &Arc<Self>) -> Routes {
         let mut paths: Vec<_> = self.functions.rules().iter().map(|rule| path_of(rule.kind())).collect();
         paths.sort();
@@ -53,7 +62,11 @@ impl Shared {
     }
 }
 
-/// Answers a request. Every failure is an answer of status 200: of any other, Karmada loses the text.
+/// Handles a request within the timeout of its query, at most 30 s.
+///
+/// The response has always the status 200, because Karmada does not read the body of any other. A
+/// body is received before the request waits for a permit: a client that never sends the rest would
+/// otherwise keep one. Errors are logged as warnings with their uid.
 async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let within = body::time_of(request.uri());
     let refuse = |code: StatusCode, text: String| {

@@ -1,4 +1,5 @@
-//! `ResourceInterpreterContext` of `config.karmada.io/v1alpha1`: what travels, field by field.
+//! `ResourceInterpreterContext` of `config.karmada.io/v1alpha1`, the JSON of requests and
+//! responses.
 
 use std::fmt;
 
@@ -13,40 +14,48 @@ use crate::{
     operation::{AggregatedStatusItem, Component, DependentReference, ReplicaRequirements},
 };
 
-/// The group and version of the types here, and of the configuration.
+/// `apiVersion` of requests, responses and the configuration.
 pub const API_VERSION: &str = "config.karmada.io/v1alpha1";
-/// The kind of the envelope.
+/// `kind` of requests and responses.
 pub(super) const KIND: &str = "ResourceInterpreterContext";
 
-/// The envelope of a request. What else is in it is not looked at, as in Karmada's own server.
+/// The envelope of a request. Its `apiVersion` and `kind` are ignored, as in Karmada's own server.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestContext {
+    /// The request. Without one the call is an error.
     #[serde(default, deserialize_with = "no_list")]
     pub(super) request: Option<Request>,
 }
 
-/// What Karmada asks.
+/// A request of Karmada.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Request {
+    /// The uid, which the response must repeat.
     #[serde(default)]
     pub(super) uid: String,
+    /// Group, version and kind of the object. The function is chosen by it.
     #[serde(default)]
     pub(super) kind: RequestKind,
+    /// The name of the operation.
     #[serde(default)]
     pub(super) operation: String,
+    /// The object; null counts as absent.
     #[serde(default, deserialize_with = "absent_or_null")]
     pub(super) object: Option<Value>,
+    /// The object of the member cluster, for `Retain`.
     #[serde(default, deserialize_with = "absent_or_null")]
     pub(super) observed_object: Option<Value>,
-    /// Always there, also where the operation does not take it: the operation is not told by it.
+    /// The number for `ReviseReplica`. Karmada sends it with every operation, as 0.
     #[serde(default)]
     pub(super) replicas: Option<i32>,
+    /// The reported statuses, for `AggregateStatus`.
     #[serde(default)]
     pub(super) aggregated_status: Option<Vec<AggregatedStatusItem>>,
 }
 
-/// serde reads a list as the fields of a struct in their order, of which an empty list has none.
+/// Reads a request or null. Serde alone would also accept a list, as the fields in their order, and
+/// an empty list as a request without any.
 fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>, D::Error> {
     struct Fields;
     impl<'de> Visitor<'de> for Fields {
@@ -67,6 +76,7 @@ fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>
     deserializer.deserialize_any(Fields)
 }
 
+/// Reads null as absent.
 fn absent_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Ok(Some(Value::deserialize(deserializer)?).filter(|value| !value.is_null()))
 }
@@ -74,10 +84,13 @@ fn absent_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
 /// The kind of the object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct RequestKind {
+    /// The API group; empty for the core group.
     #[serde(default)]
     group: String,
+    /// The version in the group.
     #[serde(default)]
     version: String,
+    /// The kind in CamelCase.
     #[serde(default)]
     kind: String,
 }
@@ -88,12 +101,16 @@ impl From<RequestKind> for Gvk {
     }
 }
 
-/// The envelope of an answer. Karmada accepts it without the first two; with them they must be right.
+/// The envelope of a response. Karmada accepts one without `apiVersion` and `kind`, but rejects
+/// wrong ones.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResponseContext {
+    /// Always [`API_VERSION`].
     api_version: &'static str,
+    /// Always [`KIND`].
     kind: &'static str,
+    /// The response.
     response: Response,
 }
 
@@ -103,46 +120,59 @@ impl From<Response> for ResponseContext {
     }
 }
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Response {
-    /// That of the request: Karmada checks it before it reads anything else.
+    /// The uid of the request. Karmada checks it before anything else.
     pub(super) uid: String,
+    /// `false` for an error, which is then in `status`.
     pub(super) successful: bool,
+    /// The code and message.
     pub(super) status: Status,
-    /// A JSON patch in base64, together with its type or not at all.
+    /// A JSON patch in base64, always together with its type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<String>,
+    /// `JSONPatch` if there is a patch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) patch_type: Option<&'static str>,
+    /// The requirements of one replica, for `InterpretReplica`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replica_requirements: Option<ReplicaRequirements>,
+    /// The number of replicas, for `InterpretReplica`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replicas: Option<i32>,
+    /// The list of `InterpretComponent`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) components: Vec<Component>,
+    /// The list of `InterpretDependency`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) dependencies: Vec<DependentReference>,
+    /// The status of `InterpretStatus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) raw_status: Option<Value>,
+    /// The result of `InterpretHealth`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) healthy: Option<bool>,
 }
 
-/// How it went; required by Karmada where it went wrong.
+/// The result of a call. Karmada requires it for errors.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Status {
+    /// The error message, which Karmada logs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
+    /// An HTTP status code.
     pub(super) code: u16,
 }
 
 impl Response {
+    /// Returns a successful response without content.
     pub(super) fn succeeded() -> Self {
         Self { successful: true, status: Status { message: String::new(), code: 200 }, ..Self::default() }
     }
 
+    /// Returns an error with an HTTP status code.
     pub(super) fn failed(code: u16, message: String) -> Self {
         Self { status: Status { message, code }, ..Self::default() }
     }

@@ -8,7 +8,7 @@ use kctl_interpreter::{
     operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
 };
 
-/// What functions that block their threads wait for.
+/// Releases the functions that block their threads.
 pub(crate) static RELEASED: OnceLock<()> = OnceLock::new();
 
 pub(crate) fn about(operation: Operation) -> About {

@@ -131,7 +131,8 @@ const LITERALS: &[&str] = &[
 
 const OPERATORS: &[&str] = &["+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", "and", "or"];
 
-/// What a script does that wants to harm: without an end, without a bound, or past what was given to it.
+/// Statements of scripts that attack a limit: without an end, without a bound, or past their
+/// inputs.
 const HOSTILE: &[&str] = &[
     "while true do end",
     "repeat pcall(error) until false",
@@ -262,7 +263,7 @@ const EXTREMES: &[&str] = &[
     "nil",
 ];
 
-/// What stands anywhere in a broken script.
+/// Tokens that can stand anywhere in a broken script.
 const TOKENS: &[&str] = &[
     "end", "do", "function", "local", "return", "if", "then", "else", "for", "in", "while", "repeat", "until", "not",
     "goto", "::x::", "(", ")", "((((((((", "{", "}", "{{{{{{{{", "[", "]", "[[", "]]", "[==[", "--", "--[[", "'", "\"",

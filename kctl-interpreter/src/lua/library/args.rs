@@ -1,49 +1,55 @@
-//! The arguments of a library function: checked as gopher-lua checks them, with its messages.
+//! Arguments of library functions, checked as gopher-lua checks them and with its messages.
 
 use mlua::{Lua, MultiValue, Value};
 
 use crate::lua::limits::Budget;
 use crate::lua::number;
 
-/// Bytes of a string that the library works on; Karmada's limit.
+/// The maximum length of a string that the library works on, in bytes: Karmada's limit.
 pub(super) const STRING_BYTES_MAX: usize = 1_000_000;
 
-/// Levels of the stack that are searched for the script's line: a library function is at most a few below it.
+/// The number of stack levels that are searched for the line of the script. A library function is a
+/// few levels above it at most.
 const LEVELS_MAX: usize = 16;
 
-/// One call of a library function.
+/// One call of a library function. Arguments are numbered from 1, as in Lua.
 pub(super) struct Args<'a> {
+    /// The state, to create values in.
     pub(super) lua: &'a Lua,
+    /// The budget of the run.
     pub(super) budget: &'a Budget,
-    /// The name in messages.
+    /// The name of the function in messages.
     pub(super) name: &'static str,
+    /// All arguments.
     pub(super) values: MultiValue,
 }
 
 impl Args<'_> {
-    /// Returns an error of the script's line that called.
+    /// Returns an error at the line of the script that called the function.
     pub(super) fn raise(&self, message: impl std::fmt::Display) -> mlua::Error {
         let line = script_line(self.lua);
         let position = line.map(|line| format!("<string>:{line}: ")).unwrap_or_default();
         mlua::Error::RuntimeError(format!("{position}{message}"))
     }
 
+    /// Returns the error of an argument with a wrong type.
     pub(super) fn type_error(&self, n: usize, expected: &str) -> mlua::Error {
         let (name, got) = (self.name, type_name(self.value(n)));
         self.raise(format_args!("bad argument #{n} to {name} ({expected} expected, got {got})"))
     }
 
-    /// Returns argument `n`, from 1; nil if it is absent.
+    /// Returns argument `n`; nil if it is absent.
     pub(super) fn value(&self, n: usize) -> &Value {
         self.values.get(n - 1).unwrap_or(&Value::Nil)
     }
 
+    /// Returns argument `n`, which must be present, but may be nil.
     pub(super) fn any(&self, n: usize) -> mlua::Result<&Value> {
         let name = self.name;
         self.values.get(n - 1).ok_or_else(|| self.raise(format_args!("bad argument #{n} to {name} (value expected)")))
     }
 
-    /// Returns a string, or the text of a number.
+    /// Returns a string, or a number formatted as one.
     pub(super) fn string(&self, n: usize) -> mlua::Result<mlua::LuaString> {
         match self.value(n) {
             Value::String(string) => Ok(string.clone()),
@@ -54,7 +60,7 @@ impl Args<'_> {
         }
     }
 
-    /// Returns a string that is short enough to work on, and charges for it.
+    /// Returns a string of at most [`STRING_BYTES_MAX`] bytes, and charges for its length.
     pub(super) fn bounded_string(&self, n: usize) -> mlua::Result<mlua::LuaString> {
         let string = self.string(n)?;
         let n_bytes = string.as_bytes().len();
@@ -68,6 +74,7 @@ impl Args<'_> {
         Ok(string)
     }
 
+    /// Returns a number, or a string that is one.
     pub(super) fn number(&self, n: usize) -> mlua::Result<f64> {
         let number = match self.value(n) {
             Value::String(text) => text.to_str().ok().and_then(|text| number::parse(&text)),
@@ -76,26 +83,29 @@ impl Args<'_> {
         number.ok_or_else(|| self.type_error(n, "number"))
     }
 
-    /// Returns a number, cut to an integer; strings are not read.
+    /// Returns a number truncated to an integer. Strings are not accepted.
     pub(super) fn int(&self, n: usize) -> mlua::Result<i64> {
         as_number(self.value(n)).map(number::truncate).ok_or_else(|| self.type_error(n, "number"))
     }
 
+    /// Returns a number truncated to an integer; `None` for nil.
     pub(super) fn opt_int(&self, n: usize) -> mlua::Result<Option<i64>> {
         if self.value(n).is_nil() { Ok(None) } else { self.int(n).map(Some) }
     }
 
+    /// Returns a table.
     pub(super) fn table(&self, n: usize) -> mlua::Result<&mlua::Table> {
         self.value(n).as_table().ok_or_else(|| self.type_error(n, "table"))
     }
 
+    /// Returns a string as the only result of a function.
     pub(super) fn text(&self, text: impl AsRef<[u8]>) -> mlua::Result<MultiValue> {
         let text = self.lua.create_string(text)?;
         Ok(one(Value::String(text)))
     }
 }
 
-/// Returns the script's line that runs, if the script is near the top of the stack.
+/// Returns the running line of the script, if the script is near the top of the stack.
 pub(in crate::lua) fn script_line(lua: &Lua) -> Option<usize> {
     (0..LEVELS_MAX).find_map(|level| {
         lua.inspect_stack(level, |debug| {
@@ -105,7 +115,8 @@ pub(in crate::lua) fn script_line(lua: &Lua) -> Option<usize> {
     })
 }
 
-/// Returns a number; mlua hands integral ones over as integers.
+/// Returns a number as a double. mlua passes whole numbers as integers, although Lua has only
+/// doubles.
 pub(super) fn as_number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(value) => Some(*value),
@@ -115,12 +126,12 @@ pub(super) fn as_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns the name of `type`.
+/// Returns the name of a type, as `type` does.
 pub(super) fn type_name(value: &Value) -> &'static str {
     if value.is_integer() { "number" } else { value.type_name() }
 }
 
-/// Returns the text of any value, as `tostring`.
+/// Formats any value, as `tostring` does.
 pub(super) fn display(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
@@ -132,7 +143,7 @@ pub(super) fn display(value: &Value) -> String {
     }
 }
 
-/// Returns the one result of a function.
+/// Returns one value as the only result of a function.
 pub(super) fn one(value: Value) -> MultiValue {
     MultiValue::from_iter([value])
 }

@@ -1,4 +1,5 @@
-//! `string.format`: in gopher-lua it is Go's `fmt.Sprintf`, so that a wrong verb shows in the text instead of raising.
+//! `string.format`: in gopher-lua it is Go's `fmt.Sprintf`, so a wrong verb shows in the result and
+//! raises no error.
 
 use mlua::{MultiValue, Value};
 
@@ -6,9 +7,12 @@ use super::args::{Args, display};
 use super::table::OUTPUT_BYTES_MAX;
 use crate::lua::number;
 
-/// Width and precision of one verb; Go refuses more than a million, here that much output is no use either.
+/// The maximum width and precision of a verb. Go allows a million; a script has no use for so much
+/// padding.
 const WIDTH_MAX: usize = 1000;
 
+/// `string.format(format, …)`. A missing argument gives `%!d(MISSING)`, and extra arguments are
+/// ignored.
 pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let format = args.bounded_string(1)?;
     let format = format.as_bytes();
@@ -44,21 +48,30 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
     args.text(text)
 }
 
-/// What stands between `%` and the verb, and the verb.
+/// One verb with its flags, width and precision.
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a verb are independent of each other")]
 #[derive(Default)]
 struct Spec {
+    /// `+`: a sign also for positive numbers.
     plus: bool,
+    /// `-`: padding on the right.
     minus: bool,
+    /// `#`: a prefix such as `0x`.
     sharp: bool,
+    /// A space where the sign would be.
     space: bool,
+    /// `0`: padding of numbers with zeros.
     zero: bool,
+    /// The minimum number of characters.
     width: Option<usize>,
+    /// The digits of a number, or the maximum characters of a string.
     precision: Option<usize>,
+    /// The verb; `None` at the end of the format.
     verb: Option<char>,
 }
 
 impl Spec {
+    /// Reads a specification behind its `%`, and returns the rest of the format.
     fn parse(mut rest: &[u8]) -> (Self, &[u8]) {
         let mut spec = Self::default();
         while let Some((flag, after)) = rest.split_first() {
@@ -85,6 +98,7 @@ impl Spec {
         (spec, after)
     }
 
+    /// Formats an argument with the verb.
     fn value(&self, verb: char, value: &Value) -> Vec<u8> {
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         match value {
@@ -97,6 +111,7 @@ impl Spec {
         }
     }
 
+    /// Formats a value that has no verb of its kind, or names its Go type as `Sprintf` does.
     fn other(&self, verb: char, kind: &str, text: &str) -> Vec<u8> {
         if matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') {
             return self.text(verb, text.as_bytes());
@@ -104,6 +119,7 @@ impl Spec {
         format!("%!{verb}({kind}={text})").into_bytes()
     }
 
+    /// Formats a number. Integer verbs truncate it.
     fn number(&self, verb: char, number: f64) -> Vec<u8> {
         let int = number::truncate(number);
         match verb {
@@ -117,7 +133,8 @@ impl Spec {
         }
     }
 
-    /// Formats a string. As in gopher-lua `%d` of text that is no number is 0, and of other text that text.
+    /// Formats a string. As in gopher-lua, `%d` of a string that is not a number gives 0, and of
+    /// any other string that string.
     fn bytes(&self, verb: char, bytes: &[u8]) -> Vec<u8> {
         match verb {
             'd' | 'i' if std::str::from_utf8(bytes).ok().and_then(number::parse).is_none() => self.int('d', 0),
@@ -127,6 +144,7 @@ impl Spec {
         }
     }
 
+    /// Formats a string, cut to the precision in characters.
     fn text(&self, verb: char, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(precision) = self.precision {
@@ -144,6 +162,7 @@ impl Spec {
         })
     }
 
+    /// Formats an integer in the base of the verb.
     fn int(&self, verb: char, int: i64) -> Vec<u8> {
         let magnitude = int.unsigned_abs();
         let mut digits = match verb {
@@ -176,6 +195,7 @@ impl Spec {
         self.signed(int < 0, &digits, self.zero && self.precision.is_none())
     }
 
+    /// Formats a double with Go's rules for exponents.
     fn float(&self, verb: char, number: f64) -> Vec<u8> {
         let magnitude = number.abs();
         let digits = match (verb.to_ascii_lowercase(), self.precision) {
@@ -194,6 +214,7 @@ impl Spec {
         )
     }
 
+    /// Adds the sign, and the padding with zeros or spaces.
     fn signed(&self, is_negative: bool, digits: &str, with_zeros: bool) -> Vec<u8> {
         let sign = match (is_negative, self.plus, self.space) {
             (true, ..) => "-",
@@ -208,6 +229,7 @@ impl Spec {
         self.pad(format!("{sign}{digits}").into_bytes())
     }
 
+    /// Pads with spaces to the width, counted in characters.
     fn pad(&self, mut text: Vec<u8>) -> Vec<u8> {
         let n_chars = String::from_utf8_lossy(&text).chars().count();
         let padding = vec![b' '; self.width.unwrap_or(0).saturating_sub(n_chars)];
@@ -220,6 +242,7 @@ impl Spec {
     }
 }
 
+/// Reads a number, at most [`WIDTH_MAX`]; `None` without a digit.
 fn digits(bytes: &[u8]) -> (Option<usize>, &[u8]) {
     let n_digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = bytes.split_at(n_digits);
@@ -229,11 +252,12 @@ fn digits(bytes: &[u8]) -> (Option<usize>, &[u8]) {
     ((n_digits > 0).then_some(number), rest)
 }
 
+/// Formats bytes in hexadecimal.
 fn hex(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()
 }
 
-/// Formats with `precision` significant digits and no zeros behind them: `%.3g`.
+/// Formats with `precision` significant digits and without trailing zeros, as `%.3g` does.
 fn significant(magnitude: f64, precision: usize) -> String {
     let scientific = format!("{magnitude:.*e}", precision - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
@@ -248,7 +272,7 @@ fn significant(magnitude: f64, precision: usize) -> String {
     format!("{magnitude:.*}", usize::try_from(n_decimals).unwrap_or(0))
 }
 
-/// Quotes as Go's `strconv.Quote`.
+/// Quotes a string as Go's `strconv.Quote` does.
 fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,14 @@
-//! The `kube` library: `require("kube")`.
+//! The library `kube`, which scripts load with `require("kube")`.
+//!
+//! | function | returns |
+//! |---|---|
+//! | `resourceAdd(a, b, …)` | the sum of quantities, as a string; nil counts as 0 |
+//! | `accuratePodRequirements(template)` | the requirements of one Pod, or nil |
+//! | `getPodDependencies(template, namespace)` | a list of references, or nil |
+//! | `getResourceQuantity(quantity)` | a quantity as a number |
+//!
+//! The source is Karmada's `luavm/kube.go`. Requirements and references come from
+//! [`crate::native`].
 
 use mlua::{Lua, MultiValue, Value};
 
@@ -9,9 +19,10 @@ use crate::lua::repair::{Root, repair};
 use crate::native::{pod_dependencies, pod_requirements};
 use crate::quantity::{self, Quantity, QuantityError};
 
-/// What of a text that is no quantity is shown, in characters.
+/// The maximum number of characters that an error shows of an invalid quantity.
 const QUANTITY_SHOWN_MAX: usize = 64;
 
+/// Adds the functions of the library.
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.resourceAdd", resource_add)?;
     library.add("kube.accuratePodRequirements", accurate_pod_requirements)?;
@@ -19,7 +30,7 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.getResourceQuantity", get_resource_quantity)
 }
 
-/// Reads an argument as a quantity, with one of the readers of [`crate::quantity`]; nil is nothing.
+/// Reads an argument with one of the parsers of [`crate::quantity`]; nil is the default.
 fn quantity<T: Default>(args: &Args<'_>, n: usize, read: fn(&str) -> Result<T, QuantityError>) -> mlua::Result<T> {
     match args.value(n) {
         Value::Nil => Ok(T::default()),
@@ -35,6 +46,7 @@ fn quantity<T: Default>(args: &Args<'_>, n: usize, read: fn(&str) -> Result<T, Q
     }
 }
 
+/// `resourceAdd(a, b, …)`: returns the sum in canonical form.
 fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let mut sum = Quantity::default();
     for n in 1..=args.values.len() {
@@ -43,6 +55,8 @@ fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
     args.text(sum.to_string())
 }
 
+/// `getResourceQuantity(quantity)`: returns the value as a number, possibly rounded. A negative
+/// quantity is an error, as in Karmada.
 fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
         return Err(args.raise("getResourceQuantity only accepts one argument"));
@@ -54,6 +68,7 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(one(Value::Number(number)))
 }
 
+/// Converts the first argument to a Pod template, whose empty tables are removed.
 fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     let table = args.table(1)?;
     args.budget.charge(TEMPLATE_STEPS)?;
@@ -62,25 +77,27 @@ fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     Ok(repair(template, Root::Object, &[]))
 }
 
+/// Returns the error of an invalid Pod template.
 fn wrong(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
     args.raise(format_args!("{}: the pod template is none: {error}", args.name))
 }
 
-/// Bytes of a pod template as JSON; etcd takes objects of 1.5 MiB.
+/// The maximum size of a Pod template as JSON, in bytes. etcd rejects objects over 1.5 MiB.
 const TEMPLATE_BYTES_MAX: usize = 4 << 20;
 
-/// What reading a usual template costs.
+/// The cost of reading a usual template, in instructions.
 const TEMPLATE_STEPS: u64 = 5000;
 
-/// Turns an answer into a value of Lua; no answer is nil.
+/// Converts an answer to a Lua value; `None` is nil.
 fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
     let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
     // No larger than what it comes from, which the memory of the state has held.
     without_limit(args.lua, || convert::to_lua(args.lua, &value, 0))?.map(one)
 }
 
-/// Runs a conversion without the limit of memory: it is bounded itself, and with a limit each of its steps is a protected
-/// call. Whatever is too much is told to the script at its next allocation.
+/// Runs a conversion without the memory limit of the state. The conversion has its own bound, and
+/// with a limit each of its steps would be a protected call. An excess shows at the script's next
+/// allocation.
 fn without_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
     lua.gc_stop();
@@ -90,6 +107,8 @@ fn without_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Result<T> {
     Ok(converted)
 }
 
+/// `accuratePodRequirements(template)`: returns a table of requirements, or nil. The message for a
+/// wrong number of arguments has another name, as in Karmada.
 fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
         return Err(args.raise("getPodRequirements only accepts one argument"));
@@ -98,6 +117,8 @@ fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
     to_lua(args, requirements.map_err(|error| wrong(args, error))?)
 }
 
+/// `getPodDependencies(template, namespace)`: returns a list of references, or nil if there is no
+/// reference. The namespace is `default` if it is nil.
 fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 2 {
         return Err(args.raise("getPodDependencies only accepts two argument"));

@@ -1,6 +1,13 @@
-//! The library that scripts see: Lua 5.1 as Karmada opens it, on functions that charge the budget of the run.
+//! The library that scripts see: Lua 5.1 as Karmada opens it, on functions that charge the budget
+//! of the run.
 //!
-//! `base.lua` builds a fresh set of globals for each run from the functions here and the harmless ones of Lua itself.
+//! `base.lua` builds fresh globals for each run from the functions of this folder and the harmless
+//! ones of Lua itself. Scripts get `table`, `string`, `math`, `os` with `time` and `date`, and
+//! `require("kube")`. There is no `io`, `debug` or `coroutine`. Functions that Karmada disables,
+//! such as `load` and `setmetatable`, raise its message.
+//!
+//! Each function counts its work in steps of the virtual machine, because the hook sees no
+//! instruction while Rust or C runs. All of them are bounded in input and output.
 
 mod args;
 mod format;
@@ -20,8 +27,11 @@ use super::number;
 pub(super) use args::script_line;
 use args::{Args, one};
 
-/// Builds `fresh`, the function that returns the globals and the string library of a run, `ordered`, which gives a
-/// table an order of its keys, and `dots`, which joins what it stands between.
+/// Installs the library, and returns three values for the state:
+///
+/// - `fresh`: a function that returns the globals and the string library of a run.
+/// - `ordered`: a function that gives a table an order of its keys.
+/// - `dots`: a value whose `..` formats numbers as gopher-lua does.
 pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function, Function, AnyUserData)> {
     let library = Library { lua, budget, table: lua.create_table()? };
     base(&library)?;
@@ -33,8 +43,10 @@ pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function
     lua.load(include_str!("base.lua")).set_name("=[kctl]").call((library.table, globals))
 }
 
-/// Moves the globals of a state to a table of their own. Scripts have others, and an error of a library function writes
-/// a traceback that looks each function of the stack up among the globals of the state and in the tables there.
+/// Moves the globals of a state to a table that scripts don't see, and returns it.
+///
+/// An error of a library function writes a traceback, and for each function of the stack Lua
+/// searches the globals. With empty globals that is fast.
 fn private_globals(lua: &Lua) -> mlua::Result<Table> {
     let (globals, private) = (lua.globals(), lua.create_table()?);
     globals.for_each(|name: Value, value: Value| private.raw_set(name, value))?;
@@ -42,21 +54,26 @@ fn private_globals(lua: &Lua) -> mlua::Result<Table> {
     Ok(private)
 }
 
-/// What a call of the library costs before it does anything, in instructions of the virtual machine.
+/// The cost of a call of the library before it does anything, in instructions of the virtual
+/// machine.
 const CALL_STEPS: u64 = 20;
 
-/// What an error costs: a traceback, and the way through two languages.
+/// The cost of an error, in instructions: it writes a traceback and passes through two languages.
 const ERROR_STEPS: u64 = 500;
 
 /// The functions of Rust that `base.lua` arranges, by name.
 struct Library<'a> {
+    /// The state.
     lua: &'a Lua,
+    /// The budget that each function charges.
     budget: &'a Arc<Budget>,
+    /// The functions by name.
     table: Table,
 }
 
 impl Library<'_> {
-    /// Adds a function: `name` is the key in the table for `base.lua`, its last word the name in error messages.
+    /// Adds a function. `name` is the key in the table for `base.lua`; its last word is the name in
+    /// error messages.
     fn add<F>(&self, name: &'static str, function: F) -> mlua::Result<()>
     where
         F: Fn(&Args<'_>) -> mlua::Result<MultiValue> + Send + 'static,
@@ -76,6 +93,8 @@ impl Library<'_> {
     }
 }
 
+/// Adds the functions that `base.lua` itself needs, and those without a library: `tonumber`,
+/// `print`, `random`.
 fn base(library: &Library<'_>) -> mlua::Result<()> {
     library.add("raise", |args| Err(args.raise(args.string(1)?.to_string_lossy())))?;
     library.add("charge", |args| {
@@ -99,8 +118,10 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
     })
 }
 
-/// Returns whether a script may catch the error, and what it is then. A limit is none to catch: raised again in each `pcall`
-/// on the way out it ends the run. That is up to `base.lua`: an error from here would write a traceback at each.
+/// Returns `true` and the error as the script sees it, if the script may catch the error.
+///
+/// A limit may not be caught: each `pcall` on the way out raises it again, which ends the run.
+/// `base.lua` does that, because an error from here would write a traceback each time.
 fn caught(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value)> {
     const END: (bool, Value) = (false, Value::Nil);
     if budget.charge(CALL_STEPS).is_err() {
@@ -129,7 +150,8 @@ fn caught(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value
     lua.create_string(text).map(|text| (true, Value::String(text)))
 }
 
-/// Joins values as `print` does, and stops where the bound is: thousands of arguments may be one long string.
+/// Joins values as `print` does, up to [`PRINT_BYTES_MAX`]: thousands of arguments may be one long
+/// string.
 fn shown(values: &MultiValue) -> String {
     let mut text = String::new();
     for (idx, value) in values.iter().enumerate() {
@@ -155,9 +177,12 @@ fn shown(values: &MultiValue) -> String {
     text
 }
 
-/// Bytes of one `print`; the rest is cut, for a script that prints an object in a loop.
+/// The maximum length of one `print`, in bytes; the rest is cut. Output goes to the log at debug
+/// level.
 const PRINT_BYTES_MAX: usize = 4096;
 
+/// `tonumber(value, base)`. As in gopher-lua a string without a point must be an integer, so `1e3`
+/// gives nil. A base outside of 2 to 36 gives nil too.
 fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let base = args.opt_int(2)?.map(|base| u32::try_from(base).unwrap_or_default());
     if base.is_some_and(|base| !(2..=36).contains(&base)) {
@@ -175,7 +200,7 @@ fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     }
 }
 
-/// Returns the error under those that only say where it was raised.
+/// Returns the innermost error, without the wrappers that mlua adds for each callback.
 pub(super) fn root_cause(error: &mlua::Error) -> &mlua::Error {
     match error {
         mlua::Error::CallbackError { cause, .. } => root_cause(cause),
@@ -183,7 +208,7 @@ pub(super) fn root_cause(error: &mlua::Error) -> &mlua::Error {
     }
 }
 
-/// Returns the text of an error as a script should see it.
+/// Returns the message of an error as a script sees it.
 pub(super) fn message(error: &mlua::Error) -> String {
     match root_cause(error) {
         mlua::Error::RuntimeError(message) => message.clone(),

@@ -1,4 +1,4 @@
-//! `os.time` and `os.date`, the harmless part of the library; local time is UTC.
+//! `os.time` and `os.date`, the harmless part of the library. Local time is UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,24 +8,29 @@ use super::Library;
 use super::args::{Args, as_number, one};
 use crate::lua::number;
 
+/// Adds both functions.
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("os.time", time)?;
     library.add("os.date", date)
 }
 
+/// Seconds of a day without leap seconds.
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Seconds before and after 1970 for which dates are computed, some 200 000 years.
+/// The greatest distance from 1970 for which dates are computed, in seconds: some 200,000 years.
 const SECONDS_MAX: i64 = 6_000_000_000_000;
 
-/// The largest field of a date: so many years still fit 64 bits as seconds.
+/// The greatest field of a date. That many years still fit into 64 bits as seconds.
 const FIELD_MAX: i64 = 100_000_000_000;
 
+/// Returns the seconds since 1970 of the wall clock.
 fn now() -> i64 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
+/// `os.time(table)`: returns seconds since 1970; without a table, of now. An absent hour is 12, as
+/// in C.
 fn time(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let seconds = if args.values.is_empty() {
         now()
@@ -42,7 +47,8 @@ fn time(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(one(Value::Number(seconds as f64)))
 }
 
-/// Days since 1970 of a date of the Gregorian calendar; months beyond a year carry over.
+/// Returns the days since 1970 of a date of the Gregorian calendar. Months beyond a year carry
+/// over.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let months = year * 12 + month - 1;
     // The year begins in March here, so that the day that leap years add is its last.
@@ -54,17 +60,24 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 
 /// The fields of a moment in UTC.
 struct Moment {
+    /// The year of the Gregorian calendar.
     year: i64,
+    /// The month, from 1.
     month: i64,
+    /// The day of the month, from 1.
     day: i64,
+    /// The hour, from 0.
     hour: i64,
+    /// The minute, from 0.
     minute: i64,
+    /// The second, from 0.
     second: i64,
-    /// From 0 for Sunday.
+    /// The day of the week, from 0 for Sunday.
     weekday: i64,
 }
 
 impl Moment {
+    /// Returns the fields of seconds since 1970, clamped to [`SECONDS_MAX`].
     fn of(seconds: i64) -> Self {
         let seconds = seconds.clamp(-SECONDS_MAX, SECONDS_MAX);
         let (days, rest) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY));
@@ -85,7 +98,8 @@ impl Moment {
         }
     }
 
-    /// Returns what `%verb` stands for. The table is gopher-lua's, whose `%a` is the same on every day.
+    /// Returns the replacement of `%verb`; `None` for an unknown verb. The table is gopher-lua's,
+    /// whose `%a` is `mon` on every day.
     fn field(&self, verb: char) -> Option<String> {
         let Self { year, month, day, hour, minute, second, weekday } = self;
         let hour_12 = (hour + 11) % 12 + 1;
@@ -118,8 +132,10 @@ impl Moment {
     }
 }
 
+/// English names of the days of the week.
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
+/// English names of the months.
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -135,6 +151,8 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
+/// `os.date(format, seconds)`: returns a string, or for `*t` a table. Unknown verbs stay as they
+/// are.
 fn date(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let format = if args.values.is_empty() { "%c".to_owned() } else { args.bounded_string(1)?.to_string_lossy() };
     let format = format.trim_start_matches('!');
@@ -161,6 +179,7 @@ fn date(args: &Args<'_>) -> mlua::Result<MultiValue> {
     args.text(&text)
 }
 
+/// Returns the table of `*t`.
 fn fields(args: &Args<'_>, moment: &Moment) -> mlua::Result<MultiValue> {
     let table = args.lua.create_table()?;
     for (name, value) in [

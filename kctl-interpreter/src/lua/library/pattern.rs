@@ -1,47 +1,53 @@
-//! Lua's patterns with a budget: each character that is looked at is a step, so no pattern can hang.
+//! Lua's patterns with a budget: each character that is examined is a step, so that no pattern can
+//! hang.
 //!
-//! Reads a subject and a pattern as bytes and hands on the ends of a match and its captures. `parse` says which patterns there are.
+//! Subject and pattern are bytes. The result is the range of a match and its captures. The module
+//! `parse` defines the patterns.
 
 mod parse;
 
 use parse::{Class, Pattern, Repeat, Step};
 
-/// Levels of recursion; each quantifier of the pattern is one. It keeps the stack of the thread bounded.
+/// The maximum depth of recursion. Each quantifier of the pattern is one level, so the stack of the
+/// thread stays bounded.
 const DEPTH_MAX: usize = 200;
 
 /// Steps that are collected before they are charged.
 const STEPS_PER_CHARGE: u64 = 1024;
 
-/// Why a search has no result.
+/// The error of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PatternError<E> {
-    /// The pattern is not one.
+    /// The pattern is invalid.
     Malformed(String),
     /// The budget is exceeded.
     Stopped(E),
 }
 
-/// What a capture holds.
+/// The content of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capture {
     /// Bytes of the subject, from and to.
     Span(usize, usize),
-    /// A position, from 0: `()`.
+    /// An offset of the subject, for `()`.
     Position(usize),
 }
 
-/// A match: bytes of the subject, from and to, and the captures.
+/// A match in the subject.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Match {
+    /// The offset of its first byte.
     pub(super) start: usize,
+    /// The offset behind its last byte.
     pub(super) end: usize,
+    /// The captures, in the order of their opening parentheses.
     pub(super) captures: Vec<Capture>,
 }
 
-/// Finds the first match at or after `start`. A pattern with `^` is tried there alone.
+/// Finds the first match at or after `start`. A pattern with `^` is only tried at `start`.
 ///
 /// # Errors
-/// The pattern is malformed, or `charge` refused.
+/// The pattern is malformed, or `charge` returned an error.
 pub(super) fn find<E>(
     subject: &[u8],
     pattern: &[u8],
@@ -65,6 +71,7 @@ pub(super) fn find<E>(
     Ok(None)
 }
 
+/// One search: the subject, the pattern and the state of backtracking.
 struct Matcher<'a, C> {
     subject: &'a [u8],
     pattern: &'a Pattern,
@@ -78,15 +85,18 @@ struct Matcher<'a, C> {
 type Found<E> = Result<Option<usize>, PatternError<E>>;
 
 impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
+    /// Counts steps, and charges them once enough are collected.
     fn step(&mut self, steps: usize) -> Result<(), PatternError<E>> {
         self.steps += steps as u64;
         if self.steps < STEPS_PER_CHARGE { Ok(()) } else { self.flush() }
     }
 
+    /// Charges the collected steps.
     fn flush(&mut self) -> Result<(), PatternError<E>> {
         (self.charge)(std::mem::take(&mut self.steps)).map_err(PatternError::Stopped)
     }
 
+    /// Matches the rest of a pattern one level deeper.
     fn run(&mut self, s: usize, p: usize) -> Found<E> {
         if self.depth >= DEPTH_MAX {
             return Err(PatternError::Malformed("pattern too complex".to_owned()));
@@ -97,7 +107,8 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         found
     }
 
-    /// Matches the steps of the pattern from `p` at the byte `s` of the subject, and returns where the match ends.
+    /// Matches the steps of the pattern from `p` at the byte `s` of the subject, and returns the
+    /// end of the match.
     fn run_level(&mut self, mut s: usize, p: usize) -> Found<E> {
         let pattern = self.pattern;
         for (p, step) in pattern.steps.iter().enumerate().skip(p) {
@@ -137,11 +148,13 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         Ok((!pattern.at_end || s == self.subject.len()).then_some(s))
     }
 
+    /// Matches one byte.
     fn one(&mut self, s: usize, class: &Class) -> Found<E> {
         self.step(class.cost())?;
         Ok(self.subject.get(s).is_some_and(|byte| class.has(*byte)).then_some(s + 1))
     }
 
+    /// Matches `*` and `+`: as many bytes as possible first, then fewer.
     fn longest(&mut self, s: usize, class: &Class, least: usize, p: usize) -> Found<E> {
         let mut n = 0;
         while self.one(s + n, class)?.is_some() {
@@ -155,6 +168,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         Ok(None)
     }
 
+    /// Matches `-`: as few bytes as possible first, then more.
     fn shortest(&mut self, mut s: usize, class: &Class, p: usize) -> Found<E> {
         loop {
             if let Some(end) = self.run(s, p)? {
@@ -167,6 +181,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         }
     }
 
+    /// Matches `%b`: from an opening byte to its closing one.
     fn balance(&mut self, s: usize, open: Option<u8>, close: Option<u8>) -> Found<E> {
         let Some(first) = self.subject.get(s).copied().filter(|first| Some(*first) == open) else { return Ok(None) };
         let mut level = 1;
@@ -185,6 +200,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         Ok(None)
     }
 
+    /// Matches the bytes of an earlier capture once more.
     fn again(&mut self, s: usize, capture: Option<usize>) -> Found<E> {
         let (from, to) = match capture.map(|capture| self.captures[capture]) {
             Some(Capture::Span(from, to)) => (from, to),

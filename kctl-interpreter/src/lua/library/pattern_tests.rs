@@ -2,7 +2,8 @@
 
 use super::{Capture, PatternError, find};
 
-/// Returns the captures, or the whole match where there are none, as text; `@n` is a position from 1.
+/// Returns the captures, or the whole match if the pattern has no captures, as strings; `@n` is a
+/// position from 1.
 fn captures(subject: &str, pattern: &str) -> Result<Option<Vec<String>>, PatternError<()>> {
     let found = find(subject.as_bytes(), pattern.as_bytes(), 0, |_| Ok(()))?;
     Ok(found.map(|found| {

@@ -1,4 +1,5 @@
-//! The string library: Karmada's safe one, in which `gsub`, `rep` and `dump` only say that they are not supported.
+//! The string library, as Karmada restricts it: `gsub`, `rep` and `dump` raise an error that names
+//! alternatives.
 
 use mlua::{MultiValue, Value};
 
@@ -6,9 +7,10 @@ use super::args::{Args, one};
 use super::pattern::{self, Capture, Match, PatternError};
 use super::{Library, format};
 
-/// Values that one call may return: what the stack of Lua 5.1 has room for.
+/// The maximum number of values that one call may return: the stack of Lua 5.1 has room for them.
 const RESULTS_MAX: usize = 7000;
 
+/// Adds the functions of the library. Strings get them as methods too.
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("string.byte", byte)?;
     library.add("string.char", char)?;
@@ -30,6 +32,7 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("string.upper", |args| case(args, <[u8]>::make_ascii_uppercase, |c| single(c, c.to_uppercase())))
 }
 
+/// Raises the error of a function that Karmada disables, with an alternative.
 fn unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let name = args.name;
     Err(args.raise(format_args!(
@@ -37,12 +40,13 @@ fn unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
     )))
 }
 
+/// Returns an index or a length as the only result.
 fn number(number: usize) -> MultiValue {
     #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
     one(Value::Number(number as f64))
 }
 
-/// Maps as Go: a character whose other case is several characters stays.
+/// Maps a character as Go does: one whose other case has several characters stays as it is.
 fn single(char: char, mut mapped: impl Iterator<Item = char>) -> char {
     match (mapped.next(), mapped.next()) {
         (Some(mapped), None) => mapped,
@@ -50,6 +54,7 @@ fn single(char: char, mut mapped: impl Iterator<Item = char>) -> char {
     }
 }
 
+/// `lower` and `upper`. They map Unicode characters, where C maps only ASCII.
 fn case(args: &Args<'_>, ascii: fn(&mut [u8]), unicode: fn(char) -> char) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let mut bytes = string.as_bytes().to_vec();
@@ -60,6 +65,7 @@ fn case(args: &Args<'_>, ascii: fn(&mut [u8]), unicode: fn(char) -> char) -> mlu
     args.text(string.to_string_lossy().chars().map(unicode).collect::<String>())
 }
 
+/// `string.byte(s, from, to)`: returns the bytes of a range as numbers.
 fn byte(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let bytes = string.as_bytes();
@@ -78,22 +84,26 @@ fn byte(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(slice.iter().map(|byte| Value::Number(f64::from(*byte))).collect())
 }
 
+/// `string.char(…)`: returns a string of bytes. Of a larger number only the low byte counts.
 fn char(args: &Args<'_>) -> mlua::Result<MultiValue> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "gopher-lua keeps the low byte")]
     let bytes = (1..=args.values.len()).map(|n| args.int(n).map(|int| int as u8)).collect::<mlua::Result<Vec<u8>>>()?;
     args.text(bytes)
 }
 
+/// Returns a length as an index.
 fn index(n_bytes: usize) -> i64 {
     i64::try_from(n_bytes).unwrap_or(i64::MAX)
 }
 
-/// Turns an index of Lua, from 1 or negative from the end, into an offset; one before the start is the start.
+/// Converts an index of Lua, from 1 or negative from the end, to an offset from 0. An index before
+/// the start is the start.
 fn start_offset(n_bytes: usize, start: i64) -> usize {
     let offset = if start < 0 { index(n_bytes).saturating_add(start) } else { start.saturating_sub(1) };
     usize::try_from(offset).unwrap_or(0)
 }
 
+/// `string.sub(s, from, to)`.
 fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let bytes = string.as_bytes();
@@ -118,7 +128,8 @@ fn search(args: &Args<'_>, start: usize) -> mlua::Result<Option<Match>> {
     })
 }
 
-/// Appends the captures of a match, or all of it where it has none and `whole` is set.
+/// Appends the captures of a match. If it has no captures and `whole` is set, the whole match is
+/// appended.
 fn push_captures(args: &Args<'_>, found: &Match, whole: bool, values: &mut MultiValue) -> mlua::Result<()> {
     let string = args.string(1)?;
     let subject = string.as_bytes();
@@ -133,11 +144,13 @@ fn push_captures(args: &Args<'_>, found: &Match, whole: bool, values: &mut Multi
     Ok(())
 }
 
+/// Returns a range of offsets as two indices of Lua.
 #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
 fn span(from: usize, to: usize) -> MultiValue {
     [Value::Number((from + 1) as f64), Value::Number(to as f64)].into_iter().collect()
 }
 
+/// `string.find(s, pattern, from, plain)`: returns the range of the match and its captures, or nil.
 fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (subject, pattern) = (args.bounded_string(1)?, args.bounded_string(2)?);
     let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
@@ -168,6 +181,7 @@ fn find_plain(subject: &[u8], pattern: &[u8]) -> Option<usize> {
     Some(subject[..at].chars().count())
 }
 
+/// `string.match(s, pattern, from)`: returns the captures of the first match, or the whole match.
 fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let n_bytes = args.bounded_string(1)?.as_bytes().len();
     args.bounded_string(2)?;
@@ -179,8 +193,8 @@ fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(values)
 }
 
-/// One step of `gmatch`: the position from which the next step searches, and the captures. Without a position it only
-/// checks the arguments.
+/// One step of `gmatch`: returns the position from which the next step searches, and the captures.
+/// Without a position it only checks the arguments.
 fn next_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let Some(at) = args.opt_int(3)? else {
         args.bounded_string(1)?;

@@ -1,4 +1,4 @@
-//! `table.concat`, with numbers as gopher-lua writes them and a bound on its output.
+//! `table.concat`, with numbers as gopher-lua formats them and a bound on its output.
 
 use mlua::{MultiValue, Value};
 
@@ -6,13 +6,17 @@ use super::Library;
 use super::args::{Args, as_number, one};
 use crate::lua::number;
 
-/// Bytes of a string that the library builds. Karmada has no bound here; the memory of the run is four times it.
+/// The maximum length of a string that the library builds, in bytes. Karmada has no such bound. The
+/// default memory of a run is four times it.
 pub(super) const OUTPUT_BYTES_MAX: usize = 4 << 20;
 
+/// Adds the function. `base.lua` adds the others of the table library.
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("table.concat", concat)
 }
 
+/// `table.concat(list, separator, from, to)`. A single number is returned as a number, as in
+/// gopher-lua.
 fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let table = args.table(1)?;
     let separator = match args.value(2) {

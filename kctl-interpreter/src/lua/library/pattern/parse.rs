@@ -1,64 +1,78 @@
-//! Reads a pattern into steps, as gopher-lua does: that differs from the C library where a pattern is odd.
+//! Parses a pattern into steps, as gopher-lua does. It differs from the C library for odd patterns:
 //!
-//! `%f` is the letter `f`, a range that does not begin and end with a character, as in `[%w-_]`, has no member, and what is wrong
-//! with a pattern is an error before anything is matched.
+//! - `%f` is the letter `f`.
+//! - A range that does not begin and end with a character, such as in `[%w-_]`, has no members.
+//! - Every error of a pattern is reported before anything is matched.
 
-/// Steps of one pattern: each takes some tens of bytes.
+/// The maximum number of steps of a pattern, each of which takes some tens of bytes.
 const STEPS_MAX: usize = 10_000;
 
-/// Captures of one pattern, as many as in the C library.
+/// The maximum number of captures of a pattern, as in the C library.
 const CAPTURES_MAX: usize = 32;
 
-/// A pattern that can be matched.
+/// A parsed pattern.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// Whether it begins with `^`.
+    /// Set if it begins with `^`.
     pub(super) at_start: bool,
-    /// Whether it ends with `$`.
+    /// Set if it ends with `$`.
     pub(super) at_end: bool,
+    /// The steps, in the order in which they match.
     pub(super) steps: Vec<Step>,
+    /// The number of captures.
     pub(super) n_captures: usize,
 }
 
+/// One step of a pattern.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// Matches one byte.
     One(Class),
+    /// Matches a number of bytes of a class.
     Repeat(Class, Repeat),
-    /// Begins the capture of that number.
+    /// Begins the capture with this index.
     Open(usize),
+    /// Ends the capture with this index.
     Close(usize),
+    /// Captures the current position.
     Position(usize),
-    /// `%b`; a byte that the pattern has no room for is none.
+    /// `%b` with its opening and closing byte; `None` if the pattern ends before.
     Balance(Option<u8>, Option<u8>),
-    /// What a capture has; `None` where it is not ended there.
+    /// Matches the bytes of a capture; `None` if the capture is not closed at this point.
     Again(Option<usize>),
 }
 
+/// The quantifier of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// `?`
     Optional,
-    /// `*`, and `+` with 1.
+    /// `*`, and `+` with 1: the minimum number of bytes.
     Longest(usize),
     /// `-`
     Shortest,
 }
 
+/// A set of bytes.
 #[derive(Debug)]
 pub(super) enum Class {
+    /// `.`: every byte.
     Any,
+    /// One byte.
     Byte(u8),
-    /// `%` and a letter; one that is no class is itself. `None` is the end of the pattern, which matches nothing.
+    /// `%` and a letter. A letter without a class is itself, and `None` is the end of the pattern,
+    /// which matches nothing.
     Named(Option<u8>),
+    /// A range in a set, both ends included.
     Range(u8, u8),
-    Set {
-        is_negated: bool,
-        members: Vec<Class>,
-    },
+    /// `[…]`, or `[^…]` if it is negated.
+    Set { is_negated: bool, members: Vec<Class> },
+    /// A malformed range, which has no members.
     Nothing,
 }
 
 impl Class {
+    /// Returns `true` if the class has this byte.
     pub(super) fn has(&self, byte: u8) -> bool {
         match self {
             Self::Any => true,
@@ -70,13 +84,14 @@ impl Class {
         }
     }
 
-    /// What it costs to ask for a byte.
+    /// Returns the cost of [`Class::has`], in steps.
     pub(super) fn cost(&self) -> usize {
         if let Self::Set { members, .. } = self { 1 + members.len() } else { 1 }
     }
 }
 
-/// Returns whether the byte is in class `%class`, in the C locale.
+/// Returns `true` if the byte is in the class `%class`, in the C locale. An upper-case letter is
+/// the complement.
 fn in_class(byte: u8, class: u8) -> bool {
     let is_member = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -94,10 +109,10 @@ fn in_class(byte: u8, class: u8) -> bool {
     is_member != class.is_ascii_uppercase()
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The problem and its position, in the words of gopher-lua.
 pub(super) fn parse(text: &[u8]) -> Result<Pattern, String> {
     let mut pattern = Pattern::default();
     let mut rest = Rest { text, at: 0 };
@@ -134,6 +149,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Pattern, String> {
 }
 
 impl Pattern {
+    /// Returns the index of a new capture.
     fn capture(&mut self) -> Result<usize, String> {
         if self.n_captures >= CAPTURES_MAX {
             return Err("too many captures".to_owned());
@@ -142,7 +158,8 @@ impl Pattern {
         Ok(self.n_captures - 1)
     }
 
-    /// Returns the step of a quantifier: it takes the class in front of it, and is a character where there is none.
+    /// Returns the step of a quantifier, which takes the class in front of it. Without one it is an
+    /// ordinary character.
     fn repeated(&mut self, quantifier: u8) -> Step {
         let repeat = match quantifier {
             b'*' => Repeat::Longest(0),
@@ -159,7 +176,7 @@ impl Pattern {
     }
 }
 
-/// Reads what follows a `%` outside of a set.
+/// Parses the part behind a `%` outside of a set.
 fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Step, String> {
     Ok(match rest.next() {
         Some(b'0') => return Err(rest.error("invalid capture index")),
@@ -172,7 +189,7 @@ fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Ste
     })
 }
 
-/// Reads a set behind its `[`.
+/// Parses a set behind its `[`.
 fn set(rest: &mut Rest<'_>) -> Result<Class, String> {
     let is_negated = rest.skip(b'^');
     let mut members: Vec<Class> = Vec::new();
@@ -204,25 +221,28 @@ fn set(rest: &mut Rest<'_>) -> Result<Class, String> {
     Ok(Class::Set { is_negated, members })
 }
 
-/// The part of the pattern that was not read yet.
+/// The unread part of a pattern.
 struct Rest<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl Rest<'_> {
+    /// Returns the next byte and advances.
     fn next(&mut self) -> Option<u8> {
         let byte = self.text.get(self.at).copied()?;
         self.at += 1;
         Some(byte)
     }
 
+    /// Advances if the next byte is this one, and returns `true` then.
     fn skip(&mut self, byte: u8) -> bool {
         let is_next = self.text.get(self.at) == Some(&byte);
         self.at += usize::from(is_next);
         is_next
     }
 
+    /// Returns `true` if everything is read.
     fn is_at_end(&self) -> bool {
         self.at >= self.text.len()
     }
