@@ -36,8 +36,7 @@ pub(super) fn healthy(object: &Value) -> Result<bool> {
 
 /// Returns the Secrets of `spec.tls`, one per entry and in its order.
 ///
-/// An entry without `secretName` gives a reference without a name. Verification rejects such a
-/// reference, so the operation fails, as it does in Karmada.
+/// An entry without `secretName` gives a reference with an empty name.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let ingress = ingress(object)?;
     let namespace = ingress.text("/metadata/namespace");
