@@ -13,8 +13,8 @@ const QUALIFIED: [&str; 5] = ["", "apps", "autoscaling", "batch", "rbac.authoriz
 
 /// Returns why API servers would reject the controller's finalizer, and what to write instead.
 ///
-/// `None` if the controller has no finalizer or a valid one. Startup fails with this message, because a
-/// rejected finalizer would make every reconcile fail.
+/// `None` if the controller has no finalizer or a valid one. `kctl::App` fails at the start with this message, because a rejected
+/// finalizer would make every reconcile fail; a program that uses [`Manager`](crate::manager::Manager) checks it itself.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
