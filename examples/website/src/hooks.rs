@@ -42,8 +42,10 @@ pub(crate) fn down(new: Website) -> Result<v1alpha1::Website> {
     let mut hosts = new.spec.hosts.into_iter();
     let host = hosts.next().ok_or("spec.hosts is empty")?;
     let (mut metadata, others) = (new.metadata, hosts.collect::<Vec<_>>().join(" "));
-    if !others.is_empty() {
-        metadata.annotations.get_or_insert_default().insert(OTHER_HOSTS.into(), others);
+    let annotations = metadata.annotations.get_or_insert_default();
+    // An annotation of an earlier conversion is overwritten, or a host that was removed would come back.
+    if !others.is_empty() || annotations.contains_key(OTHER_HOSTS) {
+        annotations.insert(OTHER_HOSTS.into(), others);
     }
     let spec = v1alpha1::WebsiteSpec { host, replicas: new.spec.replicas };
     Ok(v1alpha1::Website { metadata, spec, status: new.status })
