@@ -7,7 +7,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use gate::{GATES, gated};
 use kctl::{kube::Client, prelude::*};
+
+mod gate;
 
 /// Reads its cluster with another client, which the compiler can't prevent.
 #[controller]
@@ -20,69 +23,8 @@ async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// A kind of another program, whose type has no definition.
-mod gate {
-    use std::borrow::Cow;
-
-    use kctl::{kube::Resource, prelude::*};
-    use serde::{Deserialize, Serialize};
-
-    #[derive(Clone, Debug, Serialize, Deserialize)]
-    pub(crate) struct Gate {
-        metadata: ObjectMeta,
-    }
-
-    impl Resource for Gate {
-        type DynamicType = ();
-        type Scope = kctl::kube::core::NamespaceResourceScope;
-
-        fn kind(&(): &()) -> Cow<'_, str> {
-            "Gate".into()
-        }
-
-        fn group(&(): &()) -> Cow<'_, str> {
-            "other.example.com".into()
-        }
-
-        fn version(&(): &()) -> Cow<'_, str> {
-            "v1".into()
-        }
-
-        fn plural(&(): &()) -> Cow<'_, str> {
-            "gates".into()
-        }
-
-        fn meta(&self) -> &ObjectMeta {
-            &self.metadata
-        }
-
-        fn meta_mut(&mut self) -> &mut ObjectMeta {
-            &mut self.metadata
-        }
-    }
-}
-use gate::Gate;
-
-#[controller(reads = Gate)]
-async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
-    let _n = cx.store::<Gate>().len();
-    Ok(Action::await_change())
-}
-
 /// Set to the name of the app that the program runs as.
 const APP: &str = "TEST_APP";
-
-const GATES: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: { name: gates.other.example.com }
-spec:
-  group: other.example.com
-  scope: Namespaced
-  names: { kind: Gate, plural: gates, singular: gate, listKind: GateList }
-  versions:
-    - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }
-";
 
 /// `dev` of an app that reads a kind without a definition, with these objects.
 fn dev_of_gated(objects: &str) -> std::process::Output {

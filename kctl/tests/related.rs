@@ -1,16 +1,16 @@
 //! Kinds that are only watched or read: a server of a test has them where their types have a definition.
 
-use std::borrow::Cow;
-
+use gate::{GATES, gated};
 use kctl::{
     kube::{
-        Api, Resource,
+        Api,
         api::{ListParams, PostParams},
     },
     prelude::*,
     testing::{Scenario, Sim, TestServer},
 };
-use serde::{Deserialize, Serialize};
+
+mod gate;
 
 /// A kind of another program.
 #[resource(group = "other.example.com", version = "v1", kind = "Zone", namespaced)]
@@ -56,59 +56,6 @@ async fn kinds_that_are_only_watched_or_read_are_installed() {
     server.idle().await.unwrap();
     assert_eq!(configs.get("web").await.unwrap().labels()["zones"], "1-0");
 }
-
-/// A kind whose type has no definition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Gate {
-    metadata: ObjectMeta,
-}
-
-impl Resource for Gate {
-    type DynamicType = ();
-    type Scope = kctl::kube::core::NamespaceResourceScope;
-
-    fn kind(&(): &()) -> Cow<'_, str> {
-        "Gate".into()
-    }
-
-    fn group(&(): &()) -> Cow<'_, str> {
-        "other.example.com".into()
-    }
-
-    fn version(&(): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural(&(): &()) -> Cow<'_, str> {
-        "gates".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-#[controller(reads = Gate)]
-async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
-    let _n = cx.store::<Gate>().len();
-    Ok(Action::await_change())
-}
-
-const GATES: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: { name: gates.other.example.com }
-spec:
-  group: other.example.com
-  scope: Namespaced
-  names: { kind: Gate, plural: gates, singular: gate, listKind: GateList }
-  versions:
-    - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }
-";
 
 #[tokio::test(start_paused = true)]
 async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {

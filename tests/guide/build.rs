@@ -1,7 +1,7 @@
 //! Collects the Rust blocks of the book's pages into one module per program, for `programs.rs`.
 //!
 //! The blocks of a page form one program, in the order in which a reader meets them. A line `<!-- new program -->` starts
-//! another one. Blocks marked `rust,ignore` are left out.
+//! another one. Blocks of another form, such as `rust,ignore`, are an error.
 
 use std::{
     env,
@@ -68,6 +68,11 @@ fn programs(name: &str, text: &str) -> Vec<String> {
         match in_block {
             None if line.trim() == NEW_PROGRAM => programs.push(String::new()),
             None if line.starts_with("```") => {
+                assert!(
+                    line == "```rust" || !line.starts_with("```rust"),
+                    "{name}:{}: write ```rust: what a reader copies is compiled",
+                    number + 1
+                );
                 in_block = Some(line == "```rust");
                 if let (Some(true), Some(program)) = (in_block, programs.last_mut()) {
                     let _infallible = writeln!(program, "// {name}:{}", number + 2);

@@ -318,7 +318,7 @@ fn a_new_leader_is_told_once_a_change() {
     assert_eq!(election.on(holder("", 2), now, wall), [Effect::Holder(String::new())]);
     let failed = ApiError::Unanswered { operation: "update".into(), cause: "gone".into() };
     assert_eq!(election.on(Input::Failed(failed), now, wall), []);
-    assert_eq!(election.failure(), Some("update: no answer from the API server: gone"));
+    assert_eq!(election.failure(), Some("update: no response from the API server: gone"));
 }
 
 #[tokio::test(start_paused = true)]

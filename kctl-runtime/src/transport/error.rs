@@ -49,7 +49,7 @@ pub enum ApiError {
         retry_after: Option<Duration>,
     },
     /// The connection failed or timed out. The request may have taken effect or not.
-    #[error("{operation}: no answer from the API server: {cause}")]
+    #[error("{operation}: no response from the API server: {cause}")]
     Unanswered {
         /// Verb, kind and name of the request.
         operation: String,

@@ -140,11 +140,11 @@ fn causes(error: &dyn std::error::Error) -> String {
 fn not_found(error: &dyn std::error::Error) -> String {
     let pod = match std::env::var_os("KUBERNETES_SERVICE_HOST") {
         Some(_) => causes(error),
-        None => "this is no pod of a cluster".into(),
+        None => "this process does not run in a Pod".into(),
     };
     let named = std::env::var("KUBECONFIG").ok().filter(|list| !list.is_empty());
     match named {
-        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {pod}"),
+        Some(list) => format!("no file in KUBECONFIG={list} exists, and {pod}"),
         None => format!("there is no ~/.kube/config, and {pod}"),
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
         .map(|name| {
             let meant = nearest(&name, known.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
-            format!("the variable {name} is no option of `run`, and changes nothing; {meant}")
+            format!("the variable {name} is not an option of `run` and has no effect; {meant}")
         })
         .collect();
     unknown.sort();
@@ -332,9 +332,9 @@ mod tests {
         let told = misspelt(&command(), set.iter().map(|name| (*name).to_owned()));
         let begin = "the variable KCTL_";
         let expected = [
-            "ADRESS is no option of `run`, and changes nothing; is KCTL_ADDRESS meant?",
-            "NAMESPACES is no option of `run`, and changes nothing; is KCTL_NAMESPACE meant?",
-            "SOMETHING is no option of `run`, and changes nothing; see `run --help`",
+            "ADRESS is not an option of `run` and has no effect; is KCTL_ADDRESS meant?",
+            "NAMESPACES is not an option of `run` and has no effect; is KCTL_NAMESPACE meant?",
+            "SOMETHING is not an option of `run` and has no effect; see `run --help`",
         ];
         assert_eq!(told, expected.map(|end| format!("{begin}{end}")));
     }
