@@ -40,7 +40,7 @@ async fn program_of(folder: &str, package: &str) -> Command {
 }
 
 /// Runs a program to its good end, and returns what it has printed.
-async fn printed(program: &mut Command) -> String {
+pub(crate) async fn printed(program: &mut Command) -> String {
     let output = program.output().await.expect("the program starts");
     let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{wrong}");

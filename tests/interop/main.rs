@@ -2,6 +2,7 @@
 //! server, a candidate of client-go for a lease, and the parsers of Prometheus; controller-gen makes the same definitions and roles.
 
 mod clients;
+mod fabric8;
 mod faults;
 mod go;
 mod kube_runtime;

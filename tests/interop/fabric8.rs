@@ -1,0 +1,47 @@
+//! fabric8's Kubernetes client, which the Java Operator SDK and Quarkus build on, against the embedded API server and,
+//! with `KUBECONFIG`, against a real one: the program fails at the first result that differs from what it expects of both.
+
+use std::path::{Path, PathBuf};
+
+use kctl_apiserver::{ApiServer, ServeOptions};
+use tokio::process::Command;
+
+use crate::go::{Folder, printed};
+
+/// Returns the class path of the client; `None`, with a message, without one. `.ci/run` has Maven resolve it.
+fn class_path() -> Option<String> {
+    let path = std::env::var("FABRIC8_CLASSPATH").ok().filter(|path| !path.is_empty());
+    if path.is_none() {
+        eprintln!(
+            "skipped: FABRIC8_CLASSPATH is not set; `mvn dependency:build-classpath` in tests/interop/fabric8 prints it"
+        );
+    }
+    path
+}
+
+async fn assert_agrees(class_path: &str, kubeconfig: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/fabric8/Main.java");
+    let mut program = Command::new("java");
+    program.args(["-cp", class_path]).arg(source).env("KUBECONFIG", kubeconfig).kill_on_drop(true);
+    let output = printed(&mut program).await;
+    assert!(output.contains("fabric8: all as expected"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn java_client_works_with_the_embedded_server() {
+    let Some(class_path) = class_path() else { return };
+    let folder = Folder::new("fabric8");
+    let server = ApiServer::on_system_time();
+    tokio::spawn(server.controllers());
+    let listening = server.listen(ServeOptions::default()).await.expect("a port is free");
+    let kubeconfig = folder.0.join("kubeconfig");
+    listening.write_kubeconfig(&kubeconfig).expect("the kubeconfig is written");
+    tokio::spawn(listening.serve());
+    assert_agrees(&class_path, &kubeconfig).await;
+}
+
+#[tokio::test]
+async fn java_client_works_with_a_real_server() {
+    let (Some(class_path), Some(kubeconfig)) = (class_path(), std::env::var_os("KUBECONFIG")) else { return };
+    assert_agrees(&class_path, &PathBuf::from(kubeconfig)).await;
+}
