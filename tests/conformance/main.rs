@@ -5,6 +5,8 @@
 //! the recorded ones. `CASE=text` picks the cases whose names contain the text.
 
 mod case;
+mod chance;
+mod combinators;
 mod differences;
 mod digest;
 mod headers;

@@ -2,35 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// splitmix64: one seed gives one sequence.
-pub(super) struct Chance(u64);
-
-impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n.max(1) as u64).expect("it is below a usize")
-    }
-
-    /// Once in so many times.
-    pub(super) fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(super) fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
-        all[self.below(all.len())]
-    }
-}
+use crate::chance::Chance;
 
 /// What a value is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

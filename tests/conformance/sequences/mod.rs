@@ -15,7 +15,7 @@ use self::writes::{Kind, Write, path_of, writes_of};
 use crate::{
     TRIES_MAX,
     case::{Step, Topic},
-    different, recorded,
+    chance, different, recorded,
     run::{self, Variables},
     server::Server,
 };
@@ -52,7 +52,7 @@ impl Grammar {
 fn sequences_of_writes_are_answered_as_by_the_real_server() {
     let grammar = &Grammar::read();
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { seeds() }.collect();
+    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { chance::seeds(0..SEEDS) }.collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let ours = runtime.block_on(async { answers(&Server::embedded(), grammar, &seeds, "embedded0").await });
     let failures = if kubeconfig.is_empty() {
@@ -115,13 +115,6 @@ fn ask_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Answers {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
         answers(server, grammar, seeds, &format!("seq{:x}", since % 0x1000_0000)).await
     })
-}
-
-/// `SEEDS`: `0..80`.
-fn seeds() -> std::ops::Range<u64> {
-    let Ok(text) = env::var("SEEDS") else { return 0..SEEDS };
-    let bounds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    bounds.unwrap_or_else(|| panic!("SEEDS is {text:?}, and not like 0..80"))
 }
 
 fn name_of(grammar: &Grammar, seed: u64) -> String {

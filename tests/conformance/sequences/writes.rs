@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::grammar::{Chance, Use, make};
-use crate::case::Step;
+use super::grammar::{Use, make};
+use crate::{case::Step, chance::Chance};
 
 /// Writes of a sequence after its create.
 const WRITES: usize = 10;
