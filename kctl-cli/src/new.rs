@@ -91,7 +91,7 @@ pub(crate) struct Options {
 #[derive(Debug, thiserror::Error)]
 enum NewFailure {
     #[error(
-        "`{0}` is no name for a project: use lower case letters, digits and dashes, a letter first, such as `web-site`"
+        "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`"
     )]
     Name(String),
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
@@ -100,9 +100,9 @@ enum NewFailure {
     TakenName(String),
     #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
     TakenKind(String),
-    #[error("`{0}` is no kind: use letters and digits, an upper case letter first, such as `WebSite`")]
+    #[error("`{0}` is not a valid kind: use letters and digits, an upper case letter first, such as `WebSite`")]
     Kind(String),
-    #[error("`{0}` is no API group: it is a domain name, such as `apps.example.com`")]
+    #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
     #[error("{0} is there already: choose another name, or remove it")]
     Exists(PathBuf),
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn names_that_kubernetes_or_cargo_refuse_are_refused_first() {
         for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(64)] {
-            assert!(refused(&options(name)).contains("is no name for a project"), "{name}");
+            assert!(refused(&options(name)).contains("is not a valid project name"), "{name}");
         }
         assert!(project(&options(&"a".repeat(63))).is_ok());
         for name in ["kctl", "match", "test"] {
@@ -298,9 +298,11 @@ mod tests {
             assert!(project(&Options { kind: Some("Web".into()), ..options(name) }).is_ok(), "{name}");
         }
         let kind = |kind: &str| refused(&Options { kind: Some(kind.into()), ..options("a") });
-        assert!(kind("web").contains("is no kind") && kind("Web-Site").contains("is no kind"));
+        assert!(kind("web").contains("is not a valid kind") && kind("Web-Site").contains("is not a valid kind"));
         let group = |group: &str| refused(&Options { group: group.into(), ..options("a") });
-        assert!(group("example").contains("is no API group") && group("a..b").contains("is no API group"));
+        assert!(
+            group("example").contains("is not a valid API group") && group("a..b").contains("is not a valid API group")
+        );
     }
 
     #[test]

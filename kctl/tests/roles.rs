@@ -342,7 +342,7 @@ async fn an_app_with_a_rule_that_gives_nothing_does_not_start() {
     let app = App::new("app").controller::<of_nothing>();
     let error = kctl::testing::TestServer::start(app).await.err().unwrap().to_string();
     assert!(
-        error.contains("the rule of `rbac(without_groups())` gives nothing: it has no API groups\nhelp: write"),
+        error.contains("the rule of `rbac(without_groups())` has no effect: it has no API groups\nhelp: write"),
         "{error}"
     );
     assert!(error.contains("roles.rs:"), "{error}");

@@ -52,7 +52,7 @@ async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread()
     terminate(&running);
     let said = ended(running, 1).await;
     assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
-    assert!(said.contains("help: something blocks a thread"), "{said}");
+    assert!(said.contains("help: a function blocks its thread"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn a_program_all_of_whose_threads_are_blocked_ends_after_its_grace_and_its
         terminate(&running);
         let said = ended(running, 1).await;
         let error = "all threads were still blocked 1s after the stop";
-        assert!(said.contains("help: something blocks a thread"), "{said}");
+        assert!(said.contains("help: a function blocks its thread"), "{said}");
         if format == "text" {
             assert!(said.contains(&format!("\nError: {error}")), "{said}");
             continue;

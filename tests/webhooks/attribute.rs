@@ -136,7 +136,7 @@ mod divided {
 fn two_versions_with_different_converters_are_an_error() {
     let app = App::new("branches").kind::<divided::v1::Branch>().kind::<divided::v2::Branch>();
     let error = definitions(&app.kinds(), Descriptions::Own).unwrap_err().to_string();
-    for part in ["v1 (", "v2 (", "have not the same `conversion(…)`"] {
+    for part in ["v1 (", "v2 (", "differ in `conversion(…)`"] {
         assert!(error.contains(part), "{error}");
     }
 }

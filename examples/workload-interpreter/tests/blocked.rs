@@ -66,7 +66,7 @@ async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
     assert_eq!(example.ends(ENDS_WITHIN).await, Some(1), "{command}");
     let mut said = String::new();
     example.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-    let expected = format!("Error: {} functions of webhooks are cut off: they block their threads", 2 * N_BLOCKED);
+    let expected = format!("Error: {} webhook functions are cut off: they block their threads", 2 * N_BLOCKED);
     assert!(said.contains(&expected), "{command}: {said}");
 }
 

@@ -39,7 +39,7 @@ fn reviews() -> Vec<Rule> {
         groups: set(&[group]),
         resources: set(&[resource]),
         verbs: set(&["create"]),
-        because: set(&["kctl: who may read the metrics"]),
+        because: set(&["kctl: authentication and authorization of metrics requests"]),
         ..Rule::default()
     };
     vec![rule("authentication.k8s.io", "tokenreviews"), rule("authorization.k8s.io", "subjectaccessreviews")]
@@ -90,7 +90,7 @@ fn reader(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeErro
     let rule = Rule {
         urls: set(&["/metrics"]),
         verbs: set(&["get"]),
-        because: set(&["kctl: whom this role is bound to may read the metrics"]),
+        because: set(&["kctl: subjects of this role may read the metrics"]),
         ..Rule::default()
     };
     role("ClusterRole", &format!("{}-metrics-reader", options.name), options, None, &[rule])

@@ -88,7 +88,7 @@ pub(super) enum Phase {
 pub(super) struct State<K> {
     keys: Keys<K, Entry>,
     ready: Ready<Id>,
-    /// Keys that wait for a time. Invariant: empty after a shutdown.
+    /// Keys with a delay. Invariant: empty after a shutdown.
     delayed: BTreeMap<(Instant, u64), Id>,
     /// Keys that are being processed; each entry knows its index here.
     working: Vec<Id>,

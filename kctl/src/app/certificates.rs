@@ -156,7 +156,7 @@ impl Keeper {
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());
         let name = &self.of.secret;
         let news = self.of.served.set(Pair { certificate, key }).context(format!(
-            "Secret {name} is filled by somebody else and is left as it is, but its tls.crt and tls.key cannot be served: mend \
+            "Secret {name} is managed by another program and is left as it is, but its tls.crt and tls.key cannot be served: mend \
              them, or name another Secret by --webhook-secret"
         ))?;
         if news {

@@ -228,7 +228,7 @@ impl RunOptions {
         }
         if self.outgoing.dry_run && self.manager.elects() {
             return Err(
-                "--dry-run does not go with --leader-elect: a lease that is not written is nobody's; add --leader-elect=false".into(),
+                "--dry-run does not go with --leader-elect, because a dry run can't write a Lease; add --leader-elect=false".into(),
             );
         }
         self.manager.check(app)
@@ -244,7 +244,7 @@ fn namespace(text: &str) -> Result<String, String> {
         return Ok(text.into());
     }
     Err(format!(
-        "`{text}` is no name of a namespace: lower case letters, digits and dashes, {NAMESPACE_LEN_MAX} at most; leave the option out \
+        "`{text}` is not a valid namespace name: lower case letters, digits and dashes, {NAMESPACE_LEN_MAX} at most; leave the option out \
          for those that the controllers declare"
     ))
 }
@@ -553,9 +553,9 @@ mod tests {
         let cases = [
             ("--leader-elect --leader-elect-lease-duration=5s", "--leader-elect-lease-duration (5s) has to be longer"),
             ("--metrics-bind-address=here", "--metrics-bind-address=here: not an address"),
-            ("--proxy-url=ftp://proxy.corp", "--proxy-url: `ftp` is no scheme of a proxy"),
-            ("--namespace=", "`` is no name of a namespace"),
-            ("--namespace=Shop", "`Shop` is no name of a namespace"),
+            ("--proxy-url=ftp://proxy.corp", "--proxy-url: `ftp` is not a proxy scheme"),
+            ("--namespace=", "`` is not a valid namespace name"),
+            ("--namespace=Shop", "`Shop` is not a valid namespace name"),
         ];
         for (options, part) in cases {
             let error = parse(Cli::command(), given(&format!("app run {options}"))).err().unwrap();

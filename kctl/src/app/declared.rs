@@ -209,7 +209,7 @@ impl App {
             for extra in &spec.rbac {
                 if let Some((what, help)) = manifest::rule_problem(&extra.rule) {
                     return Err(Error::from(format!(
-                        "{}: the rule of `{}` gives nothing: {what}\nhelp: {help}",
+                        "{}: the rule of `{}` has no effect: {what}\nhelp: {help}",
                         spec.location, extra.text
                     )));
                 }

@@ -215,7 +215,7 @@ async fn serve(
     for listening in std::iter::once(listening).chain(beside.into_iter().map(|(_, other)| other)) {
         tasks.spawn(async move {
             if let Err(error) = listening.serve().await {
-                tracing::error!(%error, "an API server is no longer served");
+                tracing::error!(%error, "an API server stopped serving");
             }
         });
     }

@@ -161,7 +161,7 @@ pub(super) fn refuse_breaking(manifests: &[Manifest], out: &OutOptions, options:
         let is_same =
             |object: &Value| object["kind"] == old["kind"] && object["metadata"]["name"] == old["metadata"]["name"];
         let Some(new) = manifests.iter().find(|manifest| is_same(&manifest.object)) else {
-            let what = "the definition is no longer made; removing it removes all objects of the kind; remove the file yourself";
+            let what = "the program no longer generates this CRD; deleting a CRD deletes all objects of its kind, so delete the file yourself";
             changes.push(format!("{file}: {what}, or add the kind by `App::kind`"));
             continue;
         };
@@ -298,7 +298,7 @@ mod tests {
             refuse_breaking(std::slice::from_ref(&new), &out, &allowed).unwrap();
         }
         let gone = refuse_breaking(&[], &folder.check(), &STRICT).unwrap_err().to_string();
-        assert!(gone.contains("the definition is no longer made"), "{gone}");
+        assert!(gone.contains("the program no longer generates this CRD"), "{gone}");
         // The other way round nothing breaks, but the files are not the same.
         hand_out(std::slice::from_ref(&new), &folder.out(), "web", &OWN_ENDINGS).unwrap();
         refuse_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
@@ -330,7 +330,7 @@ mod tests {
         // The same, once nothing of the folder is left.
         std::fs::remove_dir_all(folder.0.join("crds")).unwrap();
         let gone = refuse_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
-        assert!(gone.contains("webs.example.com.yaml: the definition is no longer made"), "{gone}");
+        assert!(gone.contains("webs.example.com.yaml: the program no longer generates this CRD"), "{gone}");
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = refuse_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");

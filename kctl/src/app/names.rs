@@ -11,7 +11,7 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
         return Ok(text.into());
     }
     Err(format!(
-        "`{text}` is no name of a namespace: write at most {LABEL_LEN_MAX} of `a-z`, `0-9` and `-`, for example `web`"
+        "`{text}` is not a valid namespace name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9` and `-`, for example `web`"
     ))
 }
 
@@ -20,13 +20,15 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     if is_dns(text) {
         return Ok(text.into());
     }
-    Err(format!("`{text}` is no name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example `web`"))
+    Err(format!(
+        "`{text}` is not a valid name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example `web`"
+    ))
 }
 
 /// Parses an image reference; only what can't be one is rejected.
 pub(super) fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(format!("`{text}` is no image: write for example `example.com/web:1`"));
+        return Err(format!("`{text}` is not an image reference: write for example `example.com/web:1`"));
     }
     Ok(text.into())
 }
@@ -36,7 +38,7 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, value)| is_key(key) && (value.is_empty() || is_part(value)));
     let (key, value) = parts.ok_or_else(|| {
         format!(
-            "`{text}` is no label: write `key=value`, each at most {LABEL_LEN_MAX} of letters, digits, `-`, `_` and `.`"
+            "`{text}` is not a label: write `key=value`, each at most {LABEL_LEN_MAX} of letters, digits, `-`, `_` and `.`"
         )
     })?;
     Ok((key.into(), value.into()))
@@ -99,7 +101,7 @@ mod tests {
             assert!(label(text).is_ok(), "{text}");
         }
         for text in ["a", "=b", "a b=c", "a=b c", "/a=b", "Ex.com/a=b", "a/b/c=d", "a=b=c", "a=-b"] {
-            assert!(label(text).unwrap_err().contains("is no label: write `key=value`"), "{text}");
+            assert!(label(text).unwrap_err().contains("is not a label: write `key=value`"), "{text}");
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct OutgoingOptions {
 
 fn positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("`{text}` is no rate: write for example `20` or `0.5`"))
+    number.ok_or_else(|| format!("`{text}` is not a rate: write for example `20` or `0.5`"))
 }
 
 impl OutgoingOptions {

@@ -122,7 +122,7 @@ async fn start(
         connection.config.auth_info.impersonate_groups = Some(as_group);
     }
     for (name, _) in app.clusters.iter().filter(|_| own_connection) {
-        say!("{}: --as and --proxy-url do not concern cluster {name}: the program connects to it", app.name);
+        say!("{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates", app.name);
     }
     say!("{}: {}", app.name, connection.told());
     let Connection { mut config, token, .. } = connection;

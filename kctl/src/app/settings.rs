@@ -137,9 +137,9 @@ pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(
     }
     let variable = variable(&name);
     Some(if is_set(&variable) {
-        format!("help: that is what the variable {variable} says")
+        format!("help: the value is from the variable {variable}")
     } else {
-        format!("help: that is the line `{name}:` in the file of --config")
+        format!("help: the value is from the line `{name}:` in the file of --config")
     })
 }
 
@@ -186,7 +186,10 @@ fn flags(arg: &Arg, key: &str, value: &Value) -> Option<Vec<OsString>> {
 }
 
 fn unfit(file: &Path, key: &str, value: &Value) -> Error {
-    Error::from(format!("--config {}: `{key}: {value}` is no value of --{key}; see `run --help`", file.display()))
+    Error::from(format!(
+        "--config {}: `{key}: {value}` is not a valid value of --{key}; see `run --help`",
+        file.display()
+    ))
 }
 
 fn unknown(file: &Path, key: &str, options: &Command) -> Error {
@@ -268,10 +271,10 @@ mod tests {
                 "--config FILE: there is no option `leadership`; there are address, needs, wait, elect, namespace",
             ),
             ("config: other", "--config FILE: there is no option `config`"),
-            ("elect: [true]", "--config FILE: `elect: [true]` is no value of --elect"),
-            ("address: [a]", "--config FILE: `address: [\"a\"]` is no value of --address"),
-            ("address: null", "--config FILE: `address: null` is no value of --address"),
-            ("namespace: { a: b }", "--config FILE: `namespace: {\"a\":\"b\"}` is no value"),
+            ("elect: [true]", "--config FILE: `elect: [true]` is not a valid value of --elect"),
+            ("address: [a]", "--config FILE: `address: [\"a\"]` is not a valid value of --address"),
+            ("address: null", "--config FILE: `address: null` is not a valid value of --address"),
+            ("namespace: { a: b }", "--config FILE: `namespace: {\"a\":\"b\"}` is not a valid value"),
             ("- a", "--config FILE: not a list of `option: value`"),
         ];
         for (text, expected) in cases {
@@ -292,8 +295,8 @@ mod tests {
             let error = with_number().try_get_matches_from(all).unwrap_err();
             origin(&error, &typed, |name| is_set && name == "KCTL_WAIT_FOR")
         };
-        let file = Some("help: that is the line `wait-for:` in the file of --config".to_owned());
-        let environment = Some("help: that is what the variable KCTL_WAIT_FOR says".to_owned());
+        let file = Some("help: the value is from the line `wait-for:` in the file of --config".to_owned());
+        let environment = Some("help: the value is from the variable KCTL_WAIT_FOR".to_owned());
         assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], false), file);
         assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], true), environment);
         for typed in [&["app", RUN, "--wait-for=5x"][..], &["app", RUN, "--wait-for", "5x"]] {
@@ -302,7 +305,7 @@ mod tests {
         assert_eq!(origin(&["app", RUN, "--elect=5"], &[], true), None);
         assert_eq!(
             origin(&["app", RUN], &["--elect=5"], false),
-            Some("help: that is the line `elect:` in the file of --config".into())
+            Some("help: the value is from the line `elect:` in the file of --config".into())
         );
     }
 

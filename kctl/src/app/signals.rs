@@ -23,7 +23,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Help for a program whose threads are blocked.
 pub(super) const BLOCKED_HELP: &str =
-    "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end";
+    "help: a function blocks its thread: use `async` calls, or `tokio::task::spawn_blocking` with a time limit";
 
 /// Waits for the request to stop.
 ///

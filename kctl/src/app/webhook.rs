@@ -107,7 +107,7 @@ impl Functions {
             }
             if tokio::time::Instant::now() >= until {
                 return Err(Error::from(format!(
-                    "{n} functions of webhooks are cut off: they block their threads, and nobody waits for their answers any more"
+                    "{n} webhook functions are cut off: they block their threads and their requests have ended"
                 )));
             }
             tokio::time::sleep(ENDED_WITHIN / 20).await;
@@ -129,7 +129,7 @@ impl Serving {
             if certificate.is_set() {
                 Ok("a certificate is served".to_owned())
             } else {
-                Err("there is no certificate yet; the log says why it can't be made or read".to_owned())
+                Err("there is no certificate yet; the log has the reason".to_owned())
             }
         };
         move |manager: &mut Manager| manager.ready_when("webhook-certificate", is_served)

@@ -141,7 +141,7 @@ impl Scrape {
         )?;
         family(
             encoder,
-            ("kctl_workqueue_delayed", "Keys that wait for a time"),
+            ("kctl_workqueue_delayed", "Keys with a delay"),
             stats.iter().map(|(name, stats)| (queue_labels(name), stats.delayed)),
         )
     }

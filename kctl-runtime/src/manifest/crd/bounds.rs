@@ -29,8 +29,8 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let name = schema["type"].as_str().unwrap_or_default();
     for (key, types) in ABOUT {
         if !schema[key].is_null() && !name.is_empty() && !types.contains(&name) {
-            let what = format!("`{key}` says nothing about a value of type {name}");
-            push(what, "leave it out, or write it in `items(…)` or `values(…)`");
+            let what = format!("`{key}` has no effect on a value of type {name}");
+            push(what, "remove it, or write it in `items(…)` or `values(…)`");
         }
     }
     for (low, high) in [
@@ -109,7 +109,7 @@ fn formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
         if schema[key].as_f64().is_some_and(|bound| bound > end || bound < -end - 1.0) {
             let what =
                 format!("{key} {} is out of the range of {format}, and API servers refuse every value", schema[key]);
-            push(what, "write a bound within the range of the type, or leave it out");
+            push(what, "write a bound within the range of the type, or remove it");
         }
     }
 }

@@ -66,7 +66,7 @@ impl Display for Change {
 /// let (old, new) = (crd(json!({ "type": "integer" })), crd(json!({ "type": "integer", "maximum": 65535 })));
 /// let changes = breaking(&old, &new);
 /// assert_eq!((changes.len(), changes[0].place.as_str()), (1, "port"));
-/// assert!(changes[0].what.starts_with("has maximum 65535"));
+/// assert!(changes[0].what.starts_with("has the new constraint maximum 65535"));
 /// assert!(breaking(&new, &old).is_empty()); // a bound that is dropped breaks nothing
 /// ```
 pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
@@ -109,8 +109,8 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
         if before != after {
             let [before, after] =
                 [before, after].map(|value| value.and_then(Value::as_str).unwrap_or_default().to_owned());
-            let breaks = "API servers refuse it, and every object would have to be made anew";
-            let migrate = "make a new kind, copy the objects, then remove the old definition";
+            let breaks = "API servers reject the change; every object would have to be recreated";
+            let migrate = "add a new kind, copy the objects, then remove the old CRD";
             changes.push(change("", place, format!("was {before} and is {after}"), breaks, migrate));
         }
     }
@@ -124,7 +124,7 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
         && !same_schema(old, &before, new, &after)
     {
         let what = format!("was {} and is {}", before.as_str().unwrap_or_default(), after.as_str().unwrap_or_default());
-        let breaks = "objects that are stored in the old one are read with its fields, of which those that the new one does not have are dropped";
+        let breaks = "objects stored in the old version lose the fields that the new version does not have";
         changes.push(change(
             "",
             "the storage version",
@@ -134,7 +134,7 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
         ));
     }
     if old["spec"]["conversion"]["strategy"] == "Webhook" && !is_converted && versions(new).count() > 1 {
-        let breaks = "objects of other versions than the one that they are read in lose their fields";
+        let breaks = "objects lose their fields when they are read in another version";
         changes.push(change("", "the conversion", "is gone", breaks, "remove the other versions first"));
     }
 }
@@ -155,7 +155,7 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
             "the version",
             "is no longer served",
             "its clients get 404",
-            "say `deprecated = \"use …\"` for a release first",
+            "write `deprecated = \"use …\"` for one release first",
         ));
     }
     for name in ["status", "scale"] {
@@ -195,11 +195,11 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
 fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let place = if path.is_empty() { "the object" } else { path };
     if kind_of(old) != kind_of(new) && kind_of(new) != "any" {
-        let is_wider = kind_of(old) == "integer" && ["number", "an integer or a text"].contains(&kind_of(new))
-            || kind_of(old) == "string" && kind_of(new) == "an integer or a text";
+        let is_wider = kind_of(old) == "integer" && ["number", "an integer or a string"].contains(&kind_of(new))
+            || kind_of(old) == "string" && kind_of(new) == "an integer or a string";
         if !is_wider {
             let what = format!("was of type {} and is of type {}", kind_of(old), kind_of(new));
-            let breaks = format!("objects that have {place} are refused when they are written again");
+            let breaks = format!("objects that have {place} are rejected when they are written again");
             changes.push(change(
                 "",
                 place,
@@ -221,7 +221,7 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
         (Some(before), Some(after)) => schema(&before, &after, &format!("{path}{{}}"), changes),
         (Some(_), None) if !accepts_any(new) => {
             let breaks = format!("what objects have in {place} is dropped when they are written again");
-            changes.push(change("", place, "was a map and is none", &breaks, "keep the map and add a field"));
+            changes.push(change("", place, "is no longer a map", &breaks, "keep the map and add a field"));
         }
         _ => {}
     }
@@ -239,7 +239,7 @@ fn values_of(schema: &Value) -> Option<Value> {
 /// Returns the type of a schema in words; `any` if it has none.
 fn kind_of(schema: &Value) -> &str {
     if schema["x-kubernetes-int-or-string"] == true {
-        return "an integer or a text";
+        return "an integer or a string";
     }
     schema["type"].as_str().unwrap_or("any")
 }
@@ -260,7 +260,7 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
             place,
             "no longer keeps unknown fields",
             &breaks,
-            "give each field that is in use a place in the type first",
+            "add each field in use to the type first",
         ));
     }
     if old["x-kubernetes-embedded-resource"] == true
@@ -272,13 +272,13 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     }
     if old["x-kubernetes-embedded-resource"] != true && new["x-kubernetes-embedded-resource"] == true {
         let breaks =
-            format!("objects without `apiVersion` and `kind` in {place} are refused when they are written again");
+            format!("objects without `apiVersion` and `kind` in {place} are rejected when they are written again");
         let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
         changes.push(change("", place, "is an embedded object", &breaks, migrate));
     }
     // An API server has never accepted null beside allowed values, whatever the definition said.
     if old["nullable"] == true && new["nullable"] != true && !old["enum"].is_array() {
-        let breaks = format!("objects with null in {place} are refused, or get its default");
+        let breaks = format!("objects with null in {place} are rejected, or get its default");
         changes.push(change("", place, "can no longer be null", &breaks, "keep it an `Option`"));
     }
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
@@ -289,15 +289,17 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         }
         let is_stricter = ["set", "map"].contains(&after.as_str());
         let breaks = if is_stricter {
-            format!("objects with two equal items in {place} are refused, and what appliers own of it changes")
+            format!(
+                "objects with two equal items in {place} are rejected, and field ownership of server-side apply changes"
+            )
         } else {
-            format!("appliers that own single items of {place} own all of it from now on")
+            format!("field managers that own single items of {place} own the whole list from now on")
         };
         changes.push(change("", place, format!("was {before} and is {after}"), &breaks, "keep it, or add a new field"));
     }
     let keys = "x-kubernetes-list-map-keys";
     if old[keys].is_array() && new[keys].is_array() && old[keys] != new[keys] {
-        let breaks = "items that differ only in a key that is gone are refused, and what appliers own of it changes";
+        let breaks = "items that differ only in a key that is gone are rejected, and field ownership of server-side apply changes";
         changes.push(change(
             "",
             place,
@@ -311,7 +313,7 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
 /// Compares bounds, formats and patterns. A bound that every value of the old type meets breaks nothing.
 fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     let mut tighter = |what: String, values: &str| {
-        let breaks = format!("objects whose {place} is {values} are refused when they are written again");
+        let breaks = format!("objects whose {place} is {values} are rejected when they are written again");
         changes.push(change("", place, what, &breaks, "keep the old bound, or change the objects first"));
     };
     for (key, is_lower, values) in [
@@ -330,7 +332,7 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         }
         match old[key].as_f64() {
             None if is_lower && after <= 0.0 && key != "minimum" => {}
-            None => tighter(format!("has {key} {after}, and had none"), values),
+            None => tighter(format!("has the new constraint {key} {after}"), values),
             Some(before) if (is_lower && after > before) || (!is_lower && after < before) => {
                 tighter(format!("had {key} {before} and has {after}"), values);
             }
@@ -346,7 +348,7 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         let is_open = (key == "format" && !is_tighter_format(old, new)) || is_of_format(old, key, &new[key]);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
-                format!("has {key} {}, and had none", new[key])
+                format!("has the new constraint {key} {}", new[key])
             } else {
                 format!("had {key} {} and has {}", old[key], new[key])
             };
@@ -437,7 +439,7 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
     let (before, after) = (format(old), format(new));
     match (kind_of(new), after.as_str()) {
         _ if before == after => false,
-        ("integer" | "an integer or a text", "int32") => !is_within(f64::from(i32::MIN), f64::from(i32::MAX)),
+        ("integer" | "an integer or a string", "int32") => !is_within(f64::from(i32::MIN), f64::from(i32::MAX)),
         ("number", "float") => kind_of(old) != "integer" && !is_within(f64::from(f32::MIN), f64::from(f32::MAX)),
         ("string", after) => TEXT_FORMATS.contains(&after),
         _ => false,
@@ -453,7 +455,7 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         };
         if !gone.is_empty() {
             let values = gone.join(", ");
-            let breaks = format!("objects with {values} in {place} are refused when they are written again");
+            let breaks = format!("objects with {values} in {place} are rejected when they are written again");
             changes.push(change(
                 "",
                 place,
@@ -468,7 +470,7 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     for rule in rules(new) {
         if !known.iter().any(|known| known["rule"] == rule["rule"]) {
             let what = format!("has a new rule: `{}`", rule["rule"].as_str().unwrap_or_default());
-            let breaks = "objects for which it does not hold are refused when that part of them is changed";
+            let breaks = "objects that break it are rejected when that part of them is changed";
             changes.push(change("", place, what, breaks, "look for such objects first"));
         }
     }
@@ -518,7 +520,7 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
         let is_new = old.as_object().unwrap_or(&empty).is_empty();
         if !is_required(old, name) && !has_default && !is_new {
             let place = below(name);
-            let breaks = format!("objects without {place} are refused when they are written again");
+            let breaks = format!("objects without {place} are rejected when they are written again");
             changes.push(change("", &place, "is required", &breaks, "give it a default, or make it an `Option`"));
         }
     }

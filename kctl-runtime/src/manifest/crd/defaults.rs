@@ -80,7 +80,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
                     && schema["additionalProperties"] != true
                     && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
                 {
-                    found.push((place, "there is no such field".to_owned()));
+                    found.push((place, "unknown field".to_owned()));
                 }
             }
         }
@@ -110,15 +110,15 @@ fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
     let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));
     let is_either = schema["x-kubernetes-int-or-string"] == true;
     if !is_either && n_fit("anyOf").is_some_and(|(n, _)| n == 0) {
-        return Some("none of its alternatives fits");
+        return Some("no schema of `anyOf` fits");
     }
     if n_fit("oneOf").is_some_and(|(n, _)| n != 1) {
-        return Some("not exactly one of its alternatives fits");
+        return Some("not exactly one schema of `oneOf` fits");
     }
     if !is_either && n_fit("allOf").is_some_and(|(n, all)| n != all) {
-        return Some("not all of its parts fit");
+        return Some("not all schemas of `allOf` fit");
     }
-    (schema["not"].is_object() && fits(&schema["not"])).then_some("it is what it must not be")
+    (schema["not"].is_object() && fits(&schema["not"])).then_some("the schema of `not` fits")
 }
 
 fn is_type_meta(name: &str) -> bool {
@@ -154,7 +154,7 @@ fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
             push("it is out of bounds".to_owned());
         }
         if bound("multipleOf").is_some_and(|factor| factor > 0.0 && (number / factor).fract().abs() > f64::EPSILON) {
-            push("it is no multiple".to_owned());
+            push("it is not a multiple of `multipleOf`".to_owned());
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "lengths are far below 2^52")]

@@ -20,7 +20,7 @@ pub(super) fn wrong(schema: &Value, given: &Value) -> Option<String> {
         }
         _ => true,
     };
-    (!fits).then(|| format!("it is no {format}"))
+    (!fits).then(|| format!("it is not a valid {format}"))
 }
 
 fn fits_text(format: &str, text: &str) -> bool {

@@ -37,13 +37,13 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
         [] => {
             let all: Vec<&Version> = versions.iter().collect();
             return Err(error(
-                format!("none of {} is the one that is stored", named(&all)),
+                format!("none of {} is the storage version", named(&all)),
                 "leave out `storage = false` in one of them",
             ));
         }
         several => {
             return Err(error(
-                format!("{} are both the one that is stored", named(several)),
+                format!("{} are both the storage version", named(several)),
                 "write `storage = false` in all of them but one",
             ));
         }
@@ -57,7 +57,7 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
             ("singular", one.names.singular != other.names.singular),
         ] {
             if differs {
-                let what = format!("{} have not the same {what}", named(&[root, version]));
+                let what = format!("{} differ in {what}", named(&[root, version]));
                 return Err(error(what, "write the same in both"));
             }
         }
@@ -68,7 +68,7 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
             (None, _) => crd.spec.conversion.clone_from(&version.crd.spec.conversion),
             (Some(one), Some(other)) if one != other => {
                 let with = versions.iter().filter(|version| version.crd.spec.conversion.is_some()).collect::<Vec<_>>();
-                let what = format!("{} have not the same `conversion(…)`", named(&with));
+                let what = format!("{} differ in `conversion(…)`", named(&with));
                 return Err(error(what, "a kind has one converter: write `conversion(…)` in one of them"));
             }
             (Some(_), _) => {}

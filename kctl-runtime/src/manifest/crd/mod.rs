@@ -187,7 +187,7 @@ fn twice(first: &Version, second: &Version) -> DefinitionError {
     DefinitionError::Versions {
         name: first.crd.metadata.name.clone().unwrap_or_default(),
         what: format!(
-            "the version {} is that of two types which are not the same ({} and {})",
+            "two different types have the version {} ({} and {})",
             first.name(),
             first.location,
             second.location

@@ -26,7 +26,7 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
     if let Some(what) = domain(&group) {
         problems.push(Problem::new("group", what, "write for example `group = \"apps.example.com\"`"));
     } else if !group.contains('.') {
-        let what = format!("`{group}` is no domain");
+        let what = format!("`{group}` is not a domain name");
         problems.push(Problem::new("group", what, format!("write for example `group = \"{group}.example.com\"`")));
     }
     approval(crd, &group, problems);
@@ -113,11 +113,7 @@ fn versions(spec: &Value, problems: &mut Vec<Problem>) {
             problems.push(Problem::new("versions", what, "write for example `version = \"v1\"`"));
         }
         if names[..index].contains(name) {
-            problems.push(Problem::new(
-                "versions",
-                format!("`{name}` is there twice"),
-                "give each version its own name",
-            ));
+            problems.push(Problem::new("versions", format!("`{name}` occurs twice"), "give each version its own name"));
         }
         if let Some(warning) = version["deprecationWarning"].as_str() {
             let what = if version["deprecated"] != true {
@@ -127,7 +123,7 @@ fn versions(spec: &Value, problems: &mut Vec<Problem>) {
             } else if warning.len() > 256 {
                 "the warning is longer than 256 bytes"
             } else if warning.chars().any(char::is_control) {
-                "the warning has characters that can't be printed"
+                "the warning has unprintable characters"
             } else {
                 continue;
             };
@@ -136,7 +132,7 @@ fn versions(spec: &Value, problems: &mut Vec<Problem>) {
     }
     let n_stored = versions.iter().filter(|version| version["storage"] == true).count();
     if n_stored != 1 {
-        let what = format!("{n_stored} versions are the one that is stored");
+        let what = format!("{n_stored} versions are the storage version");
         problems.push(Problem::new("versions", what, "write `storage = false` in all but one"));
     }
 }
@@ -158,7 +154,11 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
             let is_known = names.iter().any(|name| ["v1", "v1beta1"].contains(name));
             if !is_known || names.iter().enumerate().any(|(i, name)| label(name).is_some() || names[..i].contains(name))
             {
-                problems.push(Problem::new("conversion", "no version of reviews that API servers know", "write `v1`"));
+                problems.push(Problem::new(
+                    "conversion",
+                    "none of `conversionReviewVersions` is supported by API servers",
+                    "write `v1`",
+                ));
             }
         }
         Some("None") | None => {
@@ -171,11 +171,7 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
             }
         }
         Some(other) => {
-            problems.push(Problem::new(
-                "conversion",
-                format!("there is no strategy `{other}`"),
-                "write None or Webhook",
-            ));
+            problems.push(Problem::new("conversion", format!("unknown strategy `{other}`"), "write None or Webhook"));
         }
     }
 }
@@ -222,7 +218,11 @@ pub(super) fn label(text: &str) -> Option<String> {
     let is_fine = text.starts_with(|char: char| char.is_ascii_lowercase())
         && !text.ends_with('-')
         && text.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-');
-    (!is_fine).then(|| format!("`{text}` is not made of lower case letters, digits and `-`, with a letter first"))
+    (!is_fine).then(|| {
+        format!(
+            "`{text}` has characters other than lower-case letters, digits and `-`, or does not start with a letter"
+        )
+    })
 }
 
 /// Returns why a string is not a DNS domain (RFC 1123).
@@ -234,5 +234,5 @@ fn domain(text: &str) -> Option<String> {
         let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
         part.starts_with(fits) && part.ends_with(fits) && part.chars().all(|char| fits(char) || char == '-')
     };
-    (!text.split('.').all(is_part)).then(|| format!("`{text}` is no domain in lower case"))
+    (!text.split('.').all(is_part)).then(|| format!("`{text}` is not a lower-case domain name"))
 }

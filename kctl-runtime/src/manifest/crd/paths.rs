@@ -20,7 +20,7 @@ pub(super) fn check(version: &Value, schema: &Value, refused: &mut Vec<Problem>,
         selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, refused);
     }
     if seen.len() > SELECTABLE_MAX {
-        let what = format!("{} fields are selectable, and {SELECTABLE_MAX} can be", seen.len());
+        let what = format!("{} fields are selectable, and {SELECTABLE_MAX} are allowed", seen.len());
         refused.push(Problem::new("selectable", what, "leave some of them out"));
     }
 }
@@ -34,11 +34,11 @@ fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless
     }
     if !TYPES.contains(&text("type")) {
         let help = format!("write one of {}", TYPES.join(", "));
-        refused.push(problem(format!("there is no type `{}` of columns", text("type")), &help));
+        refused.push(problem(format!("`{}` is not a type of printer columns", text("type")), &help));
     }
     if !text("format").is_empty() && !FORMATS.contains(&text("format")) {
         let help = format!("write one of {}", FORMATS.join(", "));
-        refused.push(problem(format!("there is no format `{}` of columns", text("format")), &help));
+        refused.push(problem(format!("`{}` is not a format of printer columns", text("format")), &help));
     }
     let path = text("jsonPath");
     if !path.starts_with('.') {
@@ -70,7 +70,7 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
             None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
             None => {
                 return Some(format!(
-                    "the path `{path}` leads to no field: there is no `{name}` in `{}`",
+                    "the path `{path}` names no field: `{}` has no field `{name}`",
                     if known.is_empty() { "." } else { &known }
                 ));
             }
@@ -97,7 +97,7 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
         let place = format!("scale, {option}");
         let help = format!("write for example `{}replicas`", roots[0]);
         if !roots.iter().any(|root| path.starts_with(root)) {
-            let what = format!("`{path}` is no path below {}", roots.join(" or ").trim_end_matches('.'));
+            let what = format!("`{path}` is not a path below {}", roots.join(" or ").trim_end_matches('.'));
             refused.push(Problem::new(&place, what, help));
         } else if let Some(what) = leads_nowhere(path, schema) {
             useless.push(Problem::new(&place, what, help));
@@ -111,7 +111,7 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
 fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
     let Some(field) = of_rule(schema, path).filter(|_| !path.contains('[')) else {
-        push(format!("`{path}` is no field"), "write it from the object, as `.spec.name`, with the names of JSON");
+        push(format!("`{path}` is not a field"), "write it from the object, as `.spec.name`, with the names of JSON");
         return;
     };
     if path.starts_with(".metadata") {
@@ -119,7 +119,7 @@ fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut
     }
     let is_plain = ["string", "boolean", "integer"].contains(&field["type"].as_str().unwrap_or_default());
     if !is_plain {
-        push(format!("`{path}` is no text, number or truth value"), "select by a field that is one");
+        push(format!("`{path}` is not a string, an integer or a boolean"), "select by such a field");
     }
     if seen.iter().any(|known| known == path) {
         push(format!("`{path}` is there twice"), "write it once");

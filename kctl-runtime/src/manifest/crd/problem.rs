@@ -25,7 +25,7 @@ use super::{Checked, Version, owner};
 ///         }],
 ///     },
 /// }));
-/// assert_eq!(found.refused[0].to_string(), "spec.names: nothing is said about its items; write the type of the items");
+/// assert_eq!(found.refused[0].to_string(), "spec.names: the type of its items is missing; write the type of the items");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {

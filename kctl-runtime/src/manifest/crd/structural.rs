@@ -53,7 +53,7 @@ fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         ),
         (&["maximum", "minimum", "multipleOf"], "a number", Value::is_number),
         (&["exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"], "true or false", Value::is_boolean),
-        (&["required", "x-kubernetes-list-map-keys"], "a list of texts", |value| {
+        (&["required", "x-kubernetes-list-map-keys"], "a list of strings", |value| {
             value.as_array().is_some_and(|texts| texts.iter().all(Value::is_string))
         }),
     ];
@@ -120,7 +120,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         }
     }
     if has_fields(schema) && (schema["additionalProperties"].is_object() || schema["additionalProperties"] == false) {
-        push("a type has fields or is a map, not both".into(), "put the map into a field of its own");
+        push("a type can't have both fields and arbitrary keys".into(), "put the map into a field of its own");
     }
     if schema["items"].is_array() {
         push("items of a list have one type".into(), "use a struct instead of a tuple");
@@ -129,7 +129,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     if let Some(text) = schema["pattern"].as_str()
         && let Err(error) = kctl_cel::pattern(text)
     {
-        push(format!("`{text}` is no regular expression: {error}"), "write one that Go's regexp reads");
+        push(format!("`{text}` is not a regular expression: {error}"), "write one that Go's regexp reads");
     }
 }
 
@@ -140,7 +140,7 @@ fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Probl
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let Some(name) = schema["type"].as_str().filter(|name| !name.is_empty()) else {
         if schema["type"].is_array() {
-            push("a value has one type".into(), "use one type, or `#[kctl(schemaless)]`");
+            push("several types for one value".into(), "use one type, or `#[kctl(schemaless)]`");
         } else if !is_free && schema["x-kubernetes-embedded-resource"] != true && schema.get("$ref").is_none() {
             let help = if schema["anyOf"].is_array() || schema["oneOf"].is_array() {
                 "its variants have no common type: write `#[kctl(int_or_string)]` where they are a number and a text, or \
@@ -159,10 +159,10 @@ fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Probl
         push(format!("it is of type {name}"), "metadata is an object");
     }
     if !TYPES.contains(&name) {
-        push(format!("there is no type `{name}`"), &format!("the types are {}", TYPES.join(", ")));
+        push(format!("unknown type `{name}`"), &format!("the types are {}", TYPES.join(", ")));
     }
     if name == "array" && schema["items"].is_null() {
-        push("nothing is said about its items".into(), "write the type of the items");
+        push("the type of its items is missing".into(), "write the type of the items");
     }
 }
 
@@ -177,7 +177,7 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     if is("x-kubernetes-int-or-string") {
         for other in [preserves, embeds] {
             if is(other) {
-                push(format!("a number or a text has no `{other}`"), "leave out `int_or_string` or the other");
+                push(format!("`int_or_string` has no `{other}`"), "leave out `int_or_string` or the other");
             }
         }
     }
@@ -187,8 +187,8 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     ] {
         let Some(text) = schema[key].as_str() else { continue };
         if schema["type"] != expected {
-            let what = format!("`{key}` is about a value of type {expected}");
-            push(what, "leave the mark out, or change the type of the field");
+            let what = format!("`{key}` needs a value of type {expected}");
+            push(what, "remove the option, or change the type of the field");
         }
         if !values.contains(&text) {
             push(format!("`{key}` is not one of {}", values.join(", ")), "write one of them");
@@ -208,7 +208,7 @@ fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem
             push("all of the embedded object would be dropped", "write `#[kctl(embedded, preserve_unknown)]`");
         }
         if !schema["additionalProperties"].is_null() {
-            push("an embedded object is no map", "write `#[kctl(embedded, preserve_unknown)]` on a `Json` field");
+            push("an embedded object can't be a map", "write `#[kctl(embedded, preserve_unknown)]` on a `Json` field");
         }
     }
     if !is_embedded && place != Place::Root {
@@ -225,7 +225,7 @@ fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem
     let is_named = names.into_iter().flat_map(Map::keys).all(|name| ["name", "generateName"].contains(&name.as_str()));
     let allowed = ["type", "properties", "default"];
     if !is_named || metadata.keys().any(|key| !allowed.contains(&key.as_str())) {
-        push("of metadata only the name can be restricted", "leave the rest out: API servers know it");
+        push("only the name of metadata can be restricted", "remove the rest: API servers validate it");
     }
 }
 
@@ -236,7 +236,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let items = &schema["items"];
     let mut push = |what: String, help: String| problems.push(Problem::new(name_of(path), what, help));
     if !keys.is_empty() && list_type != "map" {
-        push("it has keys but is no map".into(), "write `#[kctl(list = map(\"name\"))]`".into());
+        push("it has keys but is not a map".into(), "write `#[kctl(list = map(\"name\"))]`".into());
     }
     if list_type == "map" && keys.is_empty() {
         push("a list that is a map needs keys".into(), "write `#[kctl(list = map(\"name\"))]`".into());
@@ -245,7 +245,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         return;
     }
     if items["nullable"] == true {
-        push(format!("items of a {list_type} can't be null"), "use items that are no `Option`".into());
+        push(format!("items of a {list_type} can't be null"), "use items that are not an `Option`".into());
     }
     if list_type == "set" {
         let is_split = match items["type"].as_str() {
@@ -265,26 +265,26 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
     for (index, key) in keys.iter().filter_map(Value::as_str).enumerate() {
         if keys[..index].iter().any(|known| known == key) {
-            push(format!("the key `{key}` is there twice"), "write it once".into());
+            push(format!("the key `{key}` occurs twice"), "write it once".into());
         }
         let Some(field) = items["properties"].get(key) else {
             push(format!("its items have no field `{key}`"), "write the name as in JSON".into());
             continue;
         };
         if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
-            push(format!("the key `{key}` is no single value"), "use a field with a string or a number".into());
+            push(format!("the key `{key}` is not a scalar"), "use a field with a string or a number".into());
         }
         if field["nullable"] == true {
             push(
                 format!("the key `{key}` can be null"),
-                format!("make `{key}` no `Option`, or write `#[kctl(nullable = false)]` on it"),
+                format!("use a type other than `Option` for `{key}`, or write `#[kctl(nullable = false)]` on it"),
             );
         }
         let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|name| name == key));
         if !is_required && field["default"].is_null() {
             push(
                 format!("the key `{key}` can be missing"),
-                format!("make `{key}` no `Option`, or write `#[kctl(default = …)]` on it"),
+                format!("use a type other than `Option` for `{key}`, or write `#[kctl(default = …)]` on it"),
             );
         }
     }
@@ -300,7 +300,7 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         let blank = |key: &str| text(key).is_some_and(|text| !text.is_empty() && text.trim().is_empty());
         let breaks = |text: &str| text.trim().contains(['\n', '\r']);
         if source.trim().is_empty() {
-            push("a rule without an expression".into(), "write what must hold");
+            push("a rule without an expression".into(), "write the condition");
         } else if breaks(source) && text("message").is_none_or(|text| text.trim().is_empty()) {
             push(format!("the rule `{source}` has several lines and no message"), "write `message = \"…\"`");
         }
@@ -315,12 +315,12 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             }
         }
         if let Some(reason) = text("reason").filter(|reason| !REASONS.contains(reason)) {
-            push(format!("there is no reason `{reason}`"), &format!("write one of {}", REASONS.join(", ")));
+            push(format!("unknown reason `{reason}`"), &format!("write one of {}", REASONS.join(", ")));
         }
         let field = text("fieldPath").unwrap_or_default();
         if !field.trim().is_empty() && super::paths::of_rule(schema, field).is_none() {
             let help = "write it from the type of the rule, as `.name`";
-            push(format!("the rule `{source}` is about `{field}`, which is no field"), help);
+            push(format!("the rule `{source}` names `{field}`, which is not a field"), help);
         }
     }
 }
@@ -377,7 +377,7 @@ fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool,
     if let Some(text) = schema["pattern"].as_str()
         && let Err(error) = kctl_cel::pattern(text)
     {
-        let what = format!("`{text}` is no regular expression: {error}");
+        let what = format!("`{text}` is not a regular expression: {error}");
         problems.push(Problem::new(name_of(path), what, "write one that Go's regexp reads"));
     }
     for (name, field) in fields_of(schema) {

@@ -29,7 +29,7 @@ pub(super) fn check(root: &Value) -> Vec<Problem> {
                 problems.push(problem(
                     name,
                     "",
-                    "the type contains itself, which a definition cannot say",
+                    "the type contains itself, which a CRD can't express",
                     "write `#[kctl(schemaless)]` on the field that holds it",
                 ));
             }
@@ -50,7 +50,7 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
     }
     for (key, mark) in [("exclusiveMinimum", "exclusive_minimum"), ("exclusiveMaximum", "exclusive_maximum")] {
         if schema[key].is_number() {
-            let what = format!("API servers know no `{key}` that is a number");
+            let what = format!("API servers don't support a numeric `{key}`");
             problems.push(problem(name, place, what, format!("write `#[kctl({mark} = {})]`", schema[key])));
         }
     }
@@ -58,7 +58,7 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
         problems.push(problem(
             name,
             place,
-            "the values of a tuple have no names, which a definition cannot say",
+            "the fields of a tuple have no names, which a CRD can't express",
             "use a struct",
         ));
     }

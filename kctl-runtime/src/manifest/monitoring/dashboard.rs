@@ -22,12 +22,12 @@ struct Panel {
 /// Panels of every program.
 const ALWAYS: &[Panel] = &[
     Panel {
-        title: "Keys that fail",
+        title: "Failing keys",
         unit: "none",
         lines: &[("max by (controller) (kctl_failing_keys{$})", "{{controller}}")],
     },
     Panel {
-        title: "Reconciles by what they come to",
+        title: "Reconciles by result",
         unit: "ops",
         lines: &[(
             "sum by (controller, result) (rate(controller_runtime_reconcile_total{$}[5m])) > 0",
@@ -35,7 +35,7 @@ const ALWAYS: &[Panel] = &[
         )],
     },
     Panel {
-        title: "Time of a reconcile",
+        title: "Duration of a reconcile",
         unit: "s",
         lines: &[
             (
@@ -60,15 +60,15 @@ const ALWAYS: &[Panel] = &[
         ],
     },
     Panel {
-        title: "Keys that wait",
+        title: "Waiting keys",
         unit: "none",
         lines: &[
             ("sum by (controller) (workqueue_depth{$})", "{{controller}} ready"),
-            ("sum by (controller) (kctl_workqueue_delayed{$})", "{{controller}} for a time"),
+            ("sum by (controller) (kctl_workqueue_delayed{$})", "{{controller}} delayed"),
         ],
     },
     Panel {
-        title: "Workers at work",
+        title: "Busy workers",
         unit: "percentunit",
         lines: &[(
             "max by (controller) (controller_runtime_active_workers{$} / controller_runtime_max_concurrent_reconciles{$})",
@@ -81,7 +81,7 @@ const ALWAYS: &[Panel] = &[
         lines: &[("max by (group, resource) (kctl_cache_objects{$})", "{{resource}} {{group}}")],
     },
     Panel {
-        title: "Changes that wait for a cache",
+        title: "Changes waiting for a cache",
         unit: "none",
         lines: &[("max by (group, resource) (informer_queued_items{$})", "{{resource}} {{group}}")],
     },

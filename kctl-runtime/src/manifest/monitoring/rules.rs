@@ -74,7 +74,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "10m",
         severity: "critical",
         summary: "the cache of {{ $labels.resource }} is not kept up to date",
-        description: "The log and /readyz?verbose name the cause: a permission, a missing definition, or the API server.",
+        description: "The log and /readyz?verbose name the cause: a permission, a missing CRD, or the API server.",
     },
     Rule {
         alert: "ControllerObjectsUnreadable",
@@ -82,23 +82,23 @@ const ALWAYS: &[Rule] = &[
         lasts: "0m",
         severity: "warning",
         summary: "objects of {{ $labels.resource }} do not fit the type that reads them",
-        description: "They are not reconciled, or by their last readable state. A Warning event on each names the field.",
+        description: "They are not reconciled, or reconciled with their last readable state. A Warning Event on each names the field.",
     },
     Rule {
         alert: "ControllerBoundNear",
         when: "max by (bound) (kctl_bound_used{$} / kctl_bound_limit{$}) > 0.8",
         lasts: "10m",
         severity: "warning",
-        summary: "{{ $labels.bound }} is used to {{ $value | humanizePercentage }}",
-        description: "At the bound events are dropped, or the API server's changes wait: see what the program is busy with.",
+        summary: "{{ $labels.bound }} is at {{ $value | humanizePercentage }} of its limit",
+        description: "At the limit, Events are dropped or changes of the API server wait. See what the program is busy with.",
     },
     Rule {
         alert: "ControllerApiErrors",
         when: r#"sum(rate(rest_client_requests_total{$,code=~"5..|<error>"}[5m])) / sum(rate(rest_client_requests_total{$}[5m])) > 0.1"#,
         lasts: "15m",
         severity: "warning",
-        summary: "a tenth of the requests to the API server fail",
-        description: "The API server or the way to it is in trouble; nothing is lost, changes are worked on late.",
+        summary: "more than 10 % of the requests to the API server fail",
+        description: "The API server or the connection to it fails. No change is lost, but changes are reconciled late.",
     },
 ];
 
@@ -109,7 +109,7 @@ const OF_AN_ELECTION: &[Rule] = &[
         when: "sum(leader_election_master_status{$}) < 1",
         lasts: "5m",
         severity: "critical",
-        summary: "no replica leads",
+        summary: "no replica is the leader",
         description: "/readyz?verbose of each replica says why it does not: usually the permission for its Lease.",
     },
     Rule {
@@ -117,8 +117,8 @@ const OF_AN_ELECTION: &[Rule] = &[
         when: "sum(leader_election_master_status{$}) > 1",
         lasts: "2m",
         severity: "critical",
-        summary: "{{ $value }} replicas believe that they lead",
-        description: "Writes stop before a lease ends, so this is no harm yet; see whether a clock or a process stands still.",
+        summary: "{{ $value }} replicas consider themselves the leader",
+        description: "Writes stop before a Lease expires, so this does no harm yet. See whether a clock or a process is paused.",
     },
 ];
 

@@ -60,7 +60,7 @@ async fn secret_that_others_fill_is_served_as_it_is_renewed_and_never_written() 
         fill(&server, kind, Some("no certificate")).await;
         let before = versions(&server);
         let error = keepers[0].pass(now).await.unwrap_err().to_string();
-        assert!(error.starts_with("Secret web-webhook-tls is filled by somebody else"), "{error}");
+        assert!(error.starts_with("Secret web-webhook-tls is managed by another program"), "{error}");
         write(&server).await.unwrap();
         assert_eq!(versions(&server), before, "what was served is served on");
     }

@@ -82,5 +82,5 @@ fn definition(
             "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
         },
     });
-    serde_json::from_value(definition).unwrap_or_else(|error| unreachable!("the text is of the type: {error}"))
+    serde_json::from_value(definition).unwrap_or_else(|error| unreachable!("the JSON fits the type: {error}"))
 }

@@ -38,7 +38,7 @@ impl Proxy {
         let url: Uri = with_scheme.parse().map_err(|error| wrong(&format!("not the URL of a proxy: {error}")))?;
         let scheme = url.scheme_str().unwrap_or_default();
         if !SCHEMES.contains(&scheme) {
-            return Err(wrong(&format!("`{scheme}` is no scheme of a proxy, {} are", SCHEMES.join(", "))));
+            return Err(wrong(&format!("`{scheme}` is not a proxy scheme; use one of {}", SCHEMES.join(", "))));
         }
         Ok(Self { url, from: from.into() })
     }
@@ -189,7 +189,7 @@ mod tests {
         let wrong = [
             (
                 "ftp://me:secret@proxy.corp",
-                "HTTPS_PROXY: `ftp` is no scheme of a proxy, http, https, socks5, socks5h are",
+                "HTTPS_PROXY: `ftp` is not a proxy scheme; use one of http, https, socks5, socks5h",
             ),
             ("http://me:secret@", "HTTPS_PROXY: not the URL of a proxy: "),
         ];

@@ -22,7 +22,7 @@ pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let target = Target::of(request.uri().path());
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if target.runs() || (!reads && target.is_proxy()) {
-        let reason = "what it does there cannot be tried; run it without --dry-run";
+        let reason = "it has no dry run; run it without --dry-run";
         return Err(refused(request.method(), request.uri(), reason));
     }
     if reads || target.is_review() {
@@ -35,7 +35,7 @@ pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
     // An API server that gets options in the body of a DELETE does not look at those of the query.
     if parts.method == Method::DELETE && !body.is_empty() {
         let no_options =
-            "its body is no JSON object, so that it cannot say dryRun; send DeleteOptions as JSON, or no body";
+            "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
         let mut options: Map<String, Value> =
             serde_json::from_slice(&body).map_err(|_| refused(&parts.method, &parts.uri, no_options))?;
         options.insert("dryRun".into(), json!(["All"]));

@@ -54,7 +54,7 @@ fn authority(file: &Path) -> Result<String> {
     if pem.contains("-----BEGIN CERTIFICATE-----") {
         return Ok(pem);
     }
-    Err(Error::from(format!("{}: no certificate in PEM in it", file.display())))
+    Err(Error::from(format!("{}: contains no PEM certificate", file.display())))
 }
 
 impl App {
@@ -299,8 +299,8 @@ mod tests {
     fn an_authority_without_a_certificate_is_refused() {
         let file = std::env::temp_dir().join(format!("kctl-authority-{}", std::process::id()));
         for (text, expected) in [
-            ("", Some("no certificate in PEM in it")),
-            ("-----BEGIN EC PRIVATE KEY-----", Some("no certificate in PEM in it")),
+            ("", Some("contains no PEM certificate")),
+            ("-----BEGIN EC PRIVATE KEY-----", Some("contains no PEM certificate")),
             ("-----BEGIN CERTIFICATE-----\n", None),
         ] {
             std::fs::write(&file, text).unwrap();

@@ -34,7 +34,7 @@ impl TimeDependent {
                 Some((plural, "status")) => drop(timed.status_of.insert(plural.into())),
                 Some((plural, other)) => {
                     return Err(Error::from(format!(
-                        "depending_on_time({name:?}): there is no part {other:?}; write {plural:?} or {:?}",
+                        "depending_on_time({name:?}): {other:?} is not a part of a resource; write {plural:?} or {:?}",
                         format!("{plural}/status")
                     )));
                 }
@@ -146,7 +146,7 @@ mod tests {
         let error = TimeDependent::of(&["sets/scale".into()]).err().unwrap().to_string();
         assert_eq!(
             error,
-            r#"depending_on_time("sets/scale"): there is no part "scale"; write "sets" or "sets/status""#
+            r#"depending_on_time("sets/scale"): "scale" is not a part of a resource; write "sets" or "sets/status""#
         );
     }
 }

@@ -125,7 +125,7 @@ fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
         Err(errors) => {
             let text = errors.to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("ERROR: <input>:").trim();
-            found.push((format!("it is no CEL: {first}"), "write for example `self.min <= self.max`".into()));
+            found.push((format!("it is not valid CEL: {first}"), "write for example `self.min <= self.max`".into()));
             None
         }
     }

@@ -6,10 +6,10 @@ use kctl_cel::{Environment, Type, Why};
 pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
     match why {
         Why::Undeclared { name, is_function: true } => {
-            (format!("there is no function `{name}`"), "see the CEL functions of Kubernetes".into())
+            (format!("unknown function `{name}`"), "see the CEL functions of Kubernetes".into())
         }
         Why::Undeclared { name, .. } => {
-            (format!("there is no variable `{name}`"), format!("write `self.{name}`, if it is a field"))
+            (format!("unknown variable `{name}`"), format!("write `self.{name}`, if it is a field"))
         }
         Why::UndefinedField { of, field } => {
             let known: Vec<&str> = environment.fields(of).collect();
@@ -18,7 +18,7 @@ pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
             } else {
                 format!("the fields are {}", known.join(", "))
             };
-            (format!("there is no field `{field}`"), help)
+            (format!("unknown field `{field}`"), help)
         }
         Why::NoFields { of, field } => (
             format!("`{field}` of a value of type {}, which has no fields", name(of)),
@@ -48,11 +48,11 @@ pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
             let what = match function.as_str() {
                 "matches" => {
                     let why = kctl_cel::pattern(text).err().unwrap_or_default();
-                    format!("`{text}` is no regular expression: {why}")
+                    format!("`{text}` is not a regular expression: {why}")
                 }
-                "timestamp" => format!("`{text}` is no time"),
-                _ if text.is_empty() => "a number is no duration".to_owned(),
-                _ => format!("`{text}` is no duration"),
+                "timestamp" => format!("`{text}` is not a timestamp"),
+                _ if text.is_empty() => "a number is not a duration".to_owned(),
+                _ => format!("`{text}` is not a duration"),
             };
             (what, "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`".into())
         }
@@ -114,13 +114,13 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_with_what_to_write() {
-        check("self.port.nam == 1", "there is no field `nam`; the fields are number");
+        check("self.port.nam == 1", "unknown field `nam`; the fields are number");
         check(
             "self.name.first == 1",
             "`first` of a value of type string, which has no fields; use a field of an object or a map",
         );
-        check("name == 'a'", "there is no variable `name`; write `self.name`, if it is a field");
-        check("self.name.isLong()", "there is no function `isLong`; see the CEL functions of Kubernetes");
+        check("name == 'a'", "unknown variable `name`; write `self.name`, if it is a field");
+        check("self.name.isLong()", "unknown function `isLong`; see the CEL functions of Kubernetes");
         let convert = "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert";
         check(
             "self.port == self.labels",
@@ -135,9 +135,9 @@ mod tests {
         let write = "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`";
         check(
             "self.name.matches('a**')",
-            &format!("`a**` is no regular expression: `*` after another repetition; {write}"),
+            &format!("`a**` is not a regular expression: `*` after another repetition; {write}"),
         );
-        check("timestamp('now') == null", &format!("`now` is no time; {write}"));
+        check("timestamp('now') == null", &format!("`now` is not a timestamp; {write}"));
         check("self.loop == 1 || loop", "reserved identifier: loop; see the CEL of Kubernetes");
     }
 }

@@ -52,8 +52,9 @@ async fn options_in_the_body_of_a_delete_say_that_it_is_a_try() {
 
 #[test]
 fn requests_that_cannot_be_tried_are_refused() {
-    let unreadable = "its body is no JSON object, so that it cannot say dryRun; send DeleteOptions as JSON, or no body";
-    let unknown = "what it does there cannot be tried; run it without --dry-run";
+    let unreadable =
+        "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
+    let unknown = "it has no dry run; run it without --dry-run";
     let cases = [
         ("DELETE", "/api/v1/namespaces/b/pods/a", "null", unreadable),
         ("DELETE", "/api/v1/namespaces/b/pods", "k8s\0\n", unreadable),
