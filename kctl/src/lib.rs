@@ -182,8 +182,10 @@
 //! | `otel` | no | traces sent to a collector over OTLP |
 //! | `interpreter`, `lua`, `chain`, `thirdparty` | no | Karmada's resource interpreters |
 //!
-//! A release build without the embedded API server disables the default features and names the
-//! version of Kubernetes: `cargo build --release --no-default-features --features kctl/v1_37`.
+//! A release build needs no embedded API server. Depend on `kctl` with
+//! `default-features = false, features = ["v1_37"]`, and let a default feature of your own crate
+//! turn `kctl/dev` on, as `kctl new` writes it: `cargo build --release --no-default-features` leaves
+//! it out.
 //!
 //! # Crates that kctl re-exports
 //!
@@ -196,7 +198,7 @@
 //! * `kctl::metrics` has the metric types for [`App::metrics`], from `prometheus-client`.
 //! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control
 //!   than a test server gives.
-//! * Everything of [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`]
+//! * Everything in [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`]
 //!   and [`manifest`].
 //!
 //! # Where to go next

@@ -200,7 +200,13 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let (api, kind) = (field("/apiVersion"), field("/kind"));
     let root = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };
     let known = client.request::<Resources>(Request::get(&root).body(Vec::new())?).await;
-    let known = known.context(format!("{api} is not served"))?;
+    let known = match known {
+        Err(kube::Error::Api(refused)) if refused.code == 404 => {
+            let what = format!("{api} is not served; apply its CRD first, or write a kind of this program");
+            return Err(Error::from(format!("{what}, which `generate-crds` prints")));
+        }
+        known => known.context(root.clone())?,
+    };
     let mut of_kind = known.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
     let Some(resource) = of_kind.next() else {
         return Err(Error::from(format!("no kind {kind} in {api}: is its CustomResourceDefinition missing?")));

@@ -90,21 +90,32 @@ fn state(object: &Value) -> (Option<String>, Option<String>) {
     (ready, if is_deleted { Some("Terminating".into()) } else { status })
 }
 
-/// Returns the ready containers of a Pod, and its phase or the reason why a container waits.
+/// Returns the ready containers of a Pod, and its phase or the reason why a container waits or has ended.
 fn pod(object: &Value) -> (Option<String>, Option<String>) {
     let statuses = object.pointer("/status/containerStatuses").and_then(Value::as_array);
     let statuses = statuses.map_or(&[][..], Vec::as_slice);
     let n_ready = statuses.iter().filter(|status| status["ready"] == true).count();
     let n = object.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
-    let waits = statuses.iter().find_map(|status| text(status, "/state/waiting/reason"));
-    let status = waits.or_else(|| text(object, "/status/reason")).or_else(|| text(object, "/status/phase"));
+    let reason = |path: &str| statuses.iter().find_map(|status| text(status, path));
+    let reason = reason("/state/waiting/reason").or_else(|| reason("/state/terminated/reason"));
+    let status = reason.or_else(|| text(object, "/status/reason")).or_else(|| text(object, "/status/phase"));
     (Some(format!("{n_ready}/{n}")), status.map(ToOwned::to_owned))
 }
 
+/// Conditions of a Job in the order in which kubectl shows them (`printJob` of `pkg/printers/internalversion/printers.go`).
+const JOB_CONDITIONS: [&str; 5] = ["Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"];
+
+/// Returns the succeeded Pods of a Job, and its first condition that is true.
 fn job(object: &Value) -> (Option<String>, Option<String>) {
     let completions = number(object, "/spec/completions").unwrap_or(1);
     let succeeded = number(object, "/status/succeeded").unwrap_or(0);
-    (Some(format!("{succeeded}/{completions}")), conditions(object).1)
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let is_true = |kind: &&str| {
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == **kind && condition["status"] == "True")
+    };
+    let status = JOB_CONDITIONS.into_iter().find(is_true).unwrap_or("Running");
+    (Some(format!("{succeeded}/{completions}")), Some(status.into()))
 }
 
 /// Returns the ready replicas, or the status of the condition `Ready`.
@@ -210,7 +221,20 @@ mod tests {
             (
                 json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "completions": 2 }, "status": { "succeeded": 1 } }),
                 "1/2",
-                "-",
+                "Running",
+            ),
+            (
+                json!({ "apiVersion": "batch/v1", "kind": "Job", "status": { "succeeded": 1, "conditions": [
+                    { "type": "SuccessCriteriaMet", "status": "True" }, { "type": "Complete", "status": "True" },
+                ] } }),
+                "1/1",
+                "Complete",
+            ),
+            (
+                json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [{}] }, "status": { "phase": "Succeeded",
+                    "containerStatuses": [{ "ready": false, "state": { "terminated": { "reason": "Completed" } } }] } }),
+                "0/1",
+                "Completed",
             ),
             (json!({ "kind": "Site", "metadata": { "deletionTimestamp": NOW } }), "-", "Terminating"),
         ] {

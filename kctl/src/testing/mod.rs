@@ -1,29 +1,29 @@
-//! Tests of an app without a cluster: on an embedded API server, under its generated role, and
-//! under simulated faults.
+//! Tests an app without a cluster: on an embedded API server, under its generated role, and under
+//! simulated faults.
 //!
-//! All three run the [`App`] that `main` runs. Nothing in a controller knows that it is tested.
+//! All run the [`App`] that `main` runs. Nothing in a controller knows that it is tested.
 //!
 //! | | tests | use it for |
 //! |---|---|---|
 //! | [`TestServer`] | one sequence of events that you write | what a reconcile does: objects, status, events, webhooks |
-//! | [`role_tests!`](crate::role_tests) | the generated RBAC role against a scenario | a role that is sufficient, and minimal |
-//! | [`grants_test!`](crate::grants_test) | the generated RBAC role against the types | a declaration with a verb that no type grants, or the reverse |
-//! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs with crashes, lost answers, late watch events | retries, restarts, leader election, leaks, hot loops |
+//! | [`role_tests!`](crate::role_tests) | runs a test that you write with the generated role, then once without each of its permissions | a role that is sufficient and minimal; requests that bypass the `Context` |
+//! | [`grants_test!`](crate::grants_test) | compares the generated role with the verbs that the types of a `Context` allow | code that names verbs in two places, such as your macros |
+//! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs of one scenario with crashes, lost responses, late watch events | retries, restarts, leader election, leaked objects, hot loops |
 //!
 //! A good order is the order of this table: a `TestServer` test is fast and shows one mistake, a
 //! simulation finds the cases that no test covers.
 //!
-//! The embedded API server stores, validates, defaults and watches like `kube-apiserver`, runs the
-//! garbage collector, and can simulate a kubelet. It does not run images: a Pod becomes ready
-//! because the simulation says so. Controllers of Kubernetes such as the one of Deployments exist
-//! only after [`TestServer::simulate_workloads`].
+//! The embedded API server stores, validates, defaults and serves watches like `kube-apiserver`, and
+//! also runs the garbage collector and a simulated kubelet. It does not run images: a Pod becomes
+//! ready because the simulated kubelet says so. The workload controllers, such as that of
+//! Deployments, run only after [`TestServer::simulate_workloads`].
 //!
 //! # Time
 //!
 //! Time in these tests is Tokio's. Under `#[tokio::test(start_paused = true)]` it stands still
 //! while a task can run and jumps to the next timer when none can. A backoff of ten minutes takes
-//! no real time, and the order of events is the same in each run. Code that reads the clock of the
-//! machine is not affected; use [`Context::now`](crate::reconcile::Context::now).
+//! no real time, and the order of events is the same in each run. `SystemTime::now()` still
+//! returns the real time; use [`Context::now`](crate::reconcile::Context::now).
 //!
 //! # Example
 //!
