@@ -34,6 +34,7 @@ mod kinds;
 mod kubelet;
 mod limits;
 pub mod metadata;
+mod metrics;
 pub mod names;
 mod openapi;
 pub mod patch;
@@ -43,6 +44,7 @@ mod proto;
 pub mod quantity;
 mod quota;
 mod request;
+mod response;
 pub mod schema;
 mod selector;
 #[cfg(feature = "serve")]
@@ -64,7 +66,8 @@ pub use cause::Cause;
 pub use controllers::{Controller, ControllerOptions, UnknownController};
 pub use kubelet::Kubelet;
 pub use request::User;
+pub use response::Body;
 #[cfg(feature = "serve")]
 pub use serve::{Listening, ServeOptions};
-pub use server::{ApiServer, Body, Change, InProcess, RequestRecord};
+pub use server::{ApiServer, Change, InProcess, RequestRecord};
 pub use workloads::Workloads;

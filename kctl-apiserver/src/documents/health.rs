@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io};
 
 use http::{Response, StatusCode, request::Parts};
 
-use crate::server::respond::{Body, plain, text};
+use crate::response::{Body, plain, text};
 
 /// What only the server that answers says of itself, before anything else is looked at.
 const FIRST: [&str; 2] = ["ping", "log"];

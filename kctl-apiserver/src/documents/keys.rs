@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{accept, refused};
 use crate::{
-    server::respond::{Body, full, respond},
+    response::{Body, full, respond},
     status::Refusal,
     store::State,
     tokens,

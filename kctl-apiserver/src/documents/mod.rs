@@ -13,12 +13,9 @@ use serde_json::{Value, json};
 use self::accept::Form;
 use crate::{
     kinds::{self, Registry},
-    openapi,
+    metrics, openapi,
     request::{self, User},
-    server::{
-        counts,
-        respond::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
-    },
+    response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     status::Refusal,
     store::State,
     verbs,
@@ -88,8 +85,9 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
         // Nobody looks at the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] => {
+            let metrics = metrics::exposed(&state.counts, state.sizes(), parts.extensions.get());
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-            respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()))
+            respond(StatusCode::OK, form, full(metrics.into_bytes()))
         }
         ["metrics", "slis"] => {
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";

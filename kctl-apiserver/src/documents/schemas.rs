@@ -14,7 +14,7 @@ use crate::{
     kinds::{Listed, Registry},
     openapi,
     request::Params,
-    server::respond::{Body, full, plain, respond},
+    response::{Body, full, plain, respond},
 };
 
 const JSON: &str = "application/json";

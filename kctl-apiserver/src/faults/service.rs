@@ -1,26 +1,23 @@
 //! The service of a client under faults: requests may be delayed, rejected or lost, and responses may be missing.
 
 use std::{
+    convert::Infallible,
     future::pending,
+    mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures::stream;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::json;
+use tower::Service;
 
 use super::{Asked, Connection, Moment, RequestFault};
-use crate::{
-    Body,
-    request::User,
-    server::{ApiServer, InProcess},
-    stale::Stale,
-};
+use crate::{response::Body, stale::Stale};
 
 /// The error of a request whose connection was reset by a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,41 +33,38 @@ fn stale_of(fault: RequestFault) -> Option<Stale> {
     }
 }
 
-impl ApiServer {
-    /// Returns a service for one process under faults. RBAC applies as in [`service_as`](Self::service_as).
-    pub fn faulty(&self, user: User, connection: &Connection) -> Faulty {
-        Faulty::new(self.service_as(user), connection.clone())
-    }
+/// A service that sends requests to the service `S` under the faults of a plan. `S` is the service of one client of the
+/// server: [`ApiServer::faulty`](crate::ApiServer::faulty) puts [`InProcess`](crate::InProcess) under a plan.
+#[derive(Clone)]
+pub struct Faulty<S> {
+    server: S,
+    connection: Connection,
 }
 
-impl Faulty {
-    pub(crate) fn new(server: InProcess, connection: Connection) -> Self {
+impl<S> Faulty<S> {
+    pub(crate) fn new(server: S, connection: Connection) -> Self {
         Self { server, connection }
     }
 }
 
-/// A service that sends requests to the server in the process, under the faults of a plan.
-#[derive(Clone)]
-pub struct Faulty {
-    server: InProcess,
-    connection: Connection,
-}
-
-impl<B> tower::Service<Request<B>> for Faulty
+impl<S, B> Service<Request<B>> for Faulty<S>
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::error::Error + Send + Sync + 'static,
+    S: Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Send + 'static,
 {
     type Response = Response<Body>;
     type Error = Reset;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Reset>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Reset>> {
-        Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reset>> {
+        self.server.poll_ready(context).map_err(|never| match never {})
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let Self { mut server, connection } = self.clone();
+        // The service that was polled ready is used; its clone has to be polled again.
+        let next = self.server.clone();
+        let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
             alive(&connection).await;
             let asked = Asked::of(&connection, &request);
@@ -82,7 +76,7 @@ where
                 request.extensions_mut().insert(stale);
             }
             request.extensions_mut().insert(connection.clone());
-            let performed = tower::Service::call(&mut server, request);
+            let performed = server.call(request);
             let answer = match fault {
                 Some(RequestFault::Late(time)) => late(performed, time).await?,
                 Some(RequestFault::CrashLate(time)) => {
@@ -123,7 +117,7 @@ async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<
 
 /// Has a request be performed so much later, also when nobody waits for it any more.
 async fn late(
-    performed: impl Future<Output = Result<Response<Body>, std::convert::Infallible>> + Send + 'static,
+    performed: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     time: Duration,
 ) -> Result<Response<Body>, Reset> {
     let on_its_way = tokio::spawn(async move {

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     Body,
     request::{Params, Verb, asked, decode, place},
-    server::respond::full,
+    response::full,
 };
 
 /// What is hashed with the key of a client (RFC 6455).

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::respond::bytes_of;
+use crate::response::bytes_of;
 use crate::{
     clock::Clock,
     request::{Call, Caller},

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, StreamBody};
 
-use super::respond::Body;
+use crate::response::Body;
 
 /// Answers up to here go as they are: compressing them takes longer than sending them.
 const PLAIN_LEN_MAX: u64 = 128 * 1024;
@@ -75,7 +75,7 @@ mod tests {
     use http::{Request, StatusCode};
 
     use super::*;
-    use crate::server::respond::{full, respond};
+    use crate::response::{full, respond};
 
     fn asked(path: &str, accepted: &str) -> Parts {
         Request::get(path).header("accept-encoding", accepted).body(()).unwrap().into_parts().0

@@ -2,11 +2,9 @@
 
 mod audit;
 mod compress;
-pub(crate) mod counts;
 mod deadline;
 mod pretty;
 mod record;
-pub(crate) mod respond;
 mod service;
 
 use std::{io, path::Path, sync::Arc};
@@ -19,15 +17,16 @@ use tokio::time::Instant;
 
 pub use self::{
     record::{Change, RequestRecord},
-    respond::Body,
     service::InProcess,
 };
 use crate::{
     bootstrap,
     clock::Clock,
     controllers::{self, ControllerOptions, Garbage},
+    faults::{Connection, Faulty},
     kubelet::Kubelet,
     request::{Caller, User},
+    response::{self, Body},
     status::GroupResource,
     store::{Key, State},
     tokens,
@@ -117,6 +116,11 @@ impl ApiServer {
     /// do not allow. The user is also in the group `system:authenticated`, as on every API server.
     pub fn service_as(&self, user: User) -> InProcess {
         self.service_of(Caller::from(user.with_group()))
+    }
+
+    /// Returns a service for one process under faults. RBAC applies as in [`service_as`](Self::service_as).
+    pub fn faulty(&self, user: User, connection: &Connection) -> Faulty<InProcess> {
+        Faulty::new(self.service_as(user), connection.clone())
     }
 
     pub(crate) fn service_of(&self, caller: Caller) -> InProcess {
@@ -270,7 +274,7 @@ impl ApiServer {
         let mut state = self.state.lock();
         let id = audit::AuditId::of(&mut state, request.headers());
         audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, refusal.code);
-        id.on(pretty::indented(request.uri(), request.headers(), respond::refuse(refusal)))
+        id.on(pretty::indented(request.uri(), request.headers(), response::refuse(refusal)))
     }
 
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail

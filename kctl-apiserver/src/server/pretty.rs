@@ -7,8 +7,8 @@ use http::{HeaderMap, HeaderName, Response, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
-use super::respond::{Body, full};
 use crate::request::{Params, clauses};
+use crate::response::{Body, full};
 
 /// With what the programs begin to call themselves that people look at answers with.
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];

@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
+    metrics::Answered,
     request::Call,
     status::GroupResource,
     store::{Acting, Event, State},
@@ -103,7 +104,8 @@ pub(super) fn record(
     code: StatusCode,
     answer: Option<&Answer>,
 ) {
-    state.counts.add(call, code);
+    let dry_run = verbs::is_dry_run(call);
+    state.counts.add(Answered { call, code, dry_run });
     let mut resource = call.resource.of.resource.clone();
     if !call.subresource.is_empty() {
         resource += &format!("/{}", call.subresource);
@@ -128,7 +130,7 @@ pub(super) fn record(
         namespace: call.namespace.clone(),
         name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
         code: code.as_u16(),
-        dry_run: verbs::is_dry_run(call),
+        dry_run,
         trace: trace(call).into(),
     };
     for observer in &state.observers {

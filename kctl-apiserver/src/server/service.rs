@@ -20,7 +20,6 @@ use super::{
     compress::compressed,
     deadline, pretty,
     record::{record, trace},
-    respond::{Body, full, refuse, rendered, respond, warn, yaml},
 };
 use crate::{
     controllers::{accounts, api_services},
@@ -28,11 +27,12 @@ use crate::{
     faults::Connection,
     limits::BODY_LEN_MAX,
     request::{Call, Caller, refusals_are_yaml},
+    response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     session::{Question, Session},
     status::{GroupResource, Refusal},
     store::{Acting, State},
     transport::Transport,
-    verbs::{self, Answer, Payload, impersonation},
+    verbs::{self, Answer, Payload, impersonation, wants_yaml},
 };
 
 /// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
@@ -231,7 +231,12 @@ fn finish(
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
-        Ok(Answer { code, payload: Payload::Json(object) }) => rendered(call, code, &object),
+        Ok(Answer { code, payload: Payload::Json(object) }) if wants_yaml(call) => {
+            respond(code, "application/yaml", full(yaml(&object)))
+        }
+        Ok(Answer { code, payload: Payload::Json(object) }) => {
+            respond(code, "application/json", full(bytes_of(&object)))
+        }
         Ok(Answer { code, payload: Payload::Plain(log) }) => {
             let mut response = respond(code, "text/plain", full(log.into_bytes()));
             if code == StatusCode::NO_CONTENT {

@@ -1,4 +1,4 @@
-//! `/metrics`: how many requests were answered, and how many objects there are, under the names of kube-apiserver.
+//! `/metrics`: counts answered requests, and exposes them and the number of objects under the names of kube-apiserver.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +14,22 @@ use http::{Method, StatusCode};
 use crate::{
     faults::Connection,
     request::{Call, Verb},
-    store::State,
-    verbs,
+    status::GroupResource,
 };
 
-/// So many sorts of requests are told apart; those of later sorts are counted together, as of the resource `other`.
+/// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with the
+/// resource `other`.
 const SORTS_MAX: usize = 20_000;
 
-/// What the requests of one count have in common, in the order of the labels.
+/// A request that was answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Answered<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) code: StatusCode,
+    pub(crate) dry_run: bool,
+}
+
+/// The labels of the request counter, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Sort {
     code: u16,
@@ -35,7 +43,7 @@ struct Sort {
 }
 
 impl Sort {
-    fn of(call: &Call, code: StatusCode) -> Self {
+    fn of(Answered { call, code, dry_run }: Answered<'_>) -> Self {
         let is_apply = call.applies();
         let verb = match call.verb {
             Verb::Get => "GET",
@@ -55,7 +63,7 @@ impl Sort {
         };
         Self {
             code: code.as_u16(),
-            dry_run: verbs::is_dry_run(call),
+            dry_run,
             group: call.resource.of.group.clone(),
             resource: call.resource.of.resource.clone(),
             scope,
@@ -66,14 +74,14 @@ impl Sort {
     }
 }
 
-/// Counts since the start of the server.
+/// The counters of a server, since its start.
 #[derive(Default)]
 pub(crate) struct Counts {
     requests: BTreeMap<Sort, u64>,
     handled: Arc<Handled>,
 }
 
-/// Requests that are being handled: a watch until it has begun.
+/// The number of requests that are being handled. A watch counts until its response begins.
 #[derive(Default)]
 struct Handled {
     mutating: AtomicUsize,
@@ -86,8 +94,8 @@ impl Handled {
     }
 }
 
-/// A request that is being handled, until it is dropped.
-pub(super) struct Handling {
+/// Counts a request as being handled until it is dropped.
+pub(crate) struct Handling {
     handled: Arc<Handled>,
     is_read: bool,
 }
@@ -99,14 +107,16 @@ impl Drop for Handling {
 }
 
 impl Counts {
-    pub(super) fn begin(&self, method: &Method) -> Handling {
+    /// Counts a request as being handled.
+    pub(crate) fn begin(&self, method: &Method) -> Handling {
         let is_read = [Method::GET, Method::HEAD].contains(method);
         self.handled.of(is_read).fetch_add(1, Ordering::Relaxed);
         Handling { handled: self.handled.clone(), is_read }
     }
 
-    pub(super) fn add(&mut self, call: &Call, code: StatusCode) {
-        let mut sort = Sort::of(call, code);
+    /// Counts an answered request.
+    pub(crate) fn add(&mut self, answered: Answered<'_>) {
+        let mut sort = Sort::of(answered);
         if self.requests.len() >= SORTS_MAX && !self.requests.contains_key(&sort) {
             sort = Sort { resource: "other".into(), ..Sort::default() };
         }
@@ -114,8 +124,13 @@ impl Counts {
     }
 }
 
-/// All counts, as Prometheus reads them; those of faults for whoever is under a plan of them.
-pub(crate) fn exposed(state: &State, faults: Option<&Connection>) -> String {
+/// Returns all metrics in the text format of Prometheus: the counters, the number of objects of each resource (`sizes`), and
+/// for a client under a plan of faults the number of injected faults.
+pub(crate) fn exposed<'a>(
+    Counts { requests, handled }: &Counts,
+    sizes: impl Iterator<Item = (&'a GroupResource, usize)>,
+    faults: Option<&Connection>,
+) -> String {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, samples: &mut dyn Iterator<Item = (String, String)>| {
         let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -123,7 +138,6 @@ pub(crate) fn exposed(state: &State, faults: Option<&Connection>) -> String {
             let _infallible = writeln!(text, "{name}{{{labels}}} {value}");
         }
     };
-    let Counts { requests, handled } = &state.counts;
     let kinds = [("mutating", &handled.mutating), ("readOnly", &handled.read_only)];
     let help = "Requests that are being handled, by whether they change something.";
     let mut samples = kinds
@@ -144,9 +158,8 @@ pub(crate) fn exposed(state: &State, faults: Option<&Connection>) -> String {
     family("apiserver_request_total", "counter", help, &mut samples);
 
     let help = "Objects that are stored, by group and resource.";
-    let mut samples = state
-        .sizes()
-        .map(|(of, size)| (format!("group=\"{}\",resource=\"{}\"", of.group, of.resource), size.to_string()));
+    let mut samples =
+        sizes.map(|(of, size)| (format!("group=\"{}\",resource=\"{}\"", of.group, of.resource), size.to_string()));
     family("apiserver_resource_objects", "gauge", help, &mut samples);
 
     if let Some(connection) = faults {
@@ -207,7 +220,7 @@ mod tests {
             ("apiserver_resource_objects{group=\"\",resource=\"configmaps\"}".into(), 2),
             ("apiserver_resource_objects{group=\"\",resource=\"namespaces\"}".into(), 4),
             ("apiserver_current_inflight_requests{request_kind=\"mutating\"}".into(), 0),
-            // That for the metrics.
+            // The request for the metrics.
             ("apiserver_current_inflight_requests{request_kind=\"readOnly\"}".into(), 1),
         ] {
             let line = format!("{sample} {value}");

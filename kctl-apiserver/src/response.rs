@@ -1,4 +1,4 @@
-//! Answers as HTTP: objects as JSON or YAML, refusals, warnings.
+//! HTTP responses: bodies as JSON, YAML or text, errors as `Status`, and `Warning` headers.
 
 use std::convert::Infallible;
 
@@ -7,19 +7,20 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use serde_json::Value;
 
-use crate::{request::Call, status::Refusal, verbs::wants_yaml};
+use crate::status::Refusal;
 
-/// The body of an answer.
+/// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Letters that all warnings of an answer may have, and how many are left of each where they have more
-/// (`pkg/endpoints/filters/warning.go`).
+/// Maximum number of characters of all warnings of one response. If there are more, each warning is truncated to
+/// `CUT_WARNING_LEN_MAX` characters (`pkg/endpoints/filters/warning.go` of `k8s.io/apiserver`).
 const WARNINGS_LEN_MAX: usize = 4 * 1024;
 const CUT_WARNING_LEN_MAX: usize = 256;
 
-pub(super) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
+/// Adds a `Warning` header for each warning.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
     for warning in cut(warnings.into_iter().collect()) {
-        // What is no text of one line is not said.
+        // A header has one line: warnings with control characters are left out.
         if warning.chars().any(char::is_control) {
             continue;
         }
@@ -30,7 +31,8 @@ pub(super) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<It
     }
 }
 
-/// The warnings within the bounds: where they are too long together each is cut, and what does not fit then is left out.
+/// Returns the warnings within the limits: if they are too long together, each is truncated, and those that still do not fit
+/// are left out.
 fn cut(warnings: Vec<String>) -> Vec<String> {
     let len = |text: &String| text.chars().count();
     let mut fitting = 0;
@@ -42,7 +44,7 @@ fn cut(warnings: Vec<String>) -> Vec<String> {
     };
     let mut written = 0;
     let cut = warnings.into_iter().map(|text| text.chars().take(CUT_WARNING_LEN_MAX).collect::<String>());
-    // Those up to the one that was too much are written again, whatever they come to.
+    // Upstream starts over at the first warning that did not fit: those before it are always written.
     cut.enumerate()
         .take_while(|(index, text)| {
             let is_written = *index <= beyond || written < WARNINGS_LEN_MAX;
@@ -53,34 +55,31 @@ fn cut(warnings: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn rendered(call: &Call, code: StatusCode, object: &Value) -> Response<Body> {
-    if wants_yaml(call) {
-        return respond(code, "application/yaml", full(yaml(object)));
-    }
-    respond(code, "application/json", full(bytes_of(object)))
-}
-
+/// Returns an object as YAML.
 pub(crate) fn yaml(object: &Value) -> Vec<u8> {
     serde_saphyr::to_string(object).unwrap_or_default().into_bytes()
 }
 
+/// Returns a value as a line of JSON.
 pub(crate) fn bytes_of(value: &Value) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
+/// Returns a body with these bytes.
 pub(crate) fn full(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }
 
-/// A short text, whose type browsers are not to guess.
+/// Returns a response with a short text, and tells browsers not to guess its type (`X-Content-Type-Options`).
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = plain(code, text);
     do_not_guess(&mut response);
     response
 }
 
+/// Returns a response with a short text.
 pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", full(text.as_bytes().to_vec()))
 }
@@ -89,6 +88,7 @@ fn do_not_guess(response: &mut Response<Body>) {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
+/// Returns the response for an error: its `Status` as JSON.
 pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
     let mut response = respond(refusal.code, "application/json", full(bytes_of(&refusal.body())));
     if let Some(seconds) = refusal.details["retryAfterSeconds"].as_u64() {
@@ -100,6 +100,7 @@ pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
     response
 }
 
+/// Returns a response that must not be cached.
 pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = code;
