@@ -1,4 +1,4 @@
-//! The options of deletes, and the finalizers of the garbage collector, for the store, verbs and controllers.
+//! The options of deletes, and the finalizers of the server and of the garbage collector.
 
 /// The effect of a delete on dependents (`metav1.DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,3 +38,6 @@ pub(crate) enum Grace {
 /// Finalizers by which the garbage collector holds an object until its dependents are dealt with.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
+
+/// Finalizer that holds a `CustomResourceDefinition` until its objects are gone.
+pub(crate) const CUSTOM_RESOURCE_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

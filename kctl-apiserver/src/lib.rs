@@ -32,6 +32,7 @@ mod go;
 mod key;
 mod kinds;
 mod kubelet;
+mod lifecycle;
 mod limits;
 pub mod metadata;
 mod metrics;

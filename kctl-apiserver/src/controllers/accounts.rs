@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Controller, write::Writer};
+use super::Controller;
 use crate::{
+    lifecycle::Writer,
     status::GroupResource,
     store::{Event, Key, State},
 };

@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use super::write::Writer;
 use crate::{
     crd::set_condition,
+    lifecycle::Writer,
     status::GroupResource,
     store::{Key, State},
 };

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{garbage, namespaces, write::Writer};
+use super::{garbage, namespaces};
 use crate::{
     crd,
+    deletion::CUSTOM_RESOURCE_CLEANUP,
+    lifecycle::Writer,
     status::GroupResource,
     store::{DEFINITIONS, Key, State, has_finalizer},
 };
 
-/// By which a definition that is being deleted is held until its objects are gone.
-const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// As which the real server writes the status of definitions.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
@@ -47,24 +47,10 @@ fn of_group(state: &mut State, group: &Value) -> Vec<(Key, Arc<Value>)> {
     same.map(|(key, definition)| (key.clone(), definition)).collect()
 }
 
-/// What the first delete of a definition makes of it, whatever its options say (upstream, `etcd.go` of its storage).
-pub(crate) fn mark(state: &State, definition: &Value) -> Value {
-    let (mut new, now) = (definition.clone(), state.clock.seconds());
-    crd::begin_end(&mut new, &now);
-    let meta = &mut new["metadata"];
-    meta["deletionTimestamp"] = now.into();
-    match &mut meta["finalizers"] {
-        Value::Array(list) if list.iter().any(|name| name == CLEANUP) => {}
-        Value::Array(list) => list.push(CLEANUP.into()),
-        none => *none = vec![CLEANUP].into(),
-    }
-    new
-}
-
 /// Deletes the objects of a definition, and takes this controller's finalizer away once none is left. One that never was
 /// established has none.
 pub(super) fn end(state: &mut State, key: &Key) {
-    let is_held = |definition: &Arc<Value>| has_finalizer(definition, CLEANUP);
+    let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
     let Some(definition) = state.get(&DEFINITIONS, key).filter(is_held) else { return };
     write(state, key, &definition, crd::go_on_ending);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -76,7 +62,7 @@ pub(super) fn end(state: &mut State, key: &Key) {
     if let Some(definition) = state.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
         write(state, key, &definition, |new, now| {
             crd::finish_ending(new, now);
-            garbage::without_finalizer(new, CLEANUP);
+            garbage::without_finalizer(new, CUSTOM_RESOURCE_CLEANUP);
         });
     }
 }

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Controller, Shared, accounts, api_services, definitions, namespaces, quotas, roles, tokens, write::Writer,
-};
+use super::{Controller, Shared, accounts, api_services, definitions, namespaces, quotas, roles, tokens};
 use crate::{
     deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
+    lifecycle::{self, Writer},
     status::GroupResource,
     store::{Key, State, has_finalizer, is_blocked_by},
-    verbs::remove_object,
 };
 
 const WRITER: Writer = Writer::of_manager("");
@@ -169,7 +167,7 @@ fn collect(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc<
         Propagation::Background
     };
     if let Some(object) = state.get(&resource.of, key) {
-        remove_object(state, resource, key, &object, propagation, Grace::Default);
+        lifecycle::delete(state, resource, key, &object, propagation, Grace::Default);
     }
 }
 

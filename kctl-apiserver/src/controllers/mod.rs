@@ -10,7 +10,6 @@ mod options;
 pub(crate) mod quotas;
 mod roles;
 pub(crate) mod tokens;
-mod write;
 
 use std::{sync::Arc, time::Duration};
 

@@ -9,13 +9,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::write::Writer;
 use crate::{
     crd,
     deletion::{Grace, Propagation},
+    lifecycle::{self, Writer},
     status::GroupResource,
     store::{Key, State},
-    verbs::remove_object,
 };
 
 /// By which a namespace is held until it is empty.
@@ -136,7 +135,7 @@ pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&st
         state.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
         if object["metadata"]["deletionTimestamp"].is_null() {
-            remove_object(state, &resource, &key, &object, Propagation::Background, Grace::Default);
+            lifecycle::delete(state, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
         if let Some(object) = state.get(of, &key) {
             left.add(of, &object);

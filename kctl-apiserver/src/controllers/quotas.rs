@@ -7,14 +7,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 
 use crate::{
+    lifecycle::Writer,
     quota::{Counter, is_spent, recounted},
     status::GroupResource,
-    store::{Event, State},
-    verbs::write_quota_status,
+    store::{Event, Key, State},
 };
 
-/// As which the controller writes the status.
-const MANAGER: &str = "kube-controller-manager";
+const WRITER: Writer = Writer::of_manager("status");
 
 /// The namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
 pub(crate) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
@@ -60,7 +59,8 @@ pub(super) fn recount(state: &mut State, namespace: &str) {
         let Some(status) = recounted(&quota, objects, state.clock.now()) else { continue };
         let mut new = Value::clone(&quota);
         new["status"] = status;
-        write_quota_status(state, &quota, new, MANAGER);
+        let key: Key = (namespace.to_owned(), quota["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+        WRITER.write(state, &of, &key, &quota, new);
     }
 }
 

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     apply::{self, Request, Resets},
-    selector,
+    lifecycle, selector,
     status::GroupResource,
     store::{Key, State},
-    verbs::settle,
 };
 
 /// As which the controller of a cluster applies the rules.
@@ -70,7 +69,7 @@ pub(super) fn aggregate(state: &mut State) {
                     new["rules"] = Value::Null;
                 }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
-                settle(state, &of, &key, role, new);
+                lifecycle::update(state, &of, &key, role, new);
             }
             Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
         }

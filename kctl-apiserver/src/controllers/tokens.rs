@@ -6,13 +6,12 @@ use std::sync::Arc;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::write::Writer;
 use crate::{
     deletion::{Grace, Propagation},
+    lifecycle::{self, Writer},
     status::GroupResource,
     store::{Event, Key, State},
     tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE},
-    verbs::remove_object,
 };
 
 const WRITER: Writer = Writer::of_manager("");
@@ -98,7 +97,7 @@ fn sync_secret(state: &mut State, key: &Key) {
         if secret["metadata"]["deletionTimestamp"].is_null()
             && let Some(resource) = state.registry.any_version(&of)
         {
-            remove_object(state, &resource, key, &secret, Propagation::Background, Grace::Default);
+            lifecycle::delete(state, &resource, key, &secret, Propagation::Background, Grace::Default);
         }
         return;
     };

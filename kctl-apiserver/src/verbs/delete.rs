@@ -1,6 +1,5 @@
 //! `DELETE` of one object and of many: grace, finalizers, propagation, preconditions.
 
-mod ending;
 mod options;
 
 use std::sync::Arc;
@@ -8,18 +7,14 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(crate) use self::ending::remove_object;
-use self::ending::seconds_of_pod;
-pub(super) use self::{
-    ending::{Ending, carry_out, remove_companion},
-    options::Options,
-};
+pub(super) use self::options::Options;
 use super::{Answer, list, strategy, versions};
 use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
     deletion::{Grace, Propagation},
     kinds::Resource,
+    lifecycle::{self, Deleted, Deletion},
     request::Call,
     status::{GroupResource, Refusal},
     store::{DEFINITIONS, Key, State},
@@ -38,16 +33,19 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     check_preconditions(resource, &object, &options.value)?;
     let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
-    let ending = Ending::of(state, resource, &kept, options.propagation, options.grace);
-    if ending != Ending::Pending {
+    let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);
+    if deletion != Deletion::Pending {
         check_lasting(call)?;
         let attributes = Attributes::delete(call, &object, &completed(resource, &object, &options));
         admission::admit_delete(state, attributes)?;
     }
     let (mut answer, gone) = if options.is_dry {
-        tried(resource, &object, ending)
+        tried(resource, &object, deletion)
     } else {
-        let (last, gone) = carry_out(state, resource, &call.key(), &kept, ending);
+        let (last, gone) = match deletion.write(state, resource, &call.key(), &kept) {
+            Deleted::Kept(present) => (present, false),
+            Deleted::Gone(last) => (last, true),
+        };
         (answer(resource, &in_version_of(&object, last), gone), gone)
     };
     if !gone && options.are_old_cascade() {
@@ -56,18 +54,18 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     Ok(answer)
 }
 
-/// The answer to a delete that is only tried, and whether the object would be gone.
-fn tried(resource: &Resource, object: &Arc<Value>, ending: Ending) -> (Answer, bool) {
-    match ending {
-        Ending::Pending => (answer(resource, object, false), false),
-        Ending::Kept(new) => (answer(resource, &in_version_of(object, new.into()), false), false),
-        Ending::Ended(new) => (answer(resource, &in_version_of(object, new.into()), false), true),
+/// Returns the response to a dry run, and whether the object would be removed.
+fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
+    match deletion {
+        Deletion::Pending => (answer(resource, object, false), false),
+        Deletion::Marked(new) => (answer(resource, &in_version_of(object, new.into()), false), false),
+        Deletion::Ended(new) => (answer(resource, &in_version_of(object, new.into()), false), true),
         // What the real server has not written it does not find again.
-        Ending::Gone { changes: true } => {
+        Deletion::Gone { changes: true } => {
             let empty = json!({ "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": {} });
             (Answer::ok(empty), true)
         }
-        Ending::Gone { changes: false } => (answer(resource, object, true), true),
+        Deletion::Gone { changes: false } => (answer(resource, object, true), true),
     }
 }
 
@@ -107,7 +105,7 @@ fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     }
     match options.grace {
         _ if is(resource, "", "pods") && is_new => {
-            value["gracePeriodSeconds"] = seconds_of_pod(object, options.grace).into();
+            value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
         }
         Grace::Seconds(seconds) if !(is_marked_first(resource) && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
@@ -164,7 +162,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     }
     if !options.is_dry {
         for (key, object) in &there[..n_admitted] {
-            remove_object(state, &call.resource, key, object, options.propagation, options.grace);
+            lifecycle::delete(state, &call.resource, key, object, options.propagation, options.grace);
         }
     }
     match refusal {
@@ -178,9 +176,9 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
 fn admit_all(state: &State, call: &Call, options: &Options, all: &[Arc<Value>]) -> (usize, Option<Refusal>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
-        let ending = Ending::of(state, &call.resource, object, options.propagation, options.grace);
+        let deletion = Deletion::of(state, &call.resource, object, options.propagation, options.grace);
         let admitted = check_preconditions(&call.resource, object, &options.value).and_then(|()| {
-            if ending == Ending::Pending {
+            if deletion == Deletion::Pending {
                 return Ok(());
             }
             admission::admit_delete(state, Attributes::delete(call, object, &options.value))

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{
     Answer,
-    delete::{Ending, Options, carry_out, check_preconditions},
+    delete::{Options, check_preconditions},
     subresources::success,
-    update,
 };
 use crate::{
+    lifecycle,
     request::Call,
     selector::selects,
     status::{Cause, GroupResource, Refusal},
@@ -34,14 +34,14 @@ pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: 
         if !dry && !may_go_anyway(&budget, pod) {
             let new = counted(&budget, &call.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            update::settle(state, &of, &(call.namespace.clone(), name), &budget, new);
+            lifecycle::update(state, &of, &(call.namespace.clone(), name), &budget, new);
         }
     }
     let mut pod = pod.clone();
     if !dry {
         check_preconditions(&call.resource, &pod, options)?;
         let marked = marked(&pod, &state.clock.seconds());
-        pod = update::settle(state, &call.resource.of, &call.key(), &pod, marked);
+        pod = lifecycle::update(state, &call.resource.of, &call.key(), &pod, marked);
     }
     delete(state, call, &pod, options, dry)?;
     Ok(success(StatusCode::CREATED))
@@ -53,8 +53,7 @@ fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry
     if dry {
         return check_preconditions(&call.resource, pod, &options.value);
     }
-    let ending = Ending::of(state, &call.resource, pod, options.propagation, options.grace);
-    carry_out(state, &call.resource, &call.key(), pod, ending);
+    lifecycle::delete(state, &call.resource, &call.key(), pod, options.propagation, options.grace);
     Ok(())
 }
 

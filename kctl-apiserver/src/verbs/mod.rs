@@ -39,12 +39,9 @@ use http::StatusCode;
 use serde_json::Value;
 
 pub(crate) use body::is_dry_run;
-pub(crate) use delete::remove_object;
 pub(crate) use identity::unconverted;
-pub(crate) use plugins::quotas::write_status as write_quota_status;
 pub(crate) use shown::{Form, wants_yaml};
 pub(crate) use strategy::answers_deleted;
-pub(crate) use update::settle;
 pub(crate) use versions::convert;
 
 use crate::{

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, body, evict, plugins, update};
 use crate::{
     admission::{self, Attributes, Operation},
-    apply,
+    apply, lifecycle,
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
@@ -153,7 +153,7 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     // It is not only to get one any more.
     new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
     if !call.dry_run() {
-        update::settle(state, &pods(), &(call.namespace.clone(), name.to_owned()), pod, new);
+        lifecycle::update(state, &pods(), &(call.namespace.clone(), name.to_owned()), pod, new);
     }
     Ok(success(StatusCode::CREATED))
 }
@@ -202,7 +202,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     if call.dry_run() {
         return Ok(Answer::ok(new));
     }
-    let written = update::settle(state, of, &call.key(), &old, new);
+    let written = lifecycle::update(state, of, &call.key(), &old, new);
     Ok(Answer::ok(written))
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Answer, access, body,
     create::Writing,
-    delete, escalation, identity, judge,
+    escalation, identity, judge,
     plugins::{self, quotas::Charges},
     strategy,
     unread::Unread,
@@ -17,9 +17,10 @@ use crate::{
     admission::{self, Attributes, Operation},
     apply, autoscaling,
     controllers::definitions,
+    lifecycle,
     request::Call,
     status::{Cause, GroupResource, Refusal},
-    store::{DEFINITIONS, Key, State},
+    store::{DEFINITIONS, State},
 };
 
 /// Resources whose objects a `PUT` creates.
@@ -233,11 +234,17 @@ pub(super) fn write_unread(
     super::sizes::check(state, call, &call.key(), &kept.stored)?;
     charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
-    let settled = settle_unread(state, &resource.of, &call.key(), &before, std::mem::take(&mut kept.stored), unread);
+    let stored = std::mem::take(&mut kept.stored);
+    let written = match unread {
+        Unread::Nothing => lifecycle::update(state, &resource.of, &call.key(), &before, stored),
+        Unread::Something | Unread::Counted => {
+            lifecycle::update_with_unread_fields(state, &resource.of, &call.key(), &before, stored)
+        }
+    };
     if resource.of == *DEFINITIONS {
         definitions::name(state, &call.key());
     }
-    Ok(kept.answer(settled))
+    Ok(kept.answer(written))
 }
 
 /// The managedFields where they are those of the object as it was sent, before the server makes of it what it stores.
@@ -350,91 +357,4 @@ fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Re
     admission::validate(state, &attributes)?;
     let charges = plugins::quotas::check(state, &attributes)?;
     Ok((attributes.object.unwrap_or_default(), charges))
-}
-
-/// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted
-/// goes with its last finalizer.
-pub(crate) fn settle(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
-    settle_unread(state, of, key, old, new, Unread::Nothing)
-}
-
-fn settle_unread(
-    state: &mut State,
-    of: &GroupResource,
-    key: &Key,
-    old: &Arc<Value>,
-    mut new: Value,
-    unread: Unread,
-) -> Arc<Value> {
-    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    let meta = &new["metadata"];
-    let held = meta["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
-    let over = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
-    // A namespace also waits for its spec.finalizers, which the namespace controller removes.
-    let held =
-        held || new["spec"]["finalizers"].as_array().is_some_and(|all| of.resource == "namespaces" && !all.is_empty());
-    if meta["deletionTimestamp"].is_string() && over && !held {
-        state.remove(of, key);
-        delete::remove_companion(state, of, key);
-        return new.into();
-    }
-    // What is read otherwise than it was written is written by whoever changes nothing.
-    let is_as_written = state.stored(of, key).is_none_or(|stored| stored.is_as_written());
-    if is_as_written && unread == Unread::Nothing && same(old, &new) {
-        return old.clone();
-    }
-    let put = state.put(of, key.clone(), new);
-    if unread != Unread::Nothing {
-        state.leave_unread(of, key);
-    }
-    put
-}
-
-/// Whether two states differ in nothing but who wrote them when.
-fn same(old: &Value, new: &Value) -> bool {
-    fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
-}
-
-fn same_field(name: &str, old: &Value, new: &Value) -> bool {
-    let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
-    was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))
-}
-
-fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
-}
-
-/// Whether two objects have the same fields, and each pair of values is equal in the sense that is given.
-fn fields_equal(old: &Value, new: &Value, is_equal: impl Fn(&str, &Value, &Value) -> bool) -> bool {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else { return old == new };
-    old.len() == new.len()
-        && old.iter().zip(new).all(|((name, old), (other, new))| name == other && is_equal(name, old, new))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_the_times_of_managers_may_differ() {
-        let object = |data: &str, manager: &str, time: Value| {
-            json!({ "data": { "a": data }, "metadata": { "name": "x", "managedFields": [
-                { "manager": manager, "time": time, "fieldsV1": { "f:data": {} } },
-            ] } })
-        };
-        let old = object("1", "a", json!("2026-01-01T00:00:00Z"));
-        for (new, expected) in [
-            (old.clone(), true),
-            (object("1", "a", json!("2026-01-01T00:00:01Z")), true),
-            (object("1", "a", Value::Null), true),
-            (object("2", "a", json!("2026-01-01T00:00:00Z")), false),
-            (object("1", "b", json!("2026-01-01T00:00:00Z")), false),
-            (json!({ "data": { "a": "1" }, "metadata": { "name": "x" } }), false),
-            (json!({ "data": { "a": "1" }, "metadata": { "name": "x", "managedFields": [] } }), false),
-        ] {
-            assert_eq!(same(&old, &new), expected, "{new}");
-        }
-    }
 }

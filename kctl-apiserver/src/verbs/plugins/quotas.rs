@@ -7,15 +7,14 @@ use serde_json::Value;
 use super::Refuse;
 use crate::{
     admission::Attributes,
-    apply,
+    lifecycle::Writer,
     quota::{Change, Counter, charged, shown},
     status::{GroupResource, Refusal},
-    store::State,
-    verbs::update::settle,
+    store::{Key, State},
 };
 
-/// As which the real server writes what is used.
-const MANAGER: &str = "kube-apiserver";
+/// The real server writes the usage under this name.
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
 /// Quotas with what they have used once the object is stored.
 #[derive(Default)]
@@ -55,27 +54,9 @@ impl Charges {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
-            write_status(state, &quota, new, MANAGER);
+            let text = |field: &str| quota["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let key: Key = (text("namespace"), text("name"));
+            WRITER.write(state, &of_quotas(), &key, &quota, new);
         }
     }
-}
-
-/// Writes the status of a quota, and who has done that.
-pub(crate) fn write_status(state: &mut State, old: &Arc<Value>, mut new: Value, manager: &str) {
-    let Some(resource) = state.registry.any_version(&of_quotas()) else { return };
-    let (api_version, now) = (resource.api_version(), state.clock.seconds());
-    let request = apply::Request {
-        schema: resource.schema(),
-        manager,
-        subresource: "status",
-        has_status: true,
-        resets: apply::Resets::NOTHING,
-        api_version: &api_version,
-        versions: &apply::BuiltInKinds,
-        now: &now,
-        force: false,
-    };
-    apply::update(&request, Some(old), &mut new);
-    let text = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
-    settle(state, &of_quotas(), &(text("namespace"), text("name")), old, new);
 }

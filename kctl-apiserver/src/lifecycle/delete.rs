@@ -1,54 +1,57 @@
-//! What a delete makes of an object: reads the object and what is asked for, hands on its last or its next state.
+//! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being deleted.
+//!
+//! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::companion;
 use crate::{
-    clock,
-    controllers::definitions,
-    deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
+    clock, crd,
+    deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
-    status::GroupResource,
     store::{DEFINITIONS, Key, State},
-    verbs::strategy,
 };
 
-/// What becomes of an object (`k8s.io/apiserver/pkg/registry/generic/registry/store.go`, `Delete`).
+/// The effect of a delete on one object.
 #[derive(Debug, PartialEq)]
-pub(in crate::verbs) enum Ending {
-    /// It is on its way already: nothing changes.
+pub(crate) enum Deletion {
+    /// The object is being deleted already, and nothing changes.
     Pending,
-    /// It is there until what holds it lets it go.
-    Kept(Value),
-    /// It ends gracefully, in no time: this is its last state.
+    /// The object gets this state, and stays until its finalizers or its grace period end.
+    Marked(Value),
+    /// The grace period is zero: watches see this state, and then the object is removed.
     Ended(Value),
-    /// It goes as it is; `changes` when something that held it was taken away for that.
+    /// The object is removed as it is. `changes` is `true` if finalizers of the garbage collector were dropped before.
     Gone { changes: bool },
 }
 
-impl Ending {
-    pub(in crate::verbs) fn of(
+impl Deletion {
+    /// Returns the effect of a delete with these options. Nothing is written.
+    pub(crate) fn of(
         state: &State,
         resource: &Resource,
         object: &Value,
         propagation: Propagation,
         grace: Grace,
     ) -> Self {
+        let now = state.clock.now();
         let is_marked = object["metadata"]["deletionTimestamp"].is_string();
-        if resource.of == *DEFINITIONS && !is_marked {
-            return Self::Kept(definitions::mark(state, object));
-        }
         let mut new = object.clone();
+        if resource.of == *DEFINITIONS && !is_marked {
+            mark_definition(&mut new, now);
+            return Self::Marked(new);
+        }
         if is(resource, "namespaces") && !is_marked {
-            mark_namespace(&mut new, propagation, state.clock.now());
-            return Self::Kept(new);
+            mark_namespace(&mut new, propagation, now);
+            return Self::Marked(new);
         }
         if is(resource, "namespaces") && has_any(&object["spec"]["finalizers"]) {
             return Self::Pending;
         }
-        let seconds = match graceful(resource, &mut new, grace, state.clock.now()) {
+        let seconds = match graceful(resource, &mut new, grace, now) {
             Graceful::Pending => return Self::Pending,
             Graceful::No => None,
             Graceful::For(seconds) => Some(seconds),
@@ -57,64 +60,50 @@ impl Ending {
         match seconds {
             _ if has_any(&new["metadata"]["finalizers"]) => {
                 if seconds.is_none() {
-                    mark(&mut new, state.clock.now());
+                    mark(&mut new, now);
                 }
-                Self::Kept(new)
+                Self::Marked(new)
             }
             Some(0) => Self::Ended(new),
-            Some(_) => Self::Kept(new),
+            Some(_) => Self::Marked(new),
             None => Self::Gone { changes },
         }
     }
+
+    /// Writes the effect on the object, and removes objects that belong to it. Returns the last state of the object if it is
+    /// removed, or else its present state.
+    pub(crate) fn write(self, state: &mut State, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
+        match self {
+            Self::Pending => return Deleted::Kept(object.clone()),
+            Self::Marked(new) if new == **object => return Deleted::Kept(object.clone()),
+            Self::Marked(new) => return Deleted::Kept(state.put(&resource.of, key.clone(), new)),
+            Self::Ended(new) => drop(state.put(&resource.of, key.clone(), new)),
+            Self::Gone { .. } => {}
+        }
+        let last = state.remove(&resource.of, key);
+        companion::remove(state, &resource.of, key);
+        Deleted::Gone(last.unwrap_or_else(|| object.clone()))
+    }
 }
 
-/// Removes an object, or marks it as being deleted when something holds it. Returns its last state and whether it is
-/// gone.
-pub(crate) fn remove_object(
+/// The state of an object after a delete.
+pub(crate) enum Deleted {
+    /// The object exists: finalizers or its grace period hold it.
+    Kept(Arc<Value>),
+    /// The object is removed. Its last state has the resource version of the removal.
+    Gone(Arc<Value>),
+}
+
+/// Deletes an object with these options.
+pub(crate) fn delete(
     state: &mut State,
     resource: &Resource,
     key: &Key,
     object: &Arc<Value>,
     propagation: Propagation,
     grace: Grace,
-) -> (Arc<Value>, bool) {
-    let ending = Ending::of(state, resource, object, propagation, grace);
-    carry_out(state, resource, key, object, ending)
-}
-
-/// The same of what has been found out already.
-pub(in crate::verbs) fn carry_out(
-    state: &mut State,
-    resource: &Resource,
-    key: &Key,
-    object: &Arc<Value>,
-    ending: Ending,
-) -> (Arc<Value>, bool) {
-    let mut last = match ending {
-        Ending::Pending => return (object.clone(), false),
-        Ending::Kept(new) if new == **object => return (object.clone(), false),
-        Ending::Kept(new) => return (state.put(&resource.of, key.clone(), new), false),
-        // Watchers see how it ends.
-        Ending::Ended(new) => Value::clone(&state.put(&resource.of, key.clone(), new)),
-        Ending::Gone { .. } => Value::clone(object),
-    };
-    state.remove(&resource.of, key);
-    if strategy::answers_deleted(resource) || is(resource, "namespaces") {
-        last["metadata"]["resourceVersion"] = state.revision.to_string().into();
-    }
-    remove_companion(state, &resource.of, key);
-    (last.into(), true)
-}
-
-/// With a service go the endpoints of its name (`REST.afterDelete` of `pkg/registry/core/service/storage`).
-pub(in crate::verbs) fn remove_companion(state: &mut State, of: &GroupResource, key: &Key) {
-    if !of.group.is_empty() || of.resource != "services" {
-        return;
-    }
-    let of = GroupResource::new("", "endpoints");
-    if let (Some(resource), Some(endpoints)) = (state.registry.any_version(&of), state.get(&of, key)) {
-        remove_object(state, &resource, key, &endpoints, Propagation::Default, Grace::Default);
-    }
+) -> Deleted {
+    Deletion::of(state, resource, object, propagation, grace).write(state, resource, key, object)
 }
 
 fn is(resource: &Resource, name: &str) -> bool {
@@ -125,16 +114,18 @@ fn has_any(list: &Value) -> bool {
     list.as_array().is_some_and(|all| !all.is_empty())
 }
 
-/// How an object ends.
+/// The grace period of an object.
 enum Graceful {
+    /// The object has none.
     No,
-    /// It does so already, and not later than is asked for.
+    /// It runs already, and ends no later than requested.
     Pending,
+    /// It lasts this many seconds.
     For(i64),
 }
 
-/// Lets a pod end gracefully, which may take less time than before but not more (upstream,
-/// `k8s.io/apiserver/pkg/registry/rest/delete.go`, `BeforeDelete`).
+/// Sets the grace period of a Pod. A later delete may shorten it but not extend it (`BeforeDelete` of
+/// `k8s.io/apiserver/pkg/registry/rest/delete.go`).
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
     if !is(resource, "pods") {
         return Graceful::No;
@@ -144,7 +135,7 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
     let Some(due) = due else {
         let seconds = seconds_of_pod(pod, grace);
         set_due(pod, after(now, seconds), seconds);
-        count(pod);
+        count_generation(pod);
         return Graceful::For(seconds);
     };
     let left = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
@@ -153,7 +144,7 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
         Grace::Seconds(seconds) if seconds < left => {
             let sooner = after(due, seconds - left);
             if sooner < now {
-                // What is over is not graceful any more; a kubelet still has the last word.
+                // The shorter grace period is over already. The kubelet still gets a second to confirm the end.
                 set_due(pod, now, seconds.min(1));
             } else {
                 set_due(pod, sooner, seconds);
@@ -173,15 +164,15 @@ fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
 }
 
-/// Whoever looks at generations sees that an object is being deleted.
-fn count(object: &mut Value) {
+/// Increments the generation, so that controllers that compare generations notice the deletion.
+fn count_generation(object: &mut Value) {
     if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
         object["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
-/// How long a pod may go on: only one that a kubelet may be running ends gracefully.
-pub(super) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
+/// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod.
+pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     let runs = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
     if !runs || ended {
@@ -194,11 +185,11 @@ pub(super) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Marks what goes at once but for its finalizers.
+/// Marks an object as being deleted that only its finalizers hold.
 fn mark(object: &mut Value, now: Timestamp) {
     let due: Option<Timestamp> = object["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     if due.is_none() {
-        count(object);
+        count_generation(object);
     }
     if due.is_none_or(|due| due > now) {
         object["metadata"]["deletionTimestamp"] = clock::seconds(now).into();
@@ -206,7 +197,21 @@ fn mark(object: &mut Value, now: Timestamp) {
     object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
 }
 
-/// What the first delete of a namespace makes of it (upstream, `pkg/registry/core/namespace/storage/storage.go`).
+/// Marks a CustomResourceDefinition as being deleted, whatever the options of the delete are (`Delete` of
+/// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
+fn mark_definition(definition: &mut Value, now: Timestamp) {
+    let now = clock::seconds(now);
+    crd::begin_end(definition, &now);
+    let meta = &mut definition["metadata"];
+    meta["deletionTimestamp"] = now.into();
+    match &mut meta["finalizers"] {
+        Value::Array(list) if list.iter().any(|name| name == CUSTOM_RESOURCE_CLEANUP) => {}
+        Value::Array(list) => list.push(CUSTOM_RESOURCE_CLEANUP.into()),
+        none => *none = vec![CUSTOM_RESOURCE_CLEANUP].into(),
+    }
+}
+
+/// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`).
 fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
     let finalizer = match propagation {
         Propagation::NoOrphans => Some(FOREGROUND),
@@ -218,11 +223,11 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
     namespace["status"]["phase"] = "Terminating".into();
 }
 
-/// The finalizer for the garbage collector: what the options say comes before what the object has, and that before what
-/// is usual for its kind (`shouldOrphanDependents` and `shouldDeleteDependents`).
+/// Returns the finalizer for the garbage collector: that of the options, or else of the object, or else of its kind
+/// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    // Nothing depends on events, so nothing waits for that.
+    // The garbage collector ignores events.
     if [("", "events"), ("events.k8s.io", "events")].contains(&of) {
         return None;
     }
@@ -233,14 +238,14 @@ fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Opti
     own_finalizer(object).or_else(|| keeps_dependents.then_some(ORPHAN))
 }
 
-/// The first of the finalizers that an object has for the garbage collector.
+/// Returns the first finalizer of an object that is for the garbage collector.
 fn own_finalizer(object: &Value) -> Option<&'static str> {
     let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|known| *known == name))
 }
 
-/// Leaves an object with one finalizer for the garbage collector, or with none. Returns whether that is a change: the
-/// order is none.
+/// Leaves an object with this finalizer for the garbage collector, or without one. Returns `true` if the set of finalizers
+/// changes; their order does not count.
 fn set_finalizers(object: &mut Value, wanted: Option<&str>) -> bool {
     let known = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = known.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();

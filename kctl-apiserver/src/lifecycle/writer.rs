@@ -1,32 +1,32 @@
-//! How controllers write objects: as field managers, through the subresource that they would write through.
+//! Writes objects as a field manager, through a subresource: the writes of the server itself and of its controllers.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::update;
 use crate::{
     apply,
     kinds::Resource,
     status::GroupResource,
     store::{Key, State},
-    verbs::settle,
 };
 
-/// Who writes, and through which subresource.
+/// A field manager, and the subresource through which it writes.
 #[derive(Clone, Copy)]
-pub(super) struct Writer {
-    pub(super) manager: &'static str,
-    pub(super) subresource: &'static str,
+pub(crate) struct Writer {
+    pub(crate) manager: &'static str,
+    pub(crate) subresource: &'static str,
 }
 
 impl Writer {
-    /// The manager of most of a cluster's controllers.
-    pub(super) const fn of_manager(subresource: &'static str) -> Self {
+    /// Returns the writer that most controllers of kube-controller-manager are.
+    pub(crate) const fn of_manager(subresource: &'static str) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 
-    /// Returns a new object with its managedFields: all that it has is the writer's.
-    pub(super) fn created(self, state: &State, of: &GroupResource, mut new: Value) -> Value {
+    /// Returns a new object with managedFields: the writer owns all of its fields.
+    pub(crate) fn created(self, state: &State, of: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = state.registry.any_version(of) else { return new };
         let now = state.clock.seconds();
@@ -48,8 +48,8 @@ impl Writer {
         }
     }
 
-    /// Writes a changed object: what has been changed is the writer's, and what has been taken away is nobody's any more.
-    pub(super) fn write(self, state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
+    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner.
+    pub(crate) fn write(self, state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let Some(resource) =
@@ -60,6 +60,6 @@ impl Writer {
         let now = state.clock.seconds();
         let request = self.request(&resource, &api_version, &now);
         apply::update(&request, Some(old), &mut new);
-        settle(state, of, key, old, new);
+        update(state, of, key, old, new);
     }
 }

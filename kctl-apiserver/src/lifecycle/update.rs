@@ -1,0 +1,115 @@
+//! Writes changed objects: skips writes that change nothing, and removes an object that loses its last finalizer.
+//!
+//! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::companion;
+use crate::{
+    status::GroupResource,
+    store::{Key, State},
+};
+
+/// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is removed.
+pub(crate) fn update(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
+    let new = at_version_of(old, new);
+    if is_over(of, &new) {
+        return remove(state, of, key, new);
+    }
+    // An object that is read differently than it was written, because its CRD has changed, is written even so.
+    let is_as_written = state.stored(of, key).is_none_or(|stored| stored.is_as_written());
+    if is_as_written && same(old, &new) {
+        return old.clone();
+    }
+    state.put(of, key.clone(), new)
+}
+
+/// Like [`update`], for an object that is stored with fields that reads drop: it is always written.
+pub(crate) fn update_with_unread_fields(
+    state: &mut State,
+    of: &GroupResource,
+    key: &Key,
+    old: &Value,
+    new: Value,
+) -> Arc<Value> {
+    let new = at_version_of(old, new);
+    if is_over(of, &new) {
+        return remove(state, of, key, new);
+    }
+    let put = state.put(of, key.clone(), new);
+    state.leave_unread(of, key);
+    put
+}
+
+fn at_version_of(old: &Value, mut new: Value) -> Value {
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    new
+}
+
+/// Returns `true` if an object is being deleted and nothing holds it any longer.
+fn is_over(of: &GroupResource, object: &Value) -> bool {
+    let meta = &object["metadata"];
+    let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
+    let is_held =
+        // A Namespace also waits for `spec.finalizers`, which the namespace controller removes.
+        has_any(&meta["finalizers"]) || (of.resource == "namespaces" && has_any(&object["spec"]["finalizers"]));
+    let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
+    meta["deletionTimestamp"].is_string() && is_graceless && !is_held
+}
+
+fn remove(state: &mut State, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
+    state.remove(of, key);
+    companion::remove(state, of, key);
+    last.into()
+}
+
+/// Returns `true` if two states differ only in the times of their managedFields.
+fn same(old: &Value, new: &Value) -> bool {
+    fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
+}
+
+fn same_field(name: &str, old: &Value, new: &Value) -> bool {
+    let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
+    was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))
+}
+
+fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
+}
+
+/// Returns `true` if two objects have the same fields in the same order and `is_equal` holds for each pair of values.
+fn fields_equal(old: &Value, new: &Value, is_equal: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return old == new };
+    old.len() == new.len()
+        && old.iter().zip(new).all(|((name, old), (other, new))| name == other && is_equal(name, old, new))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_times_of_managers_may_differ() {
+        let object = |data: &str, manager: &str, time: Value| {
+            json!({ "data": { "a": data }, "metadata": { "name": "x", "managedFields": [
+                { "manager": manager, "time": time, "fieldsV1": { "f:data": {} } },
+            ] } })
+        };
+        let old = object("1", "a", json!("2026-01-01T00:00:00Z"));
+        for (new, expected) in [
+            (old.clone(), true),
+            (object("1", "a", json!("2026-01-01T00:00:01Z")), true),
+            (object("1", "a", Value::Null), true),
+            (object("2", "a", json!("2026-01-01T00:00:00Z")), false),
+            (object("1", "b", json!("2026-01-01T00:00:00Z")), false),
+            (json!({ "data": { "a": "1" }, "metadata": { "name": "x" } }), false),
+            (json!({ "data": { "a": "1" }, "metadata": { "name": "x", "managedFields": [] } }), false),
+        ] {
+            assert_eq!(same(&old, &new), expected, "{new}");
+        }
+    }
+}
