@@ -17,33 +17,13 @@ use self::{matching::Versioned, settle::settle};
 pub(crate) use self::{review::body, webhook::to_client_config};
 use crate::{
     cel::Scope,
-    request::Call,
+    request::{Call, Operation},
     status::{GroupResource, Refusal},
     store::State,
 };
 
 /// The group of the configurations of admission.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
-
-/// What is done to an object, in the words of admission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Create,
-    Update,
-    Delete,
-    Connect,
-}
-
-impl Operation {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::Connect => "CONNECT",
-        }
-    }
-}
 
 /// What admission is told about a request.
 pub(crate) struct Attributes<'a> {

@@ -6,11 +6,12 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation};
+use super::Attributes;
 use crate::{
     admit, crd,
     decode::{self, Words},
     go,
+    request::Operation,
     schema::Schema,
     status::Refusal,
     verbs,

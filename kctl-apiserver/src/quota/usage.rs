@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::pods;
 use crate::{
-    admission::Operation,
     admit::{
         amounts::{Amounts, Quantity, Side},
         class_of_claim,
     },
+    request::Operation,
     status::GroupResource,
 };
 

@@ -1,6 +1,7 @@
 //! Parses an HTTP request: verb, resource, user and options.
 
 mod accept;
+mod operation;
 mod params;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -10,6 +11,7 @@ use http::{HeaderMap, Method, request::Parts};
 use serde_json::{Value, json};
 
 pub(crate) use accept::{Clause, clauses, refusals_are_yaml};
+pub(crate) use operation::Operation;
 pub(crate) use params::{Params, decode};
 
 use crate::{

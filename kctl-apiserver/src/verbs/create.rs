@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{Answer, body, escalation, judge, ownership, plugins, strategy, versions};
 use crate::{
-    admission::{self, Attributes, Operation},
+    admission::{self, Attributes},
     admit, apply, autoscaling,
     controllers::definitions,
     crd,
-    request::{Call, Verb},
+    request::{Call, Operation, Verb},
     status::{GroupResource, Refusal},
     store::{DEFINITIONS, Key, State},
 };

@@ -15,10 +15,10 @@ pub(super) use pods::topology;
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{Attributes, Operation},
+    admission::Attributes,
     admit::{class_of_claim, quantity, rules},
     controllers::Controller,
-    request::Call,
+    request::{Call, Operation},
     status::{Cause, GroupResource, Refusal},
     store::State,
 };

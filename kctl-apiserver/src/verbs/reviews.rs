@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     admission, admit, apply, controllers,
-    request::{Call, Caller, User},
+    request::{Call, Caller, Operation, User},
     selector,
     status::Refusal,
     store::State,
@@ -27,7 +27,7 @@ pub(super) fn is_of(call: &Call) -> bool {
 pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
     create::default(call, &mut asked, None);
     apply::update(&Writing::of(call, state).request(), None, &mut asked);
-    let mut attributes = admission::Attributes::new(call, admission::Operation::Create, "", asked);
+    let mut attributes = admission::Attributes::new(call, Operation::Create, "", asked);
     if admission::may_mutate(state, call) {
         show_answer(call, attributes.object.as_mut());
         admission::mutate(state, &mut attributes)?;

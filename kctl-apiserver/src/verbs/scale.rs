@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{Answer, body, scale_owners, update, versions};
 use crate::{
-    admission::{self, Attributes, Operation},
+    admission::{self, Attributes},
     apply, decode,
     metadata::validate_metadata,
     names::NameRule,
-    request::{Call, Verb},
+    request::{Call, Operation, Verb},
     schema::Schema,
     status::{Cause, GroupResource, Refusal},
     store::State,

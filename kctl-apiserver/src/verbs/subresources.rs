@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, body, evict, plugins, update};
 use crate::{
-    admission::{self, Attributes, Operation},
+    admission::{self, Attributes},
     apply, lifecycle,
-    request::Call,
+    request::{Call, Operation},
     status::{Cause, GroupResource, Refusal},
     store::State,
 };

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use crate::{
-    admission::{self, Attributes, Operation},
+    admission::{self, Attributes},
     apply,
-    request::Call,
+    request::{Call, Operation},
     status::{Cause, GroupResource, Refusal},
     store::State,
     tokens::{About, Claims, ISSUER, Named},

@@ -14,11 +14,11 @@ use super::{
     versions,
 };
 use crate::{
-    admission::{self, Attributes, Operation},
+    admission::{self, Attributes},
     apply, autoscaling,
     controllers::definitions,
     lifecycle,
-    request::Call,
+    request::{Call, Operation},
     status::{Cause, GroupResource, Refusal},
     store::{DEFINITIONS, State},
 };

@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use super::{Refuse, text};
 use crate::{
-    admission::{Attributes, Operation},
+    admission::Attributes,
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
+    request::Operation,
     status::{GroupResource, Refusal},
     store::State,
 };

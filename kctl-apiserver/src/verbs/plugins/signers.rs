@@ -5,12 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Refuse, text};
-use crate::{
-    admission::{Attributes, Operation},
-    status::Refusal,
-    store::State,
-    verbs::access,
-};
+use crate::{admission::Attributes, request::Operation, status::Refusal, store::State, verbs::access};
 
 /// The signer of certificates of clients, which must not make administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
