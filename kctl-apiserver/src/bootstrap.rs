@@ -10,7 +10,7 @@ use crate::{
     clock::Chance,
     controllers::aggregated,
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -81,25 +81,25 @@ fn aggregate(known: &mut [Known]) {
 pub(crate) use standard::is_of_system;
 
 /// Puts all into a server that it has not yet. They are no events.
-pub(crate) fn objects(state: &mut State) {
-    roles(state);
-    standard::objects(state);
-    state.count_addresses();
+pub(crate) fn objects(store: &mut Store) {
+    roles(store);
+    standard::objects(store);
+    store.count_addresses();
 }
 
-fn roles(state: &mut State) {
-    let now = state.clock.seconds();
+fn roles(store: &mut Store) {
+    let now = store.clock.seconds();
     let mut chance = Chance::new(SEED);
     for known in KNOWN.iter() {
         let uid = chance.uid();
-        if state.get(&known.of, &known.key).is_some() {
+        if store.get(&known.of, &known.key).is_some() {
             continue;
         }
         let mut object = known.object.clone();
         object["metadata"]["uid"] = uid.into();
         object["metadata"]["creationTimestamp"] = now.clone().into();
         object["metadata"]["managedFields"] = managers(&object, &now);
-        state.put_first(&known.of, known.key.clone(), object);
+        store.put_first(&known.of, known.key.clone(), object);
     }
 }
 

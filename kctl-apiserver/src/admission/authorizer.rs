@@ -13,14 +13,11 @@ use serde_json::Value;
 
 use super::Attributes;
 use crate::{
+    authorizer::{self, Attributes as Asked, Snapshot},
     cel::conditions::{Cel, Scope, map},
     names::NameRule,
     request::User,
-    store::State,
-    verbs::{
-        access::{self, Attributes as Asked},
-        grants::Snapshot,
-    },
+    state::State,
 };
 
 /// Whose check it is, and what it is so far.
@@ -136,11 +133,11 @@ fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let parts = PARTS.map(|part| text_of(check, part));
     let [group, resource, subresource, namespace, name, path] = parts.each_ref().map(String::as_str);
     let reason = if field(check, "path").is_some() {
-        access::granted_path(known, &user, verb, path)
+        authorizer::granted_path(known, &user, verb, path)
     } else {
-        access::granted(known, &user, &Asked { verb, group, resource, subresource, namespace, name })
+        authorizer::granted(known, &user, &Asked { verb, group, resource, subresource, namespace, name })
     };
-    let allowed = access::is_admin(&user) || reason.is_some();
-    let reason = reason.filter(|_| !access::is_admin(&user)).unwrap_or_default();
+    let allowed = authorizer::is_admin(&user) || reason.is_some();
+    let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();
     Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))].into()))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, GROUP};
-use crate::{kinds::Resource, request::Call, selector::selects, status::GroupResource, store::State};
+use crate::{kinds::Resource, request::Call, selector::selects, state::State, status::GroupResource};
 
 /// A resource in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ pub(crate) use self::{review::body, webhook::to_client_config};
 use crate::{
     cel::Scope,
     request::{Call, Operation},
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// The group of the configurations of admission.

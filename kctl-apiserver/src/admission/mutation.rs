@@ -23,8 +23,8 @@ use crate::{
     cel::conditions::{Cel, Fit, fits},
     evaluate::{as_text, weight},
     schema::ListType,
+    state::State,
     status::Refusal,
-    store::State,
 };
 
 /// Why a policy does not change an object.

@@ -22,8 +22,8 @@ use crate::{
     evaluate::{CANCELLED, weight},
     request::Call,
     selector::selects,
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 const KIND: &str = "ValidatingAdmissionPolicy";

@@ -18,8 +18,8 @@ use crate::{
     cel::conditions::{self, Fit},
     request::Call,
     session::{Question, Reply},
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// Without a timeout of its own a webhook has this long.

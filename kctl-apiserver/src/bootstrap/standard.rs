@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     clock::Chance,
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// Their uids are drawn from this, as those of roles are from theirs.
@@ -26,12 +26,12 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
 });
 
 /// Puts those into a server that it has not yet.
-pub(super) fn objects(state: &mut State) {
-    let now = state.clock.seconds();
+pub(super) fn objects(store: &mut Store) {
+    let now = store.clock.seconds();
     let mut chance = Chance::new(SEED);
     for (of, key, object) in KNOWN.iter() {
         let uid = chance.uid();
-        if state.get(of, key).is_some() {
+        if store.get(of, key).is_some() {
             continue;
         }
         let mut object = object.clone();
@@ -45,7 +45,7 @@ pub(super) fn objects(state: &mut State) {
         for condition in conditions.into_iter().flatten() {
             condition["lastTransitionTime"] = now.clone().into();
         }
-        state.put_first(of, key.clone(), object);
+        store.put_first(of, key.clone(), object);
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Controller;
+use super::{Controller, Controllers};
 use crate::{
     lifecycle::Writer,
     status::GroupResource,
-    store::{Event, Key, State},
+    store::{Event, Key, Store},
 };
 
 /// The account of pods that name none.
@@ -22,7 +22,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 const WRITER: Writer = Writer::of_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change.
-pub(crate) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
+pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
     if !of.group.is_empty() {
         return None;
     }
@@ -36,70 +36,72 @@ pub(crate) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
 }
 
 /// Returns all namespaces, for a start on objects that are there already.
-pub(super) fn all(state: &State) -> Vec<String> {
+pub(super) fn all(store: &Store) -> Vec<String> {
     let of = GroupResource::new("", "namespaces");
-    state.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    store.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
 /// Creates or repairs what a namespace lacks. One that is being deleted gets nothing.
-pub(crate) fn complete(state: &mut State, name: &str) {
+pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
     let namespaces = GroupResource::new("", "namespaces");
-    let Some(namespace) = state.get(&namespaces, &(String::new(), name.to_owned())) else { return };
+    let Some(namespace) = store.get(&namespaces, &(String::new(), name.to_owned())) else { return };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         return;
     }
-    if state.enabled.runs(Controller::ServiceAccount) {
-        create_account(state, name);
+    if controllers.runs(Controller::ServiceAccount) {
+        create_account(store, name);
     }
-    if state.enabled.runs(Controller::RootCaCertificatePublisher) {
-        publish(state, name);
+    // A server that listens nowhere has no certificate authority, and publishes none, as kube-controller-manager without
+    // `--root-ca-file`: tests in one process have no ConfigMaps but their own.
+    if let Some(authority) = &controllers.root_ca
+        && controllers.runs(Controller::RootCaCertificatePublisher)
+    {
+        publish(store, name, authority);
     }
 }
 
-fn metadata(state: &mut State, namespace: &str, name: &str) -> Value {
+fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
-        "name": name, "namespace": namespace, "uid": state.chance.uid(), "creationTimestamp": state.clock.seconds(),
+        "name": name, "namespace": namespace, "uid": store.chance.uid(), "creationTimestamp": store.clock.seconds(),
     })
 }
 
-fn create_account(state: &mut State, namespace: &str) {
+fn create_account(store: &mut Store, namespace: &str) {
     let of = GroupResource::new("", "serviceaccounts");
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
-    if state.get(&of, &key).is_some() {
+    if store.get(&of, &key).is_some() {
         return;
     }
-    let metadata = metadata(state, namespace, DEFAULT_ACCOUNT);
-    state.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
+    let metadata = metadata(store, namespace, DEFAULT_ACCOUNT);
+    store.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
 }
 
-/// Writes the certificate authority of the server. A server that listens nowhere has none, and publishes nothing, as
-/// kube-controller-manager without `--root-ca-file`: tests in one process have no `ConfigMap`s but their own.
-fn publish(state: &mut State, namespace: &str) {
+/// Writes the certificate authority of the server.
+fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let of = GroupResource::new("", "configmaps");
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
-    let Some(authority) = state.root_ca.as_deref() else { return };
     let data = json!({ "ca.crt": authority });
-    match state.get(&of, &key) {
+    match store.get(&of, &key) {
         None => {
-            let mut metadata = metadata(state, namespace, ROOT_CA);
+            let mut metadata = metadata(store, namespace, ROOT_CA);
             metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
             let new = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data });
-            let new = WRITER.created(state, &of, new);
-            state.put(&of, key, new);
+            let new = WRITER.created(store, &of, new);
+            store.put(&of, key, new);
         }
         Some(known) if known["data"] == data => {}
         Some(known) => {
             let mut new = Value::clone(&known);
             new["data"] = data;
             new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
-            write(state, &of, &key, &known, new);
+            write(store, &of, &key, &known, new);
         }
     }
 }
 
-fn write(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
+fn write(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
     if new != **old {
-        WRITER.write(state, of, key, old, new);
+        WRITER.write(store, of, key, old, new);
     }
 }
 
@@ -135,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn namespaces_get_their_account_and_their_certificate_authority() {
         let server = ApiServer::new();
-        server.state.lock().root_ca = Some("authority".into());
+        server.state.lock().controllers.root_ca = Some("authority".into());
         tokio::spawn(server.controllers());
         send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
         moment().await;

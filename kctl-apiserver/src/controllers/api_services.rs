@@ -3,7 +3,7 @@
 //! Requests are not passed on to other servers: one that could be reached on a cluster is `Available=False` here, and its paths are
 //! answered 503, as those of a server that does not respond.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,11 +11,9 @@ use crate::{
     crd::set_condition,
     lifecycle::Writer,
     status::GroupResource,
-    store::{Key, State},
+    store::{API_SERVICES, Key, Store},
 };
 
-pub(crate) static API_SERVICES: LazyLock<GroupResource> =
-    LazyLock::new(|| GroupResource::new("apiregistration.k8s.io", "apiservices"));
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 /// The label by which an `EndpointSlice` names its service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -26,34 +24,29 @@ const DEFAULT_PORT: i64 = 443;
 type Availability = (&'static str, &'static str, String);
 
 /// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
-pub(crate) fn depend_on(of: &GroupResource) -> bool {
+pub(super) fn depend_on(of: &GroupResource) -> bool {
     matches!((of.group.as_str(), of.resource.as_str()), ("", "services") | ("discovery.k8s.io", "endpointslices"))
 }
 
-/// Brings the conditions of all `APIServices` up to date, if something changed that they depend on.
-pub(crate) fn settle(state: &mut State) {
-    if !std::mem::take(&mut state.api_services_touched) {
-        return;
-    }
-    let all: Vec<Arc<Value>> = state.objects(&API_SERVICES, None).collect();
+/// Brings the conditions of all `APIServices` up to date.
+pub(super) fn update(store: &mut Store) {
+    let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
-        let (status, reason, message) = availability(state, &service);
+        let (status, reason, message) = availability(store, &service);
         let mut new = Value::clone(&service);
-        set_condition(&mut new, &state.clock.seconds(), ["Available", status, reason, &message]);
+        set_condition(&mut new, &store.clock.seconds(), ["Available", status, reason, &message]);
         if new != *service {
             let key: Key = (String::new(), text(&service["metadata"]["name"]).to_owned());
-            WRITER.write(state, &API_SERVICES, &key, &service, new);
+            WRITER.write(store, &API_SERVICES, &key, &service, new);
         }
     }
-    // What was written here needs no other look.
-    state.api_services_touched = false;
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn availability(state: &State, api_service: &Value) -> Availability {
+fn availability(store: &Store, api_service: &Value) -> Availability {
     let spec = &api_service["spec"];
     if !spec["service"].is_object() {
         return ("True", "Local", "Local APIServices are always available".into());
@@ -62,7 +55,7 @@ fn availability(state: &State, api_service: &Value) -> Availability {
     let port = spec["service"]["port"].as_i64().unwrap_or(DEFAULT_PORT);
     let missing = |reason: &'static str, message: String| ("False", reason, message);
     let place: Key = (namespace.to_owned(), name.to_owned());
-    let Some(service) = state.get(&GroupResource::new("", "services"), &place) else {
+    let Some(service) = store.get(&GroupResource::new("", "services"), &place) else {
         return missing("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
     };
     if service["spec"]["type"] == "ClusterIP" {
@@ -72,7 +65,7 @@ fn availability(state: &State, api_service: &Value) -> Availability {
             return missing("ServicePortError", message);
         };
         let of = GroupResource::new("discovery.k8s.io", "endpointslices");
-        let slices: Vec<Arc<Value>> = state
+        let slices: Vec<Arc<Value>> = store
             .objects(&of, Some(namespace))
             .filter(|slice| slice["metadata"]["labels"][SERVICE_NAME] == name)
             .collect();

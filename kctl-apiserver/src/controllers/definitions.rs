@@ -1,7 +1,7 @@
 //! What becomes of a definition after it is written: its names, and its end. Reads the definitions of a group, and writes
 //! their status as the controllers of the real server do.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
@@ -11,56 +11,69 @@ use crate::{
     deletion::CUSTOM_RESOURCE_CLEANUP,
     lifecycle::Writer,
     status::GroupResource,
-    store::{DEFINITIONS, Key, State, has_finalizer},
+    store::{DEFINITIONS, Event, Key, Store, has_finalizer},
 };
 
 /// As which the real server writes the status of definitions.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
 /// Gives a definition its names, where they are free, and says whether it was approved.
-pub(crate) fn name(state: &mut State, key: &Key) {
-    if let Some(definition) = state.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
-        write(state, key, &definition, crd::judge);
+pub(crate) fn name(store: &mut Store, key: &Key) {
+    if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
+        write(store, key, &definition, crd::judge);
     }
-    let Some(definition) = state.get(&DEFINITIONS, key) else { return };
+    let Some(definition) = store.get(&DEFINITIONS, key) else { return };
     if crd::has_its_names(&definition) {
         if crd::may_be_established(&definition) {
-            write(state, key, &definition, crd::establish);
+            write(store, key, &definition, crd::establish);
         }
         return;
     }
-    let all = of_group(state, &definition["spec"]["group"]);
+    let all = of_group(store, &definition["spec"]["group"]);
     let taken = crd::Taken::by(all.iter().map(|(_, definition)| definition.as_ref()));
-    write(state, key, &definition, |new, now| crd::accept_names(new, &taken, now));
+    write(store, key, &definition, |new, now| crd::accept_names(new, &taken, now));
 }
 
 /// Looks again at the definitions of a group that have not got their names: another one may have freed them.
-pub(super) fn name_again(state: &mut State, group: &Value) {
-    for (key, _) in of_group(state, group) {
-        name(state, &key);
+pub(super) fn name_again(store: &mut Store, group: &Value) {
+    for (key, _) in of_group(store, group) {
+        name(store, &key);
     }
 }
 
-fn of_group(state: &mut State, group: &Value) -> Vec<(Key, Arc<Value>)> {
-    let all = state.table(&DEFINITIONS).values(None);
+/// Returns the group in which a change of a CustomResourceDefinition may have freed names.
+pub(super) fn frees_names_in(event: &Event) -> Option<String> {
+    let before = event.before.as_ref()?.value();
+    let is_renamed = || before["status"]["acceptedNames"] != event.object.value()["status"]["acceptedNames"];
+    (event.deleted || is_renamed()).then(|| before["spec"]["group"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Returns the groups of CustomResourceDefinitions that wait for their names.
+pub(super) fn groups_that_wait(store: &Store) -> BTreeSet<String> {
+    let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::has_its_names(definition));
+    waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned)).collect()
+}
+
+fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
+    let all = store.table(&DEFINITIONS).values(None);
     let same = all.filter(|(_, definition)| definition["spec"]["group"] == *group);
     same.map(|(key, definition)| (key.clone(), definition)).collect()
 }
 
 /// Deletes the objects of a definition, and takes this controller's finalizer away once none is left. One that never was
 /// established has none.
-pub(super) fn end(state: &mut State, key: &Key) {
+pub(super) fn end(store: &mut Store, key: &Key) {
     let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
-    let Some(definition) = state.get(&DEFINITIONS, key).filter(is_held) else { return };
-    write(state, key, &definition, crd::go_on_ending);
+    let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
+    write(store, key, &definition, crd::go_on_ending);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::Left::default();
     if crd::is_established(&definition) {
-        namespaces::empty(state, &of, None, &mut left);
+        namespaces::empty(store, &of, None, &mut left);
     }
-    if let Some(definition) = state.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
-        write(state, key, &definition, |new, now| {
+    if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
+        write(store, key, &definition, |new, now| {
             crd::finish_ending(new, now);
             garbage::without_finalizer(new, CUSTOM_RESOURCE_CLEANUP);
         });
@@ -68,10 +81,10 @@ pub(super) fn end(state: &mut State, key: &Key) {
 }
 
 /// Writes the status of a definition, and who has done that.
-fn write(state: &mut State, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
-    let (mut new, now) = (Value::clone(old), state.clock.seconds());
+fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
+    let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);
     if new != **old {
-        WRITER.write(state, &DEFINITIONS, key, old, new);
+        WRITER.write(store, &DEFINITIONS, key, old, new);
     }
 }

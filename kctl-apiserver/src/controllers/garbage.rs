@@ -4,84 +4,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Controller, Shared, accounts, api_services, definitions, namespaces, quotas, roles, tokens};
 use crate::{
     deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
     lifecycle::{self, Writer},
     status::GroupResource,
-    store::{Key, State, has_finalizer, is_blocked_by},
+    store::{Key, Store, has_finalizer, is_blocked_by},
 };
 
 const WRITER: Writer = Writer::of_manager("");
 
-/// Looks at what changed, one object at a time.
-pub(crate) struct Garbage {
-    state: Shared,
-}
-
-impl Garbage {
-    pub(crate) fn new(state: Shared) -> Self {
-        Self { state }
-    }
-
-    pub(super) fn state(&self) -> &Shared {
-        &self.state
-    }
-
-    /// Looks at one object; false when nothing is left.
-    pub(super) fn step(&self) -> bool {
-        let mut state = self.state.lock();
-        if std::mem::take(&mut state.roles_changed) {
-            if state.enabled.runs(Controller::ClusterRoleAggregation) {
-                roles::aggregate(&mut state);
-            }
-            return true;
-        }
-        if state.api_services_touched {
-            api_services::settle(&mut state);
-            return true;
-        }
-        if let Some(group) = state.names_freed.pop_first() {
-            definitions::name_again(&mut state, &group.into());
-            return true;
-        }
-        if let Some(namespace) = state.quotas_touched.pop_first() {
-            if state.enabled.runs(Controller::ResourceQuota) {
-                quotas::recount(&mut state, &namespace);
-            }
-            return true;
-        }
-        if let Some(namespace) = state.namespaces_touched.pop_first() {
-            accounts::complete(&mut state, &namespace);
-            return true;
-        }
-        if let Some(work) = state.tokens_touched.pop_first() {
-            tokens::sync(&mut state, work);
-            return true;
-        }
-        let Some((of, key)) = state.owners().next_suspect() else { return false };
-        let Some(object) = state.get(&of, &key) else { return true };
-        let Some(resource) = state.registry.any_version(&of) else { return true };
-        let is_going = object["metadata"]["deletionTimestamp"].is_string();
-        if state.enabled.runs(Controller::GarbageCollector) {
-            if !is_going {
-                collect(&mut state, &resource, &key, &object);
-            } else if has_finalizer(&object, ORPHAN) {
-                orphan(&mut state, &of, &key, &object);
-            } else if has_finalizer(&object, FOREGROUND) {
-                await_dependents(&mut state, &of, &key, &object);
-            }
-        }
-        if !is_going {
-            return true;
-        }
-        match (of.group.as_str(), of.resource.as_str()) {
-            ("", "namespaces") if state.enabled.runs(Controller::Namespace) => namespaces::end(&mut state, &of, &key),
-            ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::end(&mut state, &key),
-            _ => {}
-        }
-        true
+/// Collects, orphans or waits for the dependents of one object.
+pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        collect(store, resource, key, object);
+    } else if has_finalizer(object, ORPHAN) {
+        orphan(store, &resource.of, key, object);
+    } else if has_finalizer(object, FOREGROUND) {
+        await_dependents(store, &resource.of, key, object);
     }
 }
 
@@ -106,9 +46,9 @@ enum Undecided {
 }
 
 /// Whether the owner is there that a reference names: by its kind, name and uid (`isDangling`).
-fn fate(state: &State, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
+fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
-    let known = |kind: &str| state.registry.of_kind(text("apiVersion"), kind);
+    let known = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
     // The kind of a list is taken for that of objects, of which there are none.
     let of_list = || text("kind").strip_suffix("List").and_then(known);
     let (resource, is_list) = known(text("kind"))
@@ -121,7 +61,7 @@ fn fate(state: &State, reference: &Value, namespace: &str) -> Result<Fate, Undec
         (true, namespace) => namespace.to_owned(),
         (false, _) => String::new(),
     };
-    let owner = state.get(&resource.of, &(place, text("name").to_owned()));
+    let owner = store.get(&resource.of, &(place, text("name").to_owned()));
     let Some(owner) = owner.filter(|owner| !is_list && owner["metadata"]["uid"] == reference["uid"]) else {
         return Ok(Fate::Dangling);
     };
@@ -134,29 +74,29 @@ fn references(object: &Value) -> &[Value] {
 }
 
 /// Deletes an object whose owners are all gone, and drops references to some that are (`attemptToDeleteItem`).
-fn collect(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
+fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     let references = references(object);
     if references.is_empty() {
         return;
     }
     let fates: Result<Vec<Fate>, Undecided> =
-        references.iter().map(|reference| fate(state, reference, &key.0)).collect();
+        references.iter().map(|reference| fate(store, reference, &key.0)).collect();
     let fates = match fates {
         Ok(fates) => fates,
-        Err(Undecided::Kind) => return state.owners().leave_undecided((resource.of.clone(), key.clone())),
+        Err(Undecided::Kind) => return store.owners().leave_undecided((resource.of.clone(), key.clone())),
         Err(Undecided::Namespace) => return,
     };
     if fates.contains(&Fate::Solid) {
         let others = references.iter().zip(&fates).filter(|(_, fate)| **fate != Fate::Solid);
         let uids: Vec<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
-        return release(state, &resource.of, key, &uids);
+        return release(store, &resource.of, key, &uids);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let dependents = state.dependents(uid);
+    let dependents = store.dependents(uid);
     let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
-        if dependents.iter().any(|(of, place)| waits(state, of, place)) {
+        if dependents.iter().any(|(of, place)| waits(store, of, place)) {
             // They wait for each other.
-            unblock(state, &resource.of, key, object);
+            unblock(store, &resource.of, key, object);
         }
         Propagation::Foreground
     } else if has_finalizer(object, ORPHAN) {
@@ -166,59 +106,59 @@ fn collect(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc<
     } else {
         Propagation::Background
     };
-    if let Some(object) = state.get(&resource.of, key) {
-        lifecycle::delete(state, resource, key, &object, propagation, Grace::Default);
+    if let Some(object) = store.get(&resource.of, key) {
+        lifecycle::delete(store, resource, key, &object, propagation, Grace::Default);
     }
 }
 
 /// Whether an object is being deleted after its dependents.
-fn waits(state: &State, of: &GroupResource, key: &Key) -> bool {
-    let object = state.get(of, key);
-    object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| state.waits_for_dependents(uid)))
+fn waits(store: &Store, of: &GroupResource, key: &Key) -> bool {
+    let object = store.get(of, key);
+    object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
 }
 
 /// Has no owner of an object wait for it.
-fn unblock(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let mut new = Value::clone(object);
     for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
         if reference["blockOwnerDeletion"] == true {
             reference["blockOwnerDeletion"] = false.into();
         }
     }
-    WRITER.write(state, of, key, object, new);
+    WRITER.write(store, of, key, object, new);
 }
 
 /// Takes the references to an object from its dependents, and lets it go.
-fn orphan(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    for (of, place) in state.dependents(uid) {
-        release(state, &of, &place, &[uid]);
+    for (of, place) in store.dependents(uid) {
+        release(store, &of, &place, &[uid]);
     }
-    drop_finalizer(state, of, key, ORPHAN);
+    drop_finalizer(store, of, key, ORPHAN);
 }
 
 /// Lets an object go that no dependent blocks any more, or has those looked at that do
 /// (`processDeletingDependentsItem`).
-fn await_dependents(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let mut blocking = state.dependents(uid);
+    let mut blocking = store.dependents(uid);
     blocking.retain(|(of, place)| {
-        let dependent = state.get(of, place);
+        let dependent = store.get(of, place);
         dependent.is_some_and(|found| references(&found).iter().any(|reference| is_blocked_by(reference, uid)))
     });
     if blocking.is_empty() {
-        return drop_finalizer(state, of, key, FOREGROUND);
+        return drop_finalizer(store, of, key, FOREGROUND);
     }
     for (of, place) in blocking {
-        if !waits(state, &of, &place) {
-            state.owners().suspect((of, place));
+        if !waits(store, &of, &place) {
+            store.owners().suspect((of, place));
         }
     }
 }
 
 /// Takes the references to these owners away.
-fn release(state: &mut State, of: &GroupResource, key: &Key, uids: &[&str]) {
-    let Some(object) = state.get(of, key).filter(|_| !uids.is_empty()) else { return };
+fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
+    let Some(object) = store.get(of, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);
     if let Some(references) = new["metadata"]["ownerReferences"].as_array_mut() {
         references.retain(|reference| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid)));
@@ -226,14 +166,14 @@ fn release(state: &mut State, of: &GroupResource, key: &Key, uids: &[&str]) {
             new["metadata"].as_object_mut().map(|meta| meta.remove("ownerReferences"));
         }
     }
-    WRITER.write(state, of, key, &object, new);
+    WRITER.write(store, of, key, &object, new);
 }
 
-fn drop_finalizer(state: &mut State, of: &GroupResource, key: &Key, name: &str) {
-    let Some(object) = state.get(of, key) else { return };
+fn drop_finalizer(store: &mut Store, of: &GroupResource, key: &Key, name: &str) {
+    let Some(object) = store.get(of, key) else { return };
     let mut new = Value::clone(&object);
     without_finalizer(&mut new, name);
-    WRITER.write(state, of, key, &object, new);
+    WRITER.write(store, of, key, &object, new);
 }
 
 pub(super) fn without_finalizer(object: &mut Value, name: &str) {

@@ -14,7 +14,7 @@ use crate::{
     deletion::{Grace, Propagation},
     lifecycle::{self, Writer},
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// By which a namespace is held until it is empty.
@@ -87,57 +87,57 @@ impl Left {
 }
 
 /// Deletes what is left in a namespace, says so in its status, and lets it go once nothing is.
-pub(super) fn end(state: &mut State, of: &GroupResource, key: &Key) {
+pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-    let Some(namespace) = state.get(of, key).filter(is_held) else { return };
+    let Some(namespace) = store.get(of, key).filter(is_held) else { return };
     let pods = GroupResource::new("", "pods");
     let mut left = Left::default();
-    empty(state, &pods, Some(&key.1), &mut left);
+    empty(store, &pods, Some(&key.1), &mut left);
     let has_pods = !left.is_empty();
     if has_pods {
         // Nothing is told of pods, and all else stays as long as they need it.
         left = Left::default();
     } else {
-        let inside: Vec<GroupResource> = state.tables().map(|(of, _)| of.clone()).collect();
+        let inside: Vec<GroupResource> = store.tables().map(|(of, _)| of.clone()).collect();
         for of in inside {
-            empty(state, &of, Some(&key.1), &mut left);
+            empty(store, &of, Some(&key.1), &mut left);
         }
     }
-    let (mut new, now) = (Value::clone(&namespace), state.clock.seconds());
+    let (mut new, now) = (Value::clone(&namespace), store.clock.seconds());
     for condition in left.conditions() {
         let [r#type, status, reason, message] = &condition;
         crd::set_condition(&mut new, &now, [r#type, status, reason, message]);
     }
-    Writer::of_manager("status").write(state, of, key, &namespace, new);
+    Writer::of_manager("status").write(store, of, key, &namespace, new);
     if !has_pods && left.is_empty() {
-        finalize(state, of, key);
+        finalize(store, of, key);
     }
 }
 
 /// Takes this controller's finalizer away; those of others are in order after that.
-fn finalize(state: &mut State, of: &GroupResource, key: &Key) {
-    let Some(namespace) = state.get(of, key) else { return };
+fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
+    let Some(namespace) = store.get(of, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let others: BTreeSet<&str> = finalizers.filter(|name| *name != FINALIZER).collect();
     let mut new = Value::clone(&namespace);
     new["spec"] = if others.is_empty() { json!({}) } else { json!({ "finalizers": others }) };
-    Writer::of_manager("finalize").write(state, of, key, &namespace, new);
+    Writer::of_manager("finalize").write(store, of, key, &namespace, new);
 }
 
 /// Deletes the objects of a resource, and counts those that are still there.
-pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>, left: &mut Left) {
-    let Some(resource) = state.registry.any_version(of) else { return };
+pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, left: &mut Left) {
+    let Some(resource) = store.registry.any_version(of) else { return };
     if namespace.is_some() && !resource.listed.namespaced {
         return;
     }
     let objects: Vec<(Key, Arc<Value>)> =
-        state.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
+        store.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
         if object["metadata"]["deletionTimestamp"].is_null() {
-            lifecycle::delete(state, &resource, &key, &object, Propagation::Background, Grace::Default);
+            lifecycle::delete(store, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
-        if let Some(object) = state.get(of, &key) {
+        if let Some(object) = store.get(of, &key) {
             left.add(of, &object);
         }
     }

@@ -10,13 +10,19 @@ use crate::{
     lifecycle::Writer,
     quota::{Counter, is_spent, recounted},
     status::GroupResource,
-    store::{Event, Key, State},
+    store::{Event, Key, Store},
 };
 
 const WRITER: Writer = Writer::of_manager("status");
 
-/// The namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
-pub(crate) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
+/// Returns `true` if there are quotas. Most servers have none, and count nothing.
+pub(super) fn has_any(store: &Store) -> bool {
+    let of = GroupResource::new("", "resourcequotas");
+    store.known_table(&of).is_some_and(|table| !table.is_empty())
+}
+
+/// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
+pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
     if event.key.0.is_empty() || Counter::of(of).is_none() {
         return None;
     }
@@ -42,25 +48,25 @@ pub(crate) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
 }
 
 /// Counts anew what the quotas of a namespace have used.
-pub(super) fn recount(state: &mut State, namespace: &str) {
+pub(super) fn recount(store: &mut Store, namespace: &str) {
     let of = GroupResource::new("", "resourcequotas");
-    let quotas: Vec<Arc<Value>> = state.objects(&of, Some(namespace)).collect();
+    let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();
     for quota in quotas {
-        let namespaced = state.registry.all().filter(|resource| resource.listed.namespaced);
+        let namespaced = store.registry.all().filter(|resource| resource.listed.namespaced);
         let resources: BTreeSet<&GroupResource> = namespaced.map(|resource| &resource.of).collect();
         let counters: Vec<Counter> = resources.into_iter().filter_map(Counter::of).collect();
         let hard: Vec<&String> =
             quota["spec"]["hard"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
         let counted = counters.iter().filter(|counter| hard.iter().any(|name| counter.counts(name)));
         let objects = counted.map(|counter| {
-            let objects: Vec<Arc<Value>> = state.objects(counter.resource(), Some(namespace)).collect();
+            let objects: Vec<Arc<Value>> = store.objects(counter.resource(), Some(namespace)).collect();
             (counter, objects)
         });
-        let Some(status) = recounted(&quota, objects, state.clock.now()) else { continue };
+        let Some(status) = recounted(&quota, objects, store.clock.now()) else { continue };
         let mut new = Value::clone(&quota);
         new["status"] = status;
         let key: Key = (namespace.to_owned(), quota["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-        WRITER.write(state, &of, &key, &quota, new);
+        WRITER.write(store, &of, &key, &quota, new);
     }
 }
 

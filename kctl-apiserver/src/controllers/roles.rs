@@ -8,7 +8,7 @@ use crate::{
     apply::{self, Request, Resets},
     lifecycle, selector,
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// As which the controller of a cluster applies the rules.
@@ -34,11 +34,11 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 }
 
 /// Brings all such roles up to date.
-pub(super) fn aggregate(state: &mut State) {
+pub(super) fn aggregate(store: &mut Store) {
     let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
-    let Some(resource) = state.registry.any_version(&of) else { return };
-    let roles: Vec<Arc<Value>> = state.objects(&of, None).collect();
-    let now = state.clock.seconds();
+    let Some(resource) = store.registry.any_version(&of) else { return };
+    let roles: Vec<Arc<Value>> = store.objects(&of, None).collect();
+    let now = store.clock.seconds();
     let all: Vec<&Value> = roles.iter().map(AsRef::as_ref).collect();
     for role in &roles {
         let Some(rules) = aggregated(role, &all) else { continue };
@@ -69,7 +69,7 @@ pub(super) fn aggregate(state: &mut State) {
                     new["rules"] = Value::Null;
                 }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
-                lifecycle::update(state, &of, &key, role, new);
+                lifecycle::update(store, &of, &key, role, new);
             }
             Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
         }
@@ -114,13 +114,13 @@ mod tests {
     fn rules_appear_with_a_part_and_are_null_without_one() {
         let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let key = |name: &str| (String::new(), name.to_owned());
-        let mut state = State::new(Clock::System, 0);
+        let mut state = Store::new(Clock::System, 0);
         let whole = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "whole" },
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] }, "rules": null,
         });
         state.put(&of, key("whole"), whole);
-        let rules = |state: &mut State| {
+        let rules = |state: &mut Store| {
             aggregate(state);
             state.get(&of, &key("whole")).unwrap().get("rules").cloned()
         };

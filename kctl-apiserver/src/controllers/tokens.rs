@@ -10,8 +10,8 @@ use crate::{
     deletion::{Grace, Propagation},
     lifecycle::{self, Writer},
     status::GroupResource,
-    store::{Event, Key, State},
-    tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE},
+    store::{Event, Key, Store},
+    tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, SharedSigner, TOKEN_TYPE},
 };
 
 const WRITER: Writer = Writer::of_manager("");
@@ -20,7 +20,7 @@ const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
 
 /// Work that a change leaves for this controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TokenWork {
+pub(super) enum TokenWork {
     /// A Secret of the type is new or changed.
     Secret(Key),
     /// A Secret of the type is gone, which the account of this name may refer to.
@@ -30,7 +30,7 @@ pub(crate) enum TokenWork {
 }
 
 /// Returns what a change leaves to do.
-pub(crate) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
+pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
     if !of.group.is_empty() {
         return None;
     }
@@ -56,9 +56,9 @@ fn secrets() -> GroupResource {
 }
 
 /// Returns the work for all Secrets of the type, for a start on objects that are there already.
-pub(super) fn all(state: &State) -> Vec<TokenWork> {
+pub(super) fn all(store: &Store) -> Vec<TokenWork> {
     let of = secrets();
-    let secrets = state.objects(&of, None).filter(|secret| secret["type"] == TOKEN_TYPE);
+    let secrets = store.objects(&of, None).filter(|secret| secret["type"] == TOKEN_TYPE);
     secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
 }
 
@@ -67,58 +67,64 @@ fn key_of(object: &Value) -> Key {
     (text("namespace"), text("name"))
 }
 
-pub(super) fn sync(state: &mut State, work: TokenWork) {
+/// The parts of a token Secret that the server adds.
+pub(super) struct Issuer<'a> {
+    pub(super) signer: &'a SharedSigner,
+    pub(super) root_ca: Option<&'a str>,
+}
+
+pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
     match work {
-        TokenWork::Secret(key) => sync_secret(state, &key),
-        TokenWork::Removed { account, secret } => forget_reference(state, &account, &secret),
+        TokenWork::Secret(key) => sync_secret(store, issuer, &key),
+        TokenWork::Removed { account, secret } => forget_reference(store, &account, &secret),
         TokenWork::Account(account) => {
-            let of_account: Vec<Key> = state
+            let of_account: Vec<Key> = store
                 .objects(&secrets(), Some(&account.0))
                 .filter(|secret| secret["type"] == TOKEN_TYPE)
                 .filter(|secret| secret["metadata"]["annotations"][ACCOUNT_NAME] == account.1.as_str())
                 .map(|secret| key_of(&secret))
                 .collect();
             for key in of_account {
-                sync_secret(state, &key);
+                sync_secret(store, issuer, &key);
             }
         }
     }
 }
 
 /// Completes one Secret, or deletes it when its account is not there or is another one than the Secret was made for.
-fn sync_secret(state: &mut State, key: &Key) {
+fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let of = secrets();
-    let Some(secret) = state.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
+    let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
     let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
     let account_key = (key.0.clone(), annotation(ACCOUNT_NAME).to_owned());
-    let account = state.get(&GroupResource::new("", "serviceaccounts"), &account_key);
+    let account = store.get(&GroupResource::new("", "serviceaccounts"), &account_key);
     let uid = annotation(ACCOUNT_UID);
     let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
         if secret["metadata"]["deletionTimestamp"].is_null()
-            && let Some(resource) = state.registry.any_version(&of)
+            && let Some(resource) = store.registry.any_version(&of)
         {
-            lifecycle::delete(state, &resource, key, &secret, Propagation::Background, Grace::Default);
+            lifecycle::delete(store, &resource, key, &secret, Propagation::Background, Grace::Default);
         }
         return;
     };
-    if let Some(new) = completed(state, key, &account, &secret) {
-        WRITER.write(state, &of, key, &secret, new);
+    if let Some(new) = completed(issuer, key, &account, &secret) {
+        WRITER.write(store, &of, key, &secret, new);
     }
 }
 
 /// Returns the Secret with the data that it lacks; `None` if it lacks nothing.
-fn completed(state: &State, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
+fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
     let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
     let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();
     let mut new = Value::clone(secret);
-    if let Some(authority) = &state.root_ca {
+    if let Some(authority) = issuer.root_ca {
         new["data"]["ca.crt"] = encoded(authority);
     }
     if is_empty("namespace") {
         new["data"]["namespace"] = encoded(&key.0);
     }
     if is_empty("token") {
-        match tokens::of_secret(state, account, &key.1) {
+        match tokens::of_secret(issuer.signer, account, &key.1) {
             Ok(token) => new["data"]["token"] = encoded(&token),
             Err(error) => {
                 tracing::error!(%error, secret = %format!("{}/{}", key.0, key.1), "failed to sign a token for a Secret");
@@ -135,10 +141,10 @@ fn completed(state: &State, key: &Key, account: &Value, secret: &Arc<Value>) -> 
 }
 
 /// Takes a Secret that is gone out of the list of its account.
-fn forget_reference(state: &mut State, account: &Key, secret: &str) {
+fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     let of = GroupResource::new("", "serviceaccounts");
-    let Some(known) = state.get(&of, account) else { return };
-    if state.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
+    let Some(known) = store.get(&of, account) else { return };
+    if store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
         return;
     }
     let mut new = Value::clone(&known);
@@ -148,15 +154,15 @@ fn forget_reference(state: &mut State, account: &Key, secret: &str) {
         new.as_object_mut().map(|account| account.remove("secrets"));
     }
     if new != *known {
-        WRITER.write(state, &of, account, &known, new);
+        WRITER.write(store, &of, account, &known, new);
     }
 }
 
 /// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of `pkg/serviceaccount/legacy.go`).
-pub(crate) fn label_used(state: &mut State, key: &Key) {
+pub(crate) fn label_used(store: &mut Store, key: &Key) {
     let of = secrets();
-    let Some(secret) = state.get(&of, key) else { return };
-    let today = state.clock.now().strftime("%Y-%m-%d").to_string();
+    let Some(secret) = store.get(&of, key) else { return };
+    let today = store.clock.now().strftime("%Y-%m-%d").to_string();
     if secret["metadata"]["labels"][LAST_USED] == today.as_str() {
         return;
     }
@@ -165,5 +171,5 @@ pub(crate) fn label_used(state: &mut State, key: &Key) {
         new["metadata"]["labels"] = json!({});
     }
     new["metadata"]["labels"][LAST_USED] = today.into();
-    SERVER.write(state, &of, key, &secret, new);
+    SERVER.write(store, &of, key, &secret, new);
 }

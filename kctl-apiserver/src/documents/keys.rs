@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{accept, refused};
 use crate::{
     response::{Body, full, respond},
+    state::State,
     status::Refusal,
-    store::State,
     tokens,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
         return refused(parts, &refusal);
     }
     let document: Result<Value, _> = match form {
-        KEYS => state.signer().map(tokens::Signer::keys),
+        KEYS => state.signer.get().map(tokens::Signer::keys),
         _ => Ok(tokens::configuration(host(parts))),
     };
     let document = match document {

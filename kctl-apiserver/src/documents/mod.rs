@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use self::accept::Form;
 use crate::{
+    authorizer,
     kinds::{self, Registry},
     metrics, openapi,
     request::{self, User},
     response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
+    state::State,
     status::Refusal,
-    store::State,
-    verbs,
 };
 
 /// Discovery of all groups in one answer.
@@ -31,9 +31,9 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
     // Where a kind could be, that was asked for already.
     let is_of_objects = request::place(&request::decode(path)).is_some();
-    if !is_of_objects && !verbs::access::allows_path(state, user, &verb, path) {
-        let mut refusal = verbs::access::forbidden_path(user, &verb, path);
-        if let Some(reason) = verbs::access::denial(state, user, "") {
+    if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
+        let mut refusal = authorizer::forbidden_path(user, &verb, path);
+        if let Some(reason) = authorizer::denial(state, user, "") {
             refusal.message = format!("{}: {reason}", refusal.message);
         }
         return refused(parts, &refusal);

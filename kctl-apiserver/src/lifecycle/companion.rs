@@ -4,16 +4,16 @@ use super::delete::delete;
 use crate::{
     deletion::{Grace, Propagation},
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// Removes the `Endpoints` of a Service that is removed (`REST.afterDelete` of `pkg/registry/core/service/storage`).
-pub(super) fn remove(state: &mut State, of: &GroupResource, key: &Key) {
+pub(super) fn remove(store: &mut Store, of: &GroupResource, key: &Key) {
     if !of.group.is_empty() || of.resource != "services" {
         return;
     }
     let of = GroupResource::new("", "endpoints");
-    if let (Some(resource), Some(endpoints)) = (state.registry.any_version(&of), state.get(&of, key)) {
-        delete(state, &resource, key, &endpoints, Propagation::Default, Grace::Default);
+    if let (Some(resource), Some(endpoints)) = (store.registry.any_version(&of), store.get(&of, key)) {
+        delete(store, &resource, key, &endpoints, Propagation::Default, Grace::Default);
     }
 }

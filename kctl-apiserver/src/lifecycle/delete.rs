@@ -12,7 +12,7 @@ use crate::{
     clock, crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::Resource,
-    store::{DEFINITIONS, Key, State},
+    store::{DEFINITIONS, Key, Store},
 };
 
 /// The effect of a delete on one object.
@@ -31,13 +31,13 @@ pub(crate) enum Deletion {
 impl Deletion {
     /// Returns the effect of a delete with these options. Nothing is written.
     pub(crate) fn of(
-        state: &State,
+        store: &Store,
         resource: &Resource,
         object: &Value,
         propagation: Propagation,
         grace: Grace,
     ) -> Self {
-        let now = state.clock.now();
+        let now = store.clock.now();
         let is_marked = object["metadata"]["deletionTimestamp"].is_string();
         let mut new = object.clone();
         if resource.of == *DEFINITIONS && !is_marked {
@@ -72,16 +72,16 @@ impl Deletion {
 
     /// Writes the effect on the object, and removes objects that belong to it. Returns the last state of the object if it is
     /// removed, or else its present state.
-    pub(crate) fn write(self, state: &mut State, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
+    pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
         match self {
             Self::Pending => return Deleted::Kept(object.clone()),
             Self::Marked(new) if new == **object => return Deleted::Kept(object.clone()),
-            Self::Marked(new) => return Deleted::Kept(state.put(&resource.of, key.clone(), new)),
-            Self::Ended(new) => drop(state.put(&resource.of, key.clone(), new)),
+            Self::Marked(new) => return Deleted::Kept(store.put(&resource.of, key.clone(), new)),
+            Self::Ended(new) => drop(store.put(&resource.of, key.clone(), new)),
             Self::Gone { .. } => {}
         }
-        let last = state.remove(&resource.of, key);
-        companion::remove(state, &resource.of, key);
+        let last = store.remove(&resource.of, key);
+        companion::remove(store, &resource.of, key);
         Deleted::Gone(last.unwrap_or_else(|| object.clone()))
     }
 }
@@ -96,14 +96,14 @@ pub(crate) enum Deleted {
 
 /// Deletes an object with these options.
 pub(crate) fn delete(
-    state: &mut State,
+    store: &mut Store,
     resource: &Resource,
     key: &Key,
     object: &Arc<Value>,
     propagation: Propagation,
     grace: Grace,
 ) -> Deleted {
-    Deletion::of(state, resource, object, propagation, grace).write(state, resource, key, object)
+    Deletion::of(store, resource, object, propagation, grace).write(store, resource, key, object)
 }
 
 fn is(resource: &Resource, name: &str) -> bool {

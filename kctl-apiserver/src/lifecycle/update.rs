@@ -9,26 +9,26 @@ use serde_json::Value;
 use super::companion;
 use crate::{
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is removed.
-pub(crate) fn update(state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
+pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
     let new = at_version_of(old, new);
     if is_over(of, &new) {
-        return remove(state, of, key, new);
+        return remove(store, of, key, new);
     }
     // An object that is read differently than it was written, because its CRD has changed, is written even so.
-    let is_as_written = state.stored(of, key).is_none_or(|stored| stored.is_as_written());
+    let is_as_written = store.stored(of, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && same(old, &new) {
         return old.clone();
     }
-    state.put(of, key.clone(), new)
+    store.put(of, key.clone(), new)
 }
 
 /// Like [`update`], for an object that is stored with fields that reads drop: it is always written.
 pub(crate) fn update_with_unread_fields(
-    state: &mut State,
+    store: &mut Store,
     of: &GroupResource,
     key: &Key,
     old: &Value,
@@ -36,10 +36,10 @@ pub(crate) fn update_with_unread_fields(
 ) -> Arc<Value> {
     let new = at_version_of(old, new);
     if is_over(of, &new) {
-        return remove(state, of, key, new);
+        return remove(store, of, key, new);
     }
-    let put = state.put(of, key.clone(), new);
-    state.leave_unread(of, key);
+    let put = store.put(of, key.clone(), new);
+    store.leave_unread(of, key);
     put
 }
 
@@ -59,9 +59,9 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }
 
-fn remove(state: &mut State, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
-    state.remove(of, key);
-    companion::remove(state, of, key);
+fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
+    store.remove(of, key);
+    companion::remove(store, of, key);
     last.into()
 }
 

@@ -9,7 +9,7 @@ use crate::{
     apply,
     kinds::Resource,
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// A field manager, and the subresource through which it writes.
@@ -26,10 +26,10 @@ impl Writer {
     }
 
     /// Returns a new object with managedFields: the writer owns all of its fields.
-    pub(crate) fn created(self, state: &State, of: &GroupResource, mut new: Value) -> Value {
+    pub(crate) fn created(self, store: &Store, of: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
-        let Some(resource) = state.registry.any_version(of) else { return new };
-        let now = state.clock.seconds();
+        let Some(resource) = store.registry.any_version(of) else { return new };
+        let now = store.clock.seconds();
         apply::update(&self.request(&resource, &api_version, &now), None, &mut new);
         new
     }
@@ -49,17 +49,17 @@ impl Writer {
     }
 
     /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner.
-    pub(crate) fn write(self, state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
+    pub(crate) fn write(self, store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let Some(resource) =
-            state.registry.get(group, version, &of.resource).or_else(|| state.registry.any_version(of))
+            store.registry.get(group, version, &of.resource).or_else(|| store.registry.any_version(of))
         else {
             return;
         };
-        let now = state.clock.seconds();
+        let now = store.clock.seconds();
         let request = self.request(&resource, &api_version, &now);
         apply::update(&request, Some(old), &mut new);
-        update(state, of, key, old, new);
+        update(store, of, key, old, new);
     }
 }

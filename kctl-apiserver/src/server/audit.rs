@@ -11,7 +11,7 @@ use crate::response::bytes_of;
 use crate::{
     clock::Clock,
     request::{Call, Caller},
-    store::State,
+    state::State,
 };
 
 /// Where the real server tells how long a request took, too.

@@ -5,6 +5,7 @@ mod compress;
 mod deadline;
 mod pretty;
 mod record;
+mod run_controllers;
 mod service;
 
 use std::{io, path::Path, sync::Arc};
@@ -15,20 +16,19 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-pub use self::{
-    record::{Change, RequestRecord},
-    service::InProcess,
-};
+pub use self::service::InProcess;
 use crate::{
     bootstrap,
     clock::Clock,
-    controllers::{self, ControllerOptions, Garbage},
+    controllers::{self, ControllerOptions},
     faults::{Connection, Faulty},
     kubelet::Kubelet,
     request::{Caller, User},
+    request_log::RequestRecord,
     response::{self, Body},
+    state::State,
     status::GroupResource,
-    store::{Key, State},
+    store::{Change, Key},
     tokens,
     workloads::Workloads,
 };
@@ -149,7 +149,7 @@ impl ApiServer {
     /// ```
     pub fn controllers_with(&self, options: &ControllerOptions) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.state.lock().enable(options);
-        Garbage::new(self.state.clone()).run(options.delay)
+        run_controllers::run(self.state.clone(), options.delay)
     }
 
     /// Returns a simulated kubelet for this server; call its `run`.
@@ -166,18 +166,18 @@ impl ApiServer {
 
     /// Returns the number of objects that the garbage collector still has to check.
     pub fn pending(&self) -> usize {
-        controllers::pending(&self.state)
+        self.state.lock().pending()
     }
 
     /// Returns the answered requests, oldest first; at most the last 100,000 of them.
     pub fn requests(&self) -> Vec<RequestRecord> {
-        self.state.lock().requests.iter().cloned().collect()
+        self.state.lock().requests.records().cloned().collect()
     }
 
     /// Adds an observer: `observer` is called for each answered request, in order, after the observers added before
     /// it. It must not use the server: the server's lock is held during the call.
     pub fn observe(&self, observer: impl Fn(&RequestRecord) + Send + 'static) {
-        self.state.lock().observers.push(Box::new(observer));
+        self.state.lock().requests.observe(observer);
     }
 
     /// Sets the observer of changes, which is called for each change of an object, in order. A later call replaces
@@ -233,7 +233,7 @@ impl ApiServer {
     /// The same with what the token says besides.
     pub(crate) fn caller_of_token(&self, token: &str) -> Option<Caller> {
         let mut state = self.state.lock();
-        let bearer = tokens::bearer(&state, token, &[]).ok()?;
+        let bearer = tokens::bearer(&state, &state.signer, token, &[]).ok()?;
         if let Some(secret) = &bearer.secret {
             controllers::tokens::label_used(&mut state, secret);
         }

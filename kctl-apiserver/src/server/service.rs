@@ -22,17 +22,17 @@ use super::{
     record::{record, trace},
 };
 use crate::{
-    controllers::{accounts, api_services},
-    documents,
+    authorizer, documents,
     faults::Connection,
     limits::BODY_LEN_MAX,
     request::{Call, Caller, refusals_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     session::{Question, Session},
+    state::State,
     status::{GroupResource, Refusal},
-    store::{Acting, State},
+    store::Acting,
     transport::Transport,
-    verbs::{self, Answer, Payload, impersonation, wants_yaml},
+    verbs::{self, Answer, Payload, wants_yaml},
 };
 
 /// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
@@ -127,8 +127,8 @@ async fn answer(
     body: Bytes,
     within: Duration,
 ) -> Response<Body> {
-    let named = impersonation::named_by(&mut state.lock(), caller, parts).map_err(Refusal::of_filter);
-    let caller = match named {
+    let impersonated = state.lock().impersonated(caller, parts).map_err(Refusal::of_filter);
+    let caller = match impersonated {
         Ok(caller) => caller,
         Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
     };
@@ -170,7 +170,7 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
         if parts.uri.path().starts_with("/readyz") {
             let _told = locked.make_up();
         }
-        let document = match verbs::access::authorize_unknown(&locked, &caller.user, parts) {
+        let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
             Ok(()) => documents::answer(&locked, &caller.user, parts),
             Err(refusal) => refuse(&refusal),
         };
@@ -180,13 +180,12 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     let call = match call {
         Ok(call) => call,
         Err(refusal) => {
-            let refusal = verbs::access::authorize_unknown(&locked, &caller.user, parts).err().unwrap_or(refusal);
+            let refusal = authorizer::authorize_unknown(&*locked, &caller.user, parts).err().unwrap_or(refusal);
             return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal));
         }
     };
-    // The real server waits for the account `default` of a namespace that was created a moment ago.
-    if call.resource.of == GroupResource::new("", "pods") && locked.namespaces_touched.remove(&call.namespace) {
-        accounts::complete(&mut locked, &call.namespace);
+    if call.resource.of == GroupResource::new("", "pods") {
+        locked.complete_namespace(&call.namespace);
     }
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();
@@ -196,7 +195,7 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     locked.acting = Acting::default();
     let open = session.take_open();
     if open.is_empty() {
-        api_services::settle(&mut locked);
+        locked.after_request();
         return Run::Done(finish(state, locked, parts, &call, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");

@@ -1,17 +1,21 @@
-//! What a change of a definition means for what is served. Reads the event, and hands on what has to follow.
+//! Decides what a change of a CustomResourceDefinition means for the resources that are served.
 
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::{Event, Table};
+use super::Event;
 use crate::{crd, status::GroupResource};
 
-/// The resource whose objects define others.
+/// The resource whose objects define others: CustomResourceDefinitions.
 pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
     LazyLock::new(|| GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions"));
 
-/// What follows from a change of a definition.
+/// The resource whose objects may leave a group to another server.
+pub(crate) static API_SERVICES: LazyLock<GroupResource> =
+    LazyLock::new(|| GroupResource::new("apiregistration.k8s.io", "apiservices"));
+
+/// What follows from a change of a CustomResourceDefinition.
 #[derive(Default)]
 pub(super) struct Redefinition {
     /// The resource is served, or was so until now.
@@ -19,8 +23,6 @@ pub(super) struct Redefinition {
     /// The resource that is no longer served as it was: then the real server ends all watches of it, without a word
     /// (upstream, `customresource_handler.go`). Metadata and conditions do not count.
     pub(super) anew: Option<GroupResource>,
-    /// The group in which names may have become free.
-    pub(super) frees_names_in: Option<String>,
 }
 
 impl Redefinition {
@@ -36,13 +38,6 @@ impl Redefinition {
         Self {
             is_served: crd::is_established(&before) || crd::is_established(&after),
             anew: (event.deleted || *spec != after["spec"] || is_renamed).then(of),
-            frees_names_in: (event.deleted || is_renamed).then(|| text(&spec["group"])),
         }
     }
-}
-
-/// The groups of definitions that wait for their names.
-pub(super) fn groups_that_wait(definitions: &Table) -> BTreeSet<String> {
-    let waiting = definitions.values(None).filter(|(_, definition)| !crd::has_its_names(definition));
-    waiting.filter_map(|(_, definition)| definition["spec"]["group"].as_str().map(str::to_owned)).collect()
 }

@@ -1,56 +1,82 @@
-//! What of the state is kept in a folder.
+//! Keeps the objects of a store in a folder: loads them at the start, and writes each change to the journal.
 
-use std::{
-    io,
-    path::Path,
-    sync::{Arc, OnceLock},
+use std::{io, path::Path, sync::Arc};
+
+use super::{
+    Key, Object, Store,
+    journal::{Journal, Kept},
+    owners::Owners,
 };
+use crate::status::GroupResource;
 
-use super::{DEFINITIONS, Key, Object, State, definitions, journal::Journal, owners::Owners};
-use crate::{status::GroupResource, tokens::Signer};
+/// A folder that is open for one server.
+pub(crate) struct Folder {
+    journal: Journal,
+    objects: Kept,
+    revision: u64,
+}
 
-impl State {
-    /// Keeps all objects in a folder from now on; those that are in it already replace the present ones.
-    pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
-        let (mut journal, kept, revision) = Journal::open(folder)?;
-        self.signer = Arc::new(OnceLock::from(Signer::kept_in(folder).map_err(io::Error::other)?));
-        if kept.is_empty() {
-            let objects = self
-                .tables
-                .iter()
-                .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.written())));
-            journal.begin(objects, self.revision)?;
-        } else {
-            self.tables.clear();
-            self.grants.forget();
-            self.owners = Owners::default();
-            self.revision = revision;
-            self.compacted = revision;
-            for ((of, key), object) in kept {
-                self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
-                let table = self.table(&of);
-                table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
-                table.last_change = revision;
-            }
-            self.rebuild_registry();
-            self.names_freed = definitions::groups_that_wait(self.table(&DEFINITIONS));
-            crate::bootstrap::objects(self);
-            let resources: Vec<_> = self.registry.all().cloned().collect();
-            for resource in resources {
-                self.read_anew(&resource);
-            }
-        }
-        self.journal = Some(journal);
-        Ok(())
+impl Folder {
+    /// Opens a folder, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// Fails if the folder can't be written, if its objects can't be read, or if another server uses it.
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        let (journal, objects, revision) = Journal::open(folder)?;
+        Ok(Self { journal, objects, revision })
     }
 
-    /// The folder that objects are kept in.
+    /// Returns `true` if no server has kept objects in the folder before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+impl Store {
+    /// Writes the present objects to a new folder.
+    pub(crate) fn write_to(&self, folder: &mut Folder) -> io::Result<()> {
+        let objects = self
+            .tables
+            .iter()
+            .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.written())));
+        folder.journal.begin(objects, self.revision)
+    }
+
+    /// Replaces the present objects by those of a folder. There is no history of them.
+    pub(crate) fn load(&mut self, folder: &mut Folder) {
+        self.tables.clear();
+        self.owners = Owners::default();
+        self.revision = folder.revision;
+        self.compacted = folder.revision;
+        for ((of, key), object) in std::mem::take(&mut folder.objects) {
+            self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
+            let table = self.table(&of);
+            table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
+            table.last_change = folder.revision;
+        }
+        self.rebuild_registry();
+    }
+
+    /// Reads all custom objects by the schemas that their CustomResourceDefinitions have now.
+    pub(crate) fn read_all_anew(&mut self) {
+        let resources: Vec<_> = self.registry.all().cloned().collect();
+        for resource in resources {
+            self.read_anew(&resource);
+        }
+    }
+
+    /// Writes each change to a folder from now on.
+    pub(crate) fn keep_in(&mut self, folder: Folder) {
+        self.journal = Some(folder.journal);
+    }
+
+    /// Returns the folder in which the objects are kept.
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.journal.as_ref().map(Journal::folder)
     }
 
-    /// Writes to the journal.
+    /// Writes a change to the journal.
     pub(super) fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Object>) {
         let revision = self.revision;
         let Some(journal) = &mut self.journal else { return };
@@ -58,24 +84,24 @@ impl State {
         journal.tidy(self.tables.values().map(|table| table.objects.len()).sum());
     }
 
-    /// The file of all changes, to break it.
+    /// Returns the journal, so that a test can break it.
     #[cfg(test)]
     pub(super) fn journal(&mut self) -> &mut Journal {
         self.journal.as_mut().unwrap()
     }
 
-    /// Checks that changes can be kept; without a folder they need not be.
+    /// Checks that changes can be written to the journal, if there is one.
     ///
     /// # Errors
-    /// The disk takes nothing, or has not taken what was changed before.
+    /// Fails if the disk rejects writes, or if an earlier change could not be written.
     pub(crate) fn check_storage(&self) -> io::Result<()> {
         self.journal.as_ref().map_or(Ok(()), Journal::check)
     }
 
-    /// Writes to the journal what a disk that failed has not taken.
+    /// Writes changes to the journal that the disk rejected earlier.
     ///
     /// # Errors
-    /// It still fails: what is changed now would be lost with this process.
+    /// Fails if the disk still rejects them: further changes would be lost when the process ends.
     pub(crate) fn make_up(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         while let Some(missed) = journal.missed() {

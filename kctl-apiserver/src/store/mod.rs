@@ -1,6 +1,7 @@
-//! Where objects live: one revision for all writes, and a bounded history of each resource for watches and old pages.
+//! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued lists.
 
 mod addresses;
+mod change;
 mod compaction;
 mod definitions;
 #[cfg(test)]
@@ -15,8 +16,8 @@ mod redefined;
 mod table;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, LazyLock, OnceLock},
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
 };
 
 use serde_json::Value;
@@ -25,38 +26,21 @@ use tokio::sync::watch;
 pub(crate) use crate::key::Key;
 use crate::{
     clock::{Chance, Clock},
-    controllers::{
-        Controller, ControllerOptions, accounts,
-        api_services::{self, API_SERVICES},
-        quotas,
-        tokens::{self, TokenWork},
-    },
     kinds::{Registry, Resource},
-    metrics::Counts,
-    server::{Change, RequestRecord},
-    session::Session,
     status::GroupResource,
-    tokens::{Signer, SignerError},
-    transport::Transport,
-    verbs::{
-        grants::{Grants, RBAC},
-        impersonation::Ways,
-    },
 };
 pub(crate) use addresses::address;
+pub use change::Change;
+pub(crate) use change::{Acting, ChangeObserver};
 use compaction::Compaction;
-pub(crate) use definitions::DEFINITIONS;
 use definitions::Redefinition;
+pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
 use journal::Journal;
+pub(crate) use kept::Folder;
 pub(crate) use object::{Kind, Lines, Object, event_line, head};
 use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
-
-/// Told of each request.
-pub(crate) type Observer = Box<dyn Fn(&RequestRecord) + Send>;
-/// Told of each change of an object.
-pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
 
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| GroupResource::new("", "events"));
 
@@ -65,63 +49,39 @@ fn home(of: &GroupResource) -> &GroupResource {
     if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
 }
 
-/// Who changes something, as observers are told.
-#[derive(Default)]
-pub(crate) struct Acting {
-    pub(crate) by: String,
-    pub(crate) trace: String,
-}
-
-/// Everything that the server knows. One lock guards it: requests are handled one after the other.
-pub(crate) struct State {
+/// The objects of a server, as etcd keeps those of kube-apiserver: one revision for all writes, tables with bounded histories,
+/// and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
+pub(crate) struct Store {
     pub(crate) revision: u64,
-    /// Of all kinds: what was up to this revision is forgotten. What nobody has asked for yet has a history, too, which is empty.
+    /// The history up to this revision is dropped for all resources, also for those without a table.
     compacted: u64,
-    /// In an order, in which the end of a namespace deletes: one seed gives one sequence.
+    /// Ordered, because the namespace controller deletes in this order: one seed gives one sequence of requests.
     tables: BTreeMap<GroupResource, Table>,
     owners: Owners,
+    /// The resources that are served: the built-in ones and those of CustomResourceDefinitions.
     pub(crate) registry: Arc<Registry>,
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
-    pub(crate) requests: VecDeque<RequestRecord>,
-    pub(crate) counts: Counts,
-    /// Shared with the forks: a token is one of all of them.
-    signer: Arc<OnceLock<Signer>>,
-    /// Of services, so that each gets its own address.
+    /// The number of cluster IPs that Services got, so that each gets its own.
     pub(crate) n_addresses: u32,
-    /// Says that something changed anywhere.
+    /// Notified after each change of any object.
     changed: watch::Sender<u64>,
     journal: Option<Journal>,
-    pub(crate) audit: Option<std::fs::File>,
-    /// Of requests: drawn beside the uids of objects, which are the same whoever asks.
-    pub(crate) audit_ids: Chance,
-    pub(crate) observers: Vec<Observer>,
     pub(crate) change_observer: Option<ChangeObserver>,
-    /// Whose request is being handled; nobody's while the server's own controllers work.
     pub(crate) acting: Acting,
-    pub(crate) transport: Transport,
-    /// What roles aggregate may be something else now.
-    pub(crate) roles_changed: bool,
-    /// Groups in which names of definitions have become free.
-    pub(crate) names_freed: BTreeSet<String>,
-    /// Namespaces with quotas that may have more left than they say.
-    pub(crate) quotas_touched: BTreeSet<String>,
-    /// The controllers that run on this server.
-    pub(crate) enabled: ControllerOptions,
     compaction: Compaction,
-    /// `APIServices` whose availability may be another one now.
-    pub(crate) api_services_touched: bool,
-    /// Namespaces that may lack their `ServiceAccount` or their certificate authority. Empty while no controller fills them.
-    pub(crate) namespaces_touched: BTreeSet<String>,
-    /// Secrets and accounts for the controller of tokens. Empty while it does not run.
-    pub(crate) tokens_touched: BTreeSet<TokenWork>,
-    /// The certificate authority that clients trust, as PEM; `None` before the server listens.
-    pub(crate) root_ca: Option<Arc<str>>,
-    pub(crate) grants: Grants,
-    pub(crate) ways: Ways,
+    /// Changes that controllers have not seen. The server lets them look after each request, so it is short.
+    announced: Vec<Announced>,
 }
 
-impl State {
+/// A change that is announced to controllers.
+#[derive(Clone)]
+pub(crate) struct Announced {
+    pub(crate) of: GroupResource,
+    pub(crate) event: Arc<Event>,
+}
+
+impl Store {
     pub(crate) fn new(clock: Clock, seed: u64) -> Self {
         Self {
             revision: 1,
@@ -131,33 +91,17 @@ impl State {
             registry: Arc::new(Registry::built_in()),
             chance: Chance::new(seed),
             clock,
-            requests: VecDeque::new(),
-            counts: Counts::default(),
-            signer: Arc::default(),
             n_addresses: 0,
             changed: watch::Sender::new(1),
             journal: None,
-            audit: None,
-            audit_ids: Chance::new(!seed),
-            observers: Vec::new(),
             change_observer: None,
             acting: Acting::default(),
-            transport: Transport::default(),
-            roles_changed: false,
-            names_freed: BTreeSet::new(),
-            quotas_touched: BTreeSet::new(),
-            enabled: ControllerOptions::none(),
             compaction: Compaction::from(clock.now()),
-            api_services_touched: false,
-            namespaces_touched: BTreeSet::new(),
-            tokens_touched: BTreeSet::new(),
-            root_ca: None,
-            grants: Grants::default(),
-            ways: Ways::default(),
+            announced: Vec::new(),
         }
     }
 
-    /// The same state, for another server: nobody watches it, and nobody is told of its changes.
+    /// Returns a copy for another server, without watchers, observers and journal.
     pub(crate) fn fork(&self, clock: Clock, seed: u64) -> Self {
         Self {
             revision: self.revision,
@@ -168,11 +112,7 @@ impl State {
             n_addresses: self.n_addresses,
             changed: watch::Sender::new(self.revision),
             chance: self.chance.fork(seed),
-            roles_changed: self.roles_changed,
-            names_freed: self.names_freed.clone(),
-            quotas_touched: self.quotas_touched.clone(),
-            signer: self.signer.clone(),
-            transport: self.transport.clone(),
+            announced: self.announced.clone(),
             ..Self::new(clock, seed)
         }
     }
@@ -214,6 +154,18 @@ impl State {
         self.tables.iter()
     }
 
+    /// Returns the changes since the last call.
+    pub(crate) fn take_announced(&mut self) -> Vec<Announced> {
+        std::mem::take(&mut self.announced)
+    }
+
+    /// Returns the revision of the last change of any resource of a group; 0 before the first one.
+    pub(crate) fn last_change_in(&self, group: &str) -> u64 {
+        let tables = self.tables.range(GroupResource::new(group, "")..).take_while(|(of, _)| of.group == group);
+        tables.map(|(_, table)| table.last_change).max().unwrap_or(0)
+    }
+
+    /// Returns a receiver that is notified after each change.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -261,13 +213,6 @@ impl State {
         let table = self.table(of);
         table.objects.insert(key, object);
         table.last_change = revision;
-        self.forget_grants(of);
-    }
-
-    fn forget_grants(&mut self, of: &GroupResource) {
-        if of.group == RBAC {
-            self.grants.forget();
-        }
     }
 
     /// Removes an object. Its last state gets the revision of the removal.
@@ -301,35 +246,21 @@ impl State {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
-        if self.has_quotas() {
-            let now = self.clock.now();
-            self.quotas_touched.extend(quotas::touched(of, &event, now));
-        }
-        if self.fills_namespaces() {
-            self.namespaces_touched.extend(accounts::touched(of, &event));
-        }
-        if self.enabled.runs(Controller::ServiceAccountToken) {
-            self.tokens_touched.extend(tokens::touched(of, &event));
-        }
+        // APIServices of other servers decide which paths are served here.
         if *of == *API_SERVICES {
-            self.api_services_touched = true;
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
-            if is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before)) {
-                rebuilds = true;
-            }
-        } else if self.registry.has_remote() {
-            self.api_services_touched |= api_services::depend_on(of);
+            rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
         }
         let defines = if *of == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
+        let event = Arc::new(event);
+        self.announced.push(Announced { of: of.clone(), event: event.clone() });
         let table = self.table(of);
-        table.history.push_back(Arc::new(event));
+        table.history.push_back(event);
         if table.history.len() > HISTORY_LEN_MAX {
             table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
         }
         table.last_change = revision;
         table.changed.notify_waiters();
-        self.roles_changed |= of.resource == "clusterroles";
-        self.names_freed.extend(defines.frees_names_in);
         if defines.is_served || rebuilds {
             self.rebuild_registry();
         }
@@ -341,7 +272,6 @@ impl State {
             table.redefined = revision;
             table.changed.notify_waiters();
         }
-        self.forget_grants(of);
         self.changed.send_replace(revision);
     }
 
@@ -352,13 +282,7 @@ impl State {
         }
     }
 
-    /// Most servers have none, and count nothing.
-    fn has_quotas(&self) -> bool {
-        let of = GroupResource::new("", "resourcequotas");
-        self.known_table(&of).is_some_and(|table| !table.objects.is_empty())
-    }
-
-    /// Has the controllers look at what is left to do, though no object has changed.
+    /// Wakes the controllers although no object has changed.
     #[cfg(feature = "serve")]
     pub(crate) fn wake(&mut self) {
         self.changed.send_modify(|_| {});
@@ -393,50 +317,10 @@ impl State {
     }
 }
 
-impl State {
+impl Store {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = Arc<Value>> {
         let table = self.tables.get(home(of)).into_iter();
         table.flat_map(move |table| table.values(namespace).map(|(_, object)| object))
-    }
-}
-
-impl State {
-    /// Runs a request with the time and the chance of its first run. What it draws beyond that is drawn by nobody else.
-    pub(crate) fn repeatably<T>(&mut self, session: &Session, run: impl FnOnce(&mut Self) -> T) -> T {
-        let first = session.is_first_run();
-        let (chance, now) = session.begin(&self.chance, self.clock.now());
-        let outer = (std::mem::replace(&mut self.chance, chance), std::mem::replace(&mut self.clock, Clock::At(now)));
-        let n_addresses = self.n_addresses;
-        let result = run(self);
-        let waits = session.waits();
-        self.clock = outer.1;
-        if waits {
-            self.n_addresses = n_addresses;
-        }
-        match (first, waits) {
-            // A request that asks nobody draws as if there were no sessions.
-            (true, false) => {}
-            (true, true) => {
-                let mut apart = outer.0;
-                self.chance = Chance::new(apart.next());
-            }
-            (false, _) => self.chance = outer.0,
-        }
-        result
-    }
-}
-
-impl State {
-    /// Who signs tokens; the key is made when it is first needed.
-    ///
-    /// # Errors
-    /// Without random numbers there is no key.
-    pub(crate) fn signer(&self) -> Result<&Signer, SignerError> {
-        if let Some(signer) = self.signer.get() {
-            return Ok(signer);
-        }
-        let made = Signer::new()?;
-        Ok(self.signer.get_or_init(|| made))
     }
 }

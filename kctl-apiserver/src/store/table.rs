@@ -76,6 +76,11 @@ impl Table {
         }
     }
 
+    /// Returns `true` if there are no objects.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// The objects of a namespace, or all, by namespace and name, from after a key on.
     pub(crate) fn range(
         &self,

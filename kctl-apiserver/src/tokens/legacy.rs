@@ -5,11 +5,11 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Named, SignerError, TokenError, user};
+use super::{Named, SharedSigner, SignerError, TokenError, user};
 use crate::{
     request::Caller,
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// The issuer of such tokens.
@@ -43,7 +43,7 @@ pub(super) struct Claims {
 ///
 /// # Errors
 /// Without random numbers there is no signature.
-pub(crate) fn of_secret(state: &State, account: &Value, secret: &str) -> Result<String, SignerError> {
+pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
     let Named { name, uid } = Named::of(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let claims = Claims {
@@ -54,7 +54,7 @@ pub(crate) fn of_secret(state: &State, account: &Value, secret: &str) -> Result<
         account: name,
         uid,
     };
-    state.signer()?.sign(&claims)
+    signer.get()?.sign(&claims)
 }
 
 impl Claims {
@@ -62,13 +62,13 @@ impl Claims {
     ///
     /// # Errors
     /// The first check that fails, in the order of the real server.
-    pub(super) fn still_hold(&self, state: &State, token: &str) -> Result<(), TokenError> {
+    pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), TokenError> {
         let Self { namespace, secret: secret_name, account: name, .. } = self;
         if self.sub != format!("system:serviceaccount:{namespace}:{name}") {
             return Err(TokenError::over("sub claim is invalid"));
         }
         let found = |resource: &str, name: &str| {
-            state.get(&GroupResource::new("", resource), &(namespace.clone(), name.to_owned()))
+            store.get(&GroupResource::new("", resource), &(namespace.clone(), name.to_owned()))
         };
         let is_there = |secret: &std::sync::Arc<Value>| secret["metadata"]["deletionTimestamp"].is_null();
         let Some(secret) = found("secrets", secret_name).filter(is_there) else {

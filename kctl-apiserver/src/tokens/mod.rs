@@ -15,12 +15,12 @@ use serde_json::Value;
 
 pub(crate) use self::{
     legacy::{ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE, of_secret},
-    signer::{Signer, SignerError},
+    signer::{SharedSigner, Signer, SignerError},
 };
 use crate::{
     request::{Caller, User},
     status::GroupResource,
-    store::{Key, State},
+    store::{Key, Store},
 };
 
 /// Who issues tokens, and the audience of those that name none.
@@ -115,7 +115,12 @@ pub(crate) struct Bearer {
 ///
 /// # Errors
 /// It is not signed by this server, is over, or one of its objects is another one now.
-pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result<Bearer, TokenError> {
+pub(crate) fn bearer(
+    store: &Store,
+    signer: &SharedSigner,
+    token: &str,
+    audiences: &[String],
+) -> Result<Bearer, TokenError> {
     let own = [ISSUER.to_owned()];
     let audiences = if audiences.is_empty() { &own } else { audiences };
     let mut parts = token.split('.');
@@ -144,7 +149,7 @@ pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result
     if *algorithm != signer::ALGORITHM {
         return Err(TokenError::Forged);
     }
-    let signer = state.signer().map_err(|_| TokenError::Forged)?;
+    let signer = signer.get().map_err(|_| TokenError::Forged)?;
     let signed = &token[..head.len() + 1 + claims.len()];
     if !signer.has_signed(signed.as_bytes(), &signature) {
         return Err(TokenError::Forged);
@@ -159,17 +164,17 @@ pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result
     if is_of_secret {
         let claims: legacy::Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
         let audiences = fitting(&own)?;
-        claims.still_hold(state, token)?;
+        claims.still_hold(store, token)?;
         return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
     }
     let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
     let audiences = fitting(&claims.aud)?;
-    still_holds(state, &claims)?;
+    still_holds(store, &claims)?;
     Ok(Bearer { caller: caller(&claims), audiences, secret: None })
 }
 
-fn still_holds(state: &State, claims: &Claims) -> Result<(), TokenError> {
-    let now = state.clock.now().as_second();
+fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
+    let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS {
         return Err(TokenError::over("service account token has expired"));
     }
@@ -178,7 +183,7 @@ fn still_holds(state: &State, claims: &Claims) -> Result<(), TokenError> {
     }
     let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
     let found = |resource: &str, namespace: &str, name: &str| {
-        state.get(&GroupResource::new("", resource), &(namespace.to_owned(), name.to_owned()))
+        store.get(&GroupResource::new("", resource), &(namespace.to_owned(), name.to_owned()))
     };
     let name = &account.name;
     let Some(known) = found("serviceaccounts", namespace, name) else {

@@ -1,6 +1,10 @@
 //! The key that tokens are signed with: made at the first token, or kept in a folder, and told to those who verify.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use base64::{
     Engine,
@@ -110,6 +114,32 @@ impl Signer {
             "use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": ALGORITHM,
             "x": BASE64_URL_SAFE_NO_PAD.encode(x), "y": BASE64_URL_SAFE_NO_PAD.encode(y),
         }] })
+    }
+}
+
+/// The signer of a server and its forks: a token of one is valid for all of them. The key is created when it is first needed.
+#[derive(Clone, Default)]
+pub(crate) struct SharedSigner(Arc<OnceLock<Signer>>);
+
+impl SharedSigner {
+    /// Returns a signer with the key of a folder (see [`Signer::kept_in`]).
+    ///
+    /// # Errors
+    /// The file is no key, or cannot be written.
+    pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
+        Ok(Self(Arc::new(OnceLock::from(Signer::kept_in(folder)?))))
+    }
+
+    /// Returns the signer.
+    ///
+    /// # Errors
+    /// Fails if the machine provides no random numbers for a key.
+    pub(crate) fn get(&self) -> Result<&Signer, SignerError> {
+        if let Some(signer) = self.0.get() {
+            return Ok(signer);
+        }
+        let made = Signer::new()?;
+        Ok(self.0.get_or_init(|| made))
     }
 }
 

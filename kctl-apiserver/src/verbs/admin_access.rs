@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{
     request::Call,
+    state::State,
     status::{Cause, GroupResource},
-    store::State,
 };
 
 const LABEL: &str = "resource.kubernetes.io/admin-access";

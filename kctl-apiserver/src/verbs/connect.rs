@@ -9,8 +9,8 @@ use super::{Answer, Payload};
 use crate::{
     admission, go,
     request::Call,
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
 };
 
 /// Whether a request is about processes.

@@ -12,8 +12,9 @@ use crate::{
     controllers::definitions,
     crd,
     request::{Call, Operation, Verb},
+    state::State,
     status::{GroupResource, Refusal},
-    store::{DEFINITIONS, Key, State},
+    store::{DEFINITIONS, Key},
 };
 
 /// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).

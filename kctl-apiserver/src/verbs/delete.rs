@@ -16,8 +16,9 @@ use crate::{
     kinds::Resource,
     lifecycle::{self, Deleted, Deletion},
     request::Call,
+    state::State,
     status::{GroupResource, Refusal},
-    store::{DEFINITIONS, Key, State},
+    store::{DEFINITIONS, Key},
 };
 
 /// Namespaces that stay.

@@ -5,20 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{
-    access::{self, Attributes},
-    grants::RBAC,
-};
 use crate::{
+    authorizer::{self, Attributes, RBAC},
     request::{Call, User},
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
 /// `old` is what it was before.
 pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
-    if call.resource.of.group != RBAC || access::is_admin(&call.caller.user) {
+    if call.resource.of.group != RBAC || authorizer::is_admin(&call.caller.user) {
         return Ok(());
     }
     if old.is_some_and(|old| is_about_its_end(old, object)) {
@@ -101,7 +98,7 @@ fn is_about_its_end(old: &Value, object: &Value) -> bool {
 
 fn may(state: &State, call: &Call, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = call.namespace.as_str();
-    access::allowed(
+    authorizer::allowed(
         state,
         &call.caller.user,
         &Attributes { verb, group: RBAC, resource, subresource: "", namespace, name },
@@ -115,7 +112,8 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<St
     for rule in rules.as_array().into_iter().flatten() {
         let list = |field: &str| texts(&rule[field]);
         for verb in list("verbs") {
-            for path in list("nonResourceURLs").iter().filter(|path| !access::allows_path(state, user, &verb, path)) {
+            for path in list("nonResourceURLs").iter().filter(|path| !authorizer::allows_path(state, user, &verb, path))
+            {
                 lacking.insert(format!(
                     "{{NonResourceURLs:{}, Verbs:{}}}",
                     quoted([path.as_str()]),
@@ -130,7 +128,7 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<St
             for name in names {
                 let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
                 let asked = Attributes { verb, group, resource: whole, subresource, namespace, name: &name };
-                if !access::allowed(state, user, &asked) {
+                if !authorizer::allowed(state, user, &asked) {
                     of_resources.entry((group.into(), resource.into(), name)).or_default().push(verb.into());
                 }
             }

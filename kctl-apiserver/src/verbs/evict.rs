@@ -14,8 +14,8 @@ use crate::{
     lifecycle,
     request::Call,
     selector::selects,
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
 };
 
 /// When a budget that is not up to date may be asked again.

@@ -20,8 +20,9 @@ use crate::{
     kinds::Resource,
     request::Call,
     selector::Selector,
+    state::State,
     status::Refusal,
-    store::{Key, Object, State, Table, head},
+    store::{Key, Object, Table, head},
 };
 
 /// `is_text`: the client wants the objects as they are, in JSON.

@@ -1,6 +1,5 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
-pub(crate) mod access;
 mod admin_access;
 mod body;
 mod connect;
@@ -8,9 +7,7 @@ mod create;
 mod delete;
 mod escalation;
 mod evict;
-pub(crate) mod grants;
 mod identity;
-pub(crate) mod impersonation;
 mod judge;
 mod list;
 mod ownership;
@@ -45,10 +42,11 @@ pub(crate) use strategy::answers_deleted;
 pub(crate) use versions::convert;
 
 use crate::{
-    go,
+    authorizer, go,
     request::{Call, Verb},
+    state::State,
     status::{Cause, Refusal},
-    store::{State, head},
+    store::head,
 };
 
 /// Bytes of the name of a field manager: `FieldManagerMaxLength`.
@@ -106,7 +104,7 @@ fn changes(call: &Call) -> bool {
 }
 
 fn answer(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    access::authorize(state, call)?;
+    authorizer::authorize(state, call)?;
     call.session.warn_all(deprecation(call));
     if connect::is_about_processes(call) {
         return connect::answer(state, call);

@@ -4,16 +4,16 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, access, body, create,
+    Answer, body, create,
     unread::{self, Unread},
     update, versions,
 };
 use crate::{
-    apply, decode, go,
+    apply, authorizer, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
+    state::State,
     status::Refusal,
-    store::State,
 };
 
 /// The form of a patch.
@@ -171,7 +171,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let unread = Unread::of(call, has_odd_metadata, &lost);
     update::match_names(call, &mut new)?;
     let Some(old) = old else {
-        access::authorize_creation(state, call)?;
+        authorizer::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
             let why =

@@ -19,8 +19,8 @@ use crate::{
     admit::{class_of_claim, quantity, rules},
     controllers::Controller,
     request::{Call, Operation},
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
 };
 
 /// Ports that nodes have for services: `--service-node-port-range`.
@@ -91,7 +91,7 @@ pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "pods") => {
             limits::fill(state, &call.namespace, object);
-            if state.enabled.runs(Controller::ServiceAccount) {
+            if state.controllers.runs(Controller::ServiceAccount) {
                 accounts::fill(state, call, object)?;
             }
             pods::fill(state, call, object)

@@ -3,13 +3,7 @@
 use serde_json::Value;
 
 use super::{Answer, versions};
-use crate::{
-    go,
-    kinds::Resource,
-    request::Call,
-    status::Refusal,
-    store::{State, head},
-};
+use crate::{go, kinds::Resource, request::Call, state::State, status::Refusal, store::head};
 
 /// `is_text`: the client wants the object as it is, in JSON.
 pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {

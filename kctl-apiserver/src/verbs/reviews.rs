@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    access::{self, Attributes},
-    create::{self, Writing},
-};
+use super::create::{self, Writing};
 use crate::{
-    admission, admit, apply, controllers,
+    admission, admit, apply,
+    authorizer::{self, Attributes},
+    controllers,
     request::{Call, Caller, Operation, User},
     selector,
+    state::State,
     status::Refusal,
-    store::State,
     tokens,
 };
 
@@ -44,8 +43,8 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
         }
         "selfsubjectrulesreviews" => {
             let namespace = text(&spec["namespace"]);
-            let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
-            let missing = access::denial(state, &call.caller.user, namespace);
+            let (resources, others) = authorizer::rules_of(state, &call.caller.user, namespace);
+            let missing = authorizer::denial(state, &call.caller.user, namespace);
             asked["metadata"] = json!({});
             asked["spec"] = json!({});
             asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
@@ -112,7 +111,7 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
         let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
         return Ok((User::anonymous().into(), audiences));
     }
-    let bearer = tokens::bearer(state, token, &audiences).map_err(|why| why.to_string())?;
+    let bearer = tokens::bearer(state, &state.signer, token, &audiences).map_err(|why| why.to_string())?;
     if let Some(secret) = &bearer.secret {
         controllers::tokens::label_used(state, secret);
     }
@@ -152,8 +151,8 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
-        let allowed = access::allows_path(state, user, verb, path);
-        let reason = access::granted_path(state, user, verb, path).or_else(|| access::denial(state, user, ""));
+        let allowed = authorizer::allows_path(state, user, verb, path);
+        let reason = authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::denial(state, user, ""));
         return with_reason(allowed, user, reason);
     }
     let asked = Attributes {
@@ -164,8 +163,8 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    let reason = access::granted(state, user, &asked).or_else(|| access::denial(state, user, asked.namespace));
-    let mut status = with_reason(access::allowed(state, user, &asked), user, reason);
+    let reason = authorizer::granted(state, user, &asked).or_else(|| authorizer::denial(state, user, asked.namespace));
+    let mut status = with_reason(authorizer::allowed(state, user, &asked), user, reason);
     let ignored: Vec<String> = SELECTORS.iter().filter_map(|kind| ignored(kind, &resource[*kind])).collect();
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
@@ -202,7 +201,7 @@ fn is_read(of_fields: bool, requirement: &Value) -> bool {
 /// No binding is the reason for what an administrator may do.
 fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     let mut status = json!({ "allowed": allowed });
-    if let Some(reason) = reason.filter(|_| !access::is_admin(user)) {
+    if let Some(reason) = reason.filter(|_| !authorizer::is_admin(user)) {
         status["reason"] = reason.into();
     }
     status

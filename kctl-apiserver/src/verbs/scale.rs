@@ -12,8 +12,8 @@ use crate::{
     names::NameRule,
     request::{Call, Operation, Verb},
     schema::Schema,
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
 };
 
 /// Where a kind keeps what a Scale shows.

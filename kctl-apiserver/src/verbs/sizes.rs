@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    request::Call,
-    status::Refusal,
-    store::{Key, State},
-};
+use crate::{request::Call, state::State, status::Refusal, store::Key};
 
 /// What etcd takes in one request: `--max-request-bytes`.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;

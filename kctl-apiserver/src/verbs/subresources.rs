@@ -10,8 +10,8 @@ use crate::{
     admission::{self, Attributes},
     apply, lifecycle,
     request::{Call, Operation},
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
 };
 
 /// `POST` to a subresource of an object.

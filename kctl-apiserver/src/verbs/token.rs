@@ -10,8 +10,8 @@ use crate::{
     admission::{self, Attributes},
     apply,
     request::{Call, Operation},
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::State,
     tokens::{About, Claims, ISSUER, Named},
 };
 
@@ -70,7 +70,7 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
         nbf: now.as_second(),
         sub: format!("system:serviceaccount:{}:{}", call.namespace, call.name),
     };
-    let token = state.signer().and_then(|signer| signer.sign(&claims));
+    let token = state.signer.get().and_then(|signer| signer.sign(&claims));
     let token =
         token.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, access, body,
+    Answer, body,
     create::Writing,
     escalation, identity, judge,
     plugins::{self, quotas::Charges},
@@ -15,12 +15,13 @@ use super::{
 };
 use crate::{
     admission::{self, Attributes},
-    apply, autoscaling,
+    apply, authorizer, autoscaling,
     controllers::definitions,
     lifecycle,
     request::{Call, Operation},
+    state::State,
     status::{Cause, GroupResource, Refusal},
-    store::{DEFINITIONS, State},
+    store::DEFINITIONS,
 };
 
 /// Resources whose objects a `PUT` creates.
@@ -46,7 +47,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         if !is_created_by_update(call) {
             return Err(Refusal::not_found(of, &call.name));
         }
-        access::authorize_creation(state, call)?;
+        authorizer::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
             return Err(precondition(call, "UID", uid, &Value::Null));

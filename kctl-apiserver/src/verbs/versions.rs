@@ -23,8 +23,9 @@ use crate::{
     request::Call,
     schema::Schema,
     session::{Question, Reply},
+    state::State,
     status::Refusal,
-    store::{Key, State},
+    store::Key,
 };
 
 /// What a conversion webhook has.

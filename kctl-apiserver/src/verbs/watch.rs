@@ -29,8 +29,9 @@ use crate::{
     request::Call,
     schema,
     selector::Selector,
+    state::State,
     status::{Cause, Refusal},
-    store::{Event, Kind, Lines, Object, State, event_line, head},
+    store::{Event, Kind, Lines, Object, event_line, head},
 };
 
 /// A client that wants bookmarks gets one so often (`defaultBookmarkFrequency` of the watch cache), and one so long before its time

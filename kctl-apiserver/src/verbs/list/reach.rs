@@ -12,8 +12,9 @@ use super::asked::{Asked, MATCH};
 use crate::{
     decode, go,
     request::{Call, Verb},
+    state::State,
     status::Refusal,
-    store::{Key, State, Table},
+    store::{Key, Table},
 };
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";

@@ -9,8 +9,8 @@ use super::{pods::forbidden, text};
 use crate::{
     controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
     request::Call,
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// Start of the names of volumes with tokens.

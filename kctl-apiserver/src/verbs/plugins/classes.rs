@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::text;
-use crate::{admit::CLASS_OF_CLAIM, status::GroupResource, store::State};
+use crate::{admit::CLASS_OF_CLAIM, state::State, status::GroupResource};
 
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

@@ -12,8 +12,8 @@ use crate::{
         amounts::{self, Amounts, Side},
         quantity::Quantity,
     },
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// Where a pod says what was filled in.

@@ -6,8 +6,8 @@ use super::{Refuse, text};
 use crate::{
     admit::{amounts, warnings},
     request::Call,
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// What pods do whose class says nothing.

@@ -9,8 +9,9 @@ use crate::{
     admission::Attributes,
     lifecycle::Writer,
     quota::{Change, Counter, charged, shown},
+    state::State,
     status::{GroupResource, Refusal},
-    store::{Key, State},
+    store::Key,
 };
 
 /// The real server writes the usage under this name.

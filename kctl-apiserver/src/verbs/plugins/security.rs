@@ -14,8 +14,8 @@ use crate::{
     admission::Attributes,
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
     request::Operation,
+    state::State,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
 /// Pods that are looked at when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).

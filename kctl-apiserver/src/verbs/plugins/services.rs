@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::{
     admit::rules,
     request::Call,
+    state::State,
     status::{Cause, Refusal},
-    store::State,
 };
 
 /// The addresses of services: `--service-cluster-ip-range`, of IPv4 alone.

@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Refuse, text};
-use crate::{admission::Attributes, request::Operation, status::Refusal, store::State, verbs::access};
+use crate::{admission::Attributes, authorizer, request::Operation, state::State, status::Refusal};
 
 /// The signer of certificates of clients, which must not make administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
@@ -46,7 +46,7 @@ fn may(
     let signer = text(&old["spec"]["signerName"]);
     let domain = signer.split('/').next().unwrap_or_default();
     let of_domain = format!("{domain}/*");
-    let asked = |name| access::Attributes {
+    let asked = |name| authorizer::Attributes {
         verb,
         group: "certificates.k8s.io",
         resource: "signers",
@@ -55,7 +55,7 @@ fn may(
         name,
     };
     let user = &attributes.call.caller.user;
-    if [signer, of_domain.as_str()].into_iter().any(|name| access::allowed(state, user, &asked(name))) {
+    if [signer, of_domain.as_str()].into_iter().any(|name| authorizer::allowed(state, user, &asked(name))) {
         return Ok(());
     }
     refuse.because(&format!("user not permitted to {verb} requests with signerName {signer:?}"))

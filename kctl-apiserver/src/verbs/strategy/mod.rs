@@ -26,7 +26,7 @@ pub(super) use self::{
     service::{allocate_address, keep_families},
     status::{kept_metadata, reset},
 };
-use crate::{admit::rules, crd, go, kinds::Resource, names::check_label_value, request::Call, store::State};
+use crate::{admit::rules, crd, go, kinds::Resource, names::check_label_value, request::Call, state::State};
 
 /// Resources whose objects are answered to a delete that removes them at once; the others are answered a Status.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {

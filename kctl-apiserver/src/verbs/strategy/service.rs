@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::set;
-use crate::{
-    admit::rules,
-    store::{State, address},
-};
+use crate::{admit::rules, state::State, store::address};
 
 /// The families of a service that a change leaves out stay, and with a second one goes its policy (`initIPFamilyFields`).
 pub(in crate::verbs) fn keep_families(old: &Value, new: &mut Value) {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     kinds::Resource,
     selector::Selector,
+    state::State,
     status::Refusal,
-    store::{Kind, State},
+    store::Kind,
     verbs::versions::{self, Way},
 };
 

@@ -1,17 +1,19 @@
-//! Whether a user may do what a call asks for: RBAC, as the authorizer of the real server evaluates it.
+//! Authorizes requests with RBAC (`plugin/pkg/auth/authorizer/rbac` of the real server).
+
+mod rules;
 
 use http::{StatusCode, request::Parts};
 use serde_json::{Value, json};
 
-use super::grants::{Grant, Known};
+use self::rules::PolicyRule;
+pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     request::{Call, Params, Place, User, Verb, asked, decode, place},
     selector,
     status::{GroupResource, Refusal},
-    store::State,
 };
 
-/// What is asked for, in the words of a rule.
+/// The attributes of a request that RBAC rules are compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
@@ -22,23 +24,31 @@ pub(crate) struct Attributes<'a> {
     pub(crate) name: &'a str,
 }
 
-pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
-    authorize_to(call.verb.name(), state, call).map_err(Refusal::of_filter)
+/// Checks that the user of a request may send it.
+///
+/// # Errors
+/// Fails with 403 if no role allows it.
+pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
+    authorize_to(call.verb.name(), resolver, call).map_err(Refusal::of_filter)
 }
 
-/// Whoever applies or updates an object that is not there creates it (upstream, `endpoints/handlers/patch.go` and `update.go`).
-pub(super) fn authorize_creation(state: &State, call: &Call) -> Result<(), Refusal> {
-    authorize_to("create", state, call)
+/// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
+/// `update.go` of `k8s.io/apiserver`).
+///
+/// # Errors
+/// Fails with 403 if no role allows it.
+pub(crate) fn authorize_creation(resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
+    authorize_to("create", resolver, call)
 }
 
-fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
-    // A list or a watch of one object by its name may be allowed by a rule about that name (upstream,
-    // `endpoints/request/requestinfo.go`).
+fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
+    // A rule with `resourceNames` also allows a list or watch that selects one of these names
+    // (`endpoints/request/requestinfo.go`).
     let selected = match call.verb {
         Verb::List | Verb::Watch => selector::name_of(call.params.text("fieldSelector")),
         _ => None,
     };
-    // A namespace is in itself.
+    // The namespace of a Namespace is the Namespace itself.
     let is_namespace = call.resource.of.group.is_empty() && call.resource.of.resource == "namespaces";
     let attributes = Attributes {
         verb,
@@ -48,15 +58,18 @@ fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
         namespace: if is_namespace { &call.name } else { &call.namespace },
         name: selected.as_deref().unwrap_or(&call.name),
     };
-    if allowed(state, &call.caller.user, &attributes) {
+    if allowed(resolver, &call.caller.user, &attributes) {
         return Ok(());
     }
-    Err(denied(state, &call.caller.user, &attributes))
+    Err(denied(resolver, &call.caller.user, &attributes))
 }
 
-/// What a request asks for that no verb is about: a kind that there is not, or what cannot be done with it. Whoever may not
-/// do that is not told.
-pub(crate) fn authorize_unknown(state: &State, user: &User, parts: &Parts) -> Result<(), Refusal> {
+/// Checks that a user may send a request that fails anyway, because its resource is not served or does not support the verb.
+/// A user without permission does not learn which resources exist.
+///
+/// # Errors
+/// Fails with 403 if no role allows it.
+pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts: &Parts) -> Result<(), Refusal> {
     let path = decode(parts.uri.path());
     let Some(place) = place(&path) else { return Ok(()) };
     let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -65,28 +78,28 @@ pub(crate) fn authorize_unknown(state: &State, user: &User, parts: &Parts) -> Re
     let is_namespace = group.is_empty() && resource == "namespaces";
     let namespace = if is_namespace { name } else { place.namespace };
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };
-    if allowed(state, user, &attributes) {
+    if allowed(resolver, user, &attributes) {
         return Ok(());
     }
-    Err(denied(state, user, &attributes).of_filter())
+    Err(denied(resolver, user, &attributes).of_filter())
 }
 
-/// Tells a user that something is not allowed, with the roles that could have allowed it and are not there.
-fn denied(state: &State, user: &User, asked: &Attributes<'_>) -> Refusal {
+/// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
+fn denied(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> Refusal {
     let mut refusal = forbidden(user, asked);
-    if let Some(reason) = denial(state, user, asked.namespace) {
+    if let Some(reason) = denial(resolver, user, asked.namespace) {
         refusal.message = format!("{}: {reason}", refusal.message);
     }
     refusal
 }
 
-/// What the authorizer says beside a no.
-pub(crate) fn denial(known: &impl Known, user: &User, namespace: &str) -> Option<String> {
-    known.grants(user, namespace).reason()
+/// Returns the reason of the authorizer for a denial, if it has one.
+pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
+    resolver.rules_for(user, namespace).reason()
 }
 
-/// Tells a user that something is not allowed.
-pub(super) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
+/// Returns the error for a user without permission.
+pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
     let Attributes { verb, group, resource, subresource, namespace, name } = asked;
     let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let scope = if namespace.is_empty() {
@@ -98,7 +111,7 @@ pub(super) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
     Refusal::forbidden(&GroupResource::new(group, resource), name, &why)
 }
 
-/// The same of a path that is not about objects.
+/// Returns the error for a user without permission for a path that is not of a resource.
 pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> Refusal {
     let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
     let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why);
@@ -106,55 +119,55 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> Refusal {
     refusal.of_filter()
 }
 
-/// Whether a user may do everything.
+/// Returns `true` if a user may do everything.
 pub(crate) fn is_admin(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }
 
-/// Whether the roles that are bound to a user allow it.
-pub(crate) fn allowed(known: &impl Known, user: &User, asked: &Attributes<'_>) -> bool {
-    is_admin(user) || granted(known, user, asked).is_some()
+/// Returns `true` if a user may send a request with these attributes.
+pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> bool {
+    is_admin(user) || granted(resolver, user, asked).is_some()
 }
 
-/// The binding that allows it, in the words of the real server.
-pub(crate) fn granted(known: &impl Known, user: &User, asked: &Attributes<'_>) -> Option<String> {
+/// Returns the reason for which RBAC allows a request: the binding and the role, as the real server words it.
+pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> Option<String> {
     let resources = Resources::of(asked);
-    let grants = known.grants(user, asked.namespace);
-    grants.grants.iter().find(|grant| allows(&grant.rule, asked, &resources)).map(Grant::text)
+    let known = resolver.rules_for(user, asked.namespace);
+    known.rules.iter().find(|rule| allows(&rule.value, asked, &resources)).map(PolicyRule::reason)
 }
 
-/// Whether a user may use a path that is not about a resource.
-pub(crate) fn allows_path(known: &impl Known, user: &User, verb: &str, path: &str) -> bool {
-    is_admin(user) || granted_path(known, user, verb, path).is_some()
+/// Returns `true` if a user may use a path that is not of a resource.
+pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> bool {
+    is_admin(user) || granted_path(resolver, user, verb, path).is_some()
 }
 
-/// The binding that allows it.
-pub(crate) fn granted_path(known: &impl Known, user: &User, verb: &str, path: &str) -> Option<String> {
-    let grants = known.grants(user, "");
-    let allowing = grants.grants.iter().find(|Grant { rule, .. }| {
+/// Returns the reason for which RBAC allows a user to use a path.
+pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> Option<String> {
+    let known = resolver.rules_for(user, "");
+    let allowing = known.rules.iter().find(|PolicyRule { value: rule, .. }| {
         let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
             rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
         };
         has("verbs", &|known| known == "*" || known == verb) && has("nonResourceURLs", &|known| covers(known, path))
     });
-    allowing.map(Grant::text)
+    allowing.map(PolicyRule::reason)
 }
 
 fn covers(known: &str, path: &str) -> bool {
     known == path || known.strip_suffix('*').is_some_and(|start| path.starts_with(start))
 }
 
-/// What a user may do in a namespace: rules about resources, and about paths.
-pub(crate) fn rules_of(state: &State, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
-    let grants = state.grants(user, namespace);
-    grants.grants.iter().map(|grant| grant.rule.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
+/// Returns the rules of a user in a namespace: those for resources, and those for other paths.
+pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
+    let known = resolver.rules_for(user, namespace);
+    known.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
-/// The words with which rules name what is asked for.
+/// The names by which a rule may list the resource of a request.
 struct Resources {
-    /// With the subresource.
+    /// The resource with its subresource, such as `pods/status`.
     own: String,
-    /// The subresource of any resource.
+    /// The subresource of any resource, such as `*/status`.
     any: Option<String>,
 }
 

@@ -1,19 +1,18 @@
-//! In whose name a request is: what its headers ask for, and whether its sender may be that user.
+//! Impersonates users: reads the `Impersonate-*` headers of a request, and checks that its sender may act as that user.
 //!
-//! Behaviour: `k8s.io/apiserver/pkg/endpoints/filters/impersonation`. First the verbs are tried that allow one kind of user for
-//! one kind of request (`impersonate:user-info` with `impersonate-on:user-info:get`), then `impersonate`, which allows all.
+//! Behaviour: `k8s.io/apiserver/pkg/endpoints/filters/impersonation`. The constrained verbs come first, which allow some users
+//! for some requests (`impersonate:user-info` with `impersonate-on:user-info:get`), and then `impersonate`, which allows all.
 
 use std::collections::{BTreeMap, HashMap};
 
 use http::{HeaderMap, Method, request::Parts};
 
-use super::access::{self, Attributes};
 use crate::{
     admit::rules,
+    authorizer::{self, Attributes, RuleResolver},
     names::NameRule,
     request::{Caller, Params, Place, User, decode, place},
     status::Refusal,
-    store::State,
 };
 
 const USER: &str = "impersonate-user";
@@ -24,26 +23,31 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// From so many on, it is first asked whether all are allowed at once.
+/// From this many groups or extra values on, one check first tries to allow all of them.
 const MANY: usize = 4;
-/// Users whose way is known, as upstream; beyond it all are forgotten.
-const WAYS_LEN_MAX: usize = 10_000;
-/// The node of the pod that a token was made for.
+/// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped.
+const LAST_MODES_LEN_MAX: usize = 10_000;
+/// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Who sends a request, as its headers say; the caller itself when they say nothing.
+/// Returns the user as whom a request acts: the impersonated one, or the caller itself if there are no headers for that.
 ///
 /// # Errors
-/// The headers name no user, or one that the caller may not be.
-pub(crate) fn named_by(state: &mut State, caller: &Caller, parts: &Parts) -> Result<Caller, Refusal> {
+/// Fails if the headers do not name a user, or one that the caller may not impersonate.
+pub(crate) fn impersonated(
+    resolver: &impl RuleResolver,
+    last_modes: &mut LastModes,
+    caller: &Caller,
+    parts: &Parts,
+) -> Result<Caller, Refusal> {
     let Some(wanted) = wanted(&parts.headers)? else { return Ok(caller.clone()) };
-    let last = state.ways.last_of(caller);
+    let last = last_modes.of(caller);
     let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
     modes.sort_by_key(|mode| Some(mode.name) != last);
     for mode in modes.into_iter().filter(|mode| (mode.fits)(&wanted, caller)) {
-        match (Asked { state, caller, parts, wanted: &wanted }).allowed_by(mode) {
+        match (Attempt { resolver, caller, parts, wanted: &wanted }).allowed_by(mode) {
             Ok(user) => {
-                state.ways.remember(caller, mode.name);
+                last_modes.set(caller, mode.name);
                 return Ok(user);
             }
             Err(refusal) => first = first.or(Some(refusal)),
@@ -52,24 +56,24 @@ pub(crate) fn named_by(state: &mut State, caller: &Caller, parts: &Parts) -> Res
     Err(first.unwrap_or_else(|| Refusal::bad_request("all impersonation modes failed")))
 }
 
-/// In which way users were somebody else the last time: it is tried first, and so it is that whose refusal they see.
+/// The mode by which each user impersonated somebody the last time. It is tried first, so its error is the one that they see.
 #[derive(Default)]
-pub(crate) struct Ways(HashMap<String, &'static str>);
+pub(crate) struct LastModes(HashMap<String, &'static str>);
 
-impl Ways {
-    fn last_of(&self, caller: &Caller) -> Option<&'static str> {
+impl LastModes {
+    fn of(&self, caller: &Caller) -> Option<&'static str> {
         self.0.get(&caller.user.name).copied()
     }
 
-    fn remember(&mut self, caller: &Caller, mode: &'static str) {
-        if self.0.len() >= WAYS_LEN_MAX {
+    fn set(&mut self, caller: &Caller, mode: &'static str) {
+        if self.0.len() >= LAST_MODES_LEN_MAX {
             self.0.clear();
         }
         self.0.insert(caller.user.name.clone(), mode);
     }
 }
 
-/// The user that the headers ask for.
+/// Returns the user that the headers name.
 fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
@@ -104,11 +108,11 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
     )))
 }
 
-/// A way in which a user may be somebody else.
+/// A mode of impersonation.
 struct Mode {
-    /// Empty for the verb that allows everything.
+    /// The name in the verb; empty for the verb `impersonate`, which allows all users.
     name: &'static str,
-    /// Whether it is for such users.
+    /// Returns `true` if the mode applies to the wanted user and the caller.
     fits: fn(&Caller, &Caller) -> bool,
 }
 
@@ -136,22 +140,22 @@ fn node(wanted: &Caller) -> Option<&str> {
     NameRule::Subdomain.check(name).is_empty().then_some(name)
 }
 
-/// Namespace and name of a service account.
+/// Returns the namespace and name of a service account.
 fn account(user: &User) -> Option<(&str, &str)> {
     let (namespace, name) = user.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let is_right = NameRule::Label.check(namespace).is_empty() && NameRule::Subdomain.check(name).is_empty();
     is_right.then_some((namespace, name))
 }
 
-/// One attempt to be somebody else.
-struct Asked<'a> {
-    state: &'a State,
+/// One attempt to impersonate a user.
+struct Attempt<'a, R> {
+    resolver: &'a R,
     caller: &'a Caller,
     parts: &'a Parts,
     wanted: &'a Caller,
 }
 
-impl Asked<'_> {
+impl<R: RuleResolver> Attempt<'_, R> {
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, Refusal> {
         let is_constrained = !mode.name.is_empty();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
@@ -187,16 +191,16 @@ impl Asked<'_> {
         Ok(user)
     }
 
-    /// Whether the request itself may be sent in such a name.
+    /// Checks that the caller may send this request by this mode.
     fn check_request(&self, mode: &str) -> Result<(), Refusal> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
         let Some(Place { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
             let verb = format!("impersonate-on:{mode}:{method}");
-            if access::allows_path(self.state, &self.caller.user, &verb, path) {
+            if authorizer::allows_path(self.resolver, &self.caller.user, &verb, path) {
                 return Ok(());
             }
-            return Err(access::forbidden_path(&self.caller.user, &verb, path));
+            return Err(authorizer::forbidden_path(&self.caller.user, &verb, path));
         };
         let watches = watches || Params::parse(self.parts.uri.query().unwrap_or_default()).flag("watch");
         let verb = match self.parts.method {
@@ -214,16 +218,16 @@ impl Asked<'_> {
             _ => method.as_str(),
         };
         let verb = format!("impersonate-on:{mode}:{verb}");
-        // A namespace is in itself.
+        // The namespace of a Namespace is the Namespace itself.
         let namespace = if resource == "namespaces" { name } else { namespace };
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }
 
     fn check(&self, asked: &Attributes<'_>) -> Result<(), Refusal> {
-        if access::allowed(self.state, &self.caller.user, asked) {
+        if authorizer::allowed(self.resolver, &self.caller.user, asked) {
             return Ok(());
         }
-        Err(access::forbidden(&self.caller.user, asked))
+        Err(authorizer::forbidden(&self.caller.user, asked))
     }
 
     fn check_uid(&self, verb: &str) -> Result<(), Refusal> {
@@ -238,7 +242,7 @@ impl Asked<'_> {
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
         if is_constrained {
             let refused = |name: &str, why: &str| {
-                let mut refusal = access::forbidden(&self.caller.user, &Attributes { name, ..of_groups });
+                let mut refusal = authorizer::forbidden(&self.caller.user, &Attributes { name, ..of_groups });
                 refusal.message = format!("{}: {why}", refusal.message);
                 Err(refusal)
             };
@@ -260,7 +264,7 @@ impl Asked<'_> {
         let n_values: usize = extra.values().map(Vec::len).sum();
         for key in extra.keys().filter(|_| is_constrained) {
             if let Some(cause) = rules::domain_prefixed("extra.key", key).first() {
-                let mut refusal = access::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let mut refusal = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
                 let why =
                     format!("impersonating an invalid key in extra is not allowed: {}: {}", cause.field, cause.message);
                 refusal.message = format!("{}: {why}", refusal.message);
@@ -274,7 +278,7 @@ impl Asked<'_> {
         let all = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
         for (key, value) in all {
             if is_constrained && value.is_empty() {
-                let mut refusal = access::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let mut refusal = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
                 let why = "impersonating the empty string value in extra is not allowed";
                 refusal.message = format!("{}: {why}", refusal.message);
                 return Err(refusal);

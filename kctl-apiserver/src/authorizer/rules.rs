@@ -1,0 +1,266 @@
+//! Finds the RBAC rules of a user. They are cached until a role or a binding changes.
+//!
+//! Behaviour: `pkg/registry/rbac/validation/rule.go`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::{
+    request::User,
+    status::GroupResource,
+    store::{Key, Store},
+};
+
+/// The group of roles and bindings.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Maximum number of pairs of user and namespace in the cache. Beyond it the cache is emptied.
+const CACHE_LEN_MAX: usize = 1_000;
+
+/// A rule that applies to a user.
+pub(crate) struct PolicyRule {
+    pub(super) value: Value,
+    reason: Arc<str>,
+}
+
+impl PolicyRule {
+    /// Returns the binding and the role of the rule, as the real server words it.
+    pub(super) fn reason(&self) -> String {
+        self.reason.as_ref().to_owned()
+    }
+}
+
+/// The rules of a user in a namespace.
+pub(crate) struct UserRules {
+    pub(super) rules: Vec<PolicyRule>,
+    /// Roles that are bound to the user but do not exist, as the real server words it.
+    missing: Vec<String>,
+}
+
+impl UserRules {
+    /// Returns the reason of the authorizer for a denial.
+    pub(super) fn reason(&self) -> Option<String> {
+        match self.missing.as_slice() {
+            [] => None,
+            [one] => Some(format!("RBAC: {one}")),
+            all => Some(format!("RBAC: [{}]", all.join(", "))),
+        }
+    }
+}
+
+/// Finds the rules of users (`AuthorizationRuleResolver`).
+pub(crate) trait RuleResolver {
+    /// Returns the rules of all roles that are bound to a user in a namespace, and in the whole cluster. An empty namespace
+    /// stands for the whole cluster alone.
+    fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules>;
+}
+
+/// The rules that were found, by user and namespace.
+#[derive(Default)]
+pub(crate) struct RuleCache(Mutex<Cached>);
+
+#[derive(Default)]
+struct Cached {
+    /// The revision of the last change of a role or binding that the cache has seen.
+    revision: u64,
+    by_user: HashMap<User, HashMap<String, Arc<UserRules>>>,
+    len: usize,
+}
+
+impl RuleCache {
+    /// Empties the cache. The cache does this by itself when a role or binding changes, but not when the store is loaded.
+    pub(crate) fn clear(&mut self) {
+        *self.0.get_mut() = Cached::default();
+    }
+
+    fn get_or_find(
+        &self,
+        revision: u64,
+        user: &User,
+        namespace: &str,
+        find: impl FnOnce() -> Arc<UserRules>,
+    ) -> Arc<UserRules> {
+        let mut cached = self.0.lock();
+        if cached.revision != revision {
+            *cached = Cached { revision, ..Cached::default() };
+        }
+        if let Some(known) = cached.by_user.get(user).and_then(|of_user| of_user.get(namespace)) {
+            return known.clone();
+        }
+        if cached.len >= CACHE_LEN_MAX {
+            *cached = Cached { revision, ..Cached::default() };
+        }
+        let rules = find();
+        cached.len += 1;
+        cached.by_user.entry(user.clone()).or_default().insert(namespace.to_owned(), rules.clone());
+        rules
+    }
+}
+
+/// Finds rules in the roles and bindings of a store.
+#[derive(Clone, Copy)]
+pub(crate) struct Rbac<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) cache: &'a RuleCache,
+}
+
+impl RuleResolver for Rbac<'_> {
+    fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
+        let Self { store, cache } = self;
+        cache.get_or_find(store.last_change_in(RBAC), user, namespace, || {
+            let all = |resource: &str, namespace: Option<&str>| -> Vec<Arc<Value>> {
+                store.objects(&GroupResource::new(RBAC, resource), namespace).collect()
+            };
+            let mut bindings = all("clusterrolebindings", None);
+            // There are no RoleBindings in the empty namespace.
+            bindings.extend(all("rolebindings", Some(namespace)));
+            bound_rules(&bindings, user, |resource, key| store.get(&GroupResource::new(RBAC, resource), key))
+        })
+    }
+}
+
+/// A copy of all roles and bindings, for CEL expressions, which outlive the borrow of the store.
+pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
+
+impl Snapshot {
+    pub(crate) fn of(store: &Store) -> Self {
+        let tables = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map(|resource| {
+            let of = GroupResource::new(RBAC, resource);
+            let objects = store.objects(&of, None);
+            let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let keyed = objects.map(|object| ((text(&object, "namespace"), text(&object, "name")), object));
+            (resource, keyed.collect())
+        });
+        Self(tables.into())
+    }
+}
+
+impl RuleResolver for Snapshot {
+    fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
+        let all = |resource| self.0.get(resource).into_iter().flatten();
+        let own = all("rolebindings").filter(|(key, _)| key.0 == namespace);
+        let bindings: Vec<Arc<Value>> = all("clusterrolebindings").chain(own).map(|(_, one)| one.clone()).collect();
+        bound_rules(&bindings, user, |resource, key| self.0.get(resource)?.get(key).cloned())
+    }
+}
+
+/// Returns the rules of the roles that these bindings bind to a user.
+fn bound_rules(
+    bindings: &[Arc<Value>],
+    user: &User,
+    role: impl Fn(&'static str, &Key) -> Option<Arc<Value>>,
+) -> Arc<UserRules> {
+    let (mut rules, mut missing) = (Vec::new(), Vec::<String>::new());
+    for binding in bindings {
+        let Some(subject) = bound(binding, user) else { continue };
+        let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
+        let name = reference["name"].as_str().unwrap_or_default().to_owned();
+        let role = match (reference["kind"].as_str(), namespace) {
+            (Some("ClusterRole"), _) => role("clusterroles", &(String::new(), name)),
+            (Some("Role"), Some(namespace)) => role("roles", &(namespace.into(), name)),
+            _ => None,
+        };
+        let own = binding["metadata"]["name"].as_str().unwrap_or_default();
+        let (kind, own) = match namespace {
+            Some(namespace) => ("RoleBinding", format!("{own}/{namespace}")),
+            None => ("ClusterRoleBinding", own.to_owned()),
+        };
+        let (of, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
+        let reason: Arc<str> = format!("RBAC: allowed by {kind} {own:?} of {of} {role_name} to {subject}").into();
+        if role.is_none() {
+            let resource = of.to_lowercase();
+            let why = format!("{resource}.{RBAC} {role_name} not found");
+            if !missing.contains(&why) {
+                missing.push(why);
+            }
+        }
+        let values = role.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten().cloned());
+        rules.extend(values.map(|value| PolicyRule { value, reason: reason.clone() }));
+    }
+    UserRules { rules, missing }.into()
+}
+
+/// Returns the subject of a binding that matches a user, as the real server words it.
+fn bound(binding: &Value, user: &User) -> Option<String> {
+    binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
+        let name = subject["name"].as_str().unwrap_or_default();
+        match subject["kind"].as_str().unwrap_or_default() {
+            "User" => (name == user.name).then(|| format!("User {name:?}")),
+            "Group" => user.groups.iter().any(|group| group == name).then(|| format!("Group {name:?}")),
+            "ServiceAccount" => {
+                let namespace = subject["namespace"].as_str().unwrap_or_default();
+                let is_it = user.name == format!("system:serviceaccount:{namespace}:{name}");
+                is_it.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use serde_json::json;
+
+    fn store() -> Store {
+        let mut store = Store::new(Clock::System, 0);
+        put(&mut store, "roles", json!({ "rules": [{ "verbs": ["get"] }] }));
+        let subjects = json!([{ "kind": "User", "name": "pat" }]);
+        put(&mut store, "rolebindings", json!({ "subjects": subjects, "roleRef": { "kind": "Role", "name": "x" } }));
+        store
+    }
+
+    fn put(store: &mut Store, resource: &str, mut object: Value) {
+        object["metadata"] = json!({ "name": "x", "namespace": "a" });
+        store.put(&GroupResource::new(RBAC, resource), ("a".into(), "x".into()), object);
+    }
+
+    fn pat(n: usize) -> User {
+        let name = if n == 0 { "pat".into() } else { format!("pat-{n}") };
+        User { name, groups: Vec::new() }
+    }
+
+    fn verbs(rbac: Rbac<'_>) -> Vec<Value> {
+        rbac.rules_for(&pat(0), "a").rules.iter().map(|rule| rule.value["verbs"].clone()).collect()
+    }
+
+    #[test]
+    fn what_was_looked_up_is_forgotten_when_a_role_or_a_binding_changes() {
+        let (mut store, cache) = (store(), RuleCache::default());
+        let rbac = Rbac { store: &store, cache: &cache };
+        assert_eq!(verbs(rbac), [json!(["get"])]);
+        assert!(Arc::ptr_eq(&rbac.rules_for(&pat(0), "a"), &rbac.rules_for(&pat(0), "a")));
+        assert!(rbac.rules_for(&pat(0), "b").rules.is_empty() && rbac.rules_for(&pat(1), "a").rules.is_empty());
+        put(&mut store, "roles", json!({ "rules": [{ "verbs": ["list"] }, { "verbs": ["get"] }] }));
+        assert_eq!(verbs(Rbac { store: &store, cache: &cache }), [json!(["list"]), json!(["get"])]);
+        store.remove(&GroupResource::new(RBAC, "rolebindings"), &("a".into(), "x".into()));
+        assert!(verbs(Rbac { store: &store, cache: &cache }).is_empty());
+    }
+
+    #[test]
+    fn other_changes_leave_the_cache() {
+        let (mut store, cache) = (store(), RuleCache::default());
+        let known = Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a");
+        store.put(&GroupResource::new("", "configmaps"), ("a".into(), "x".into()), json!({ "metadata": {} }));
+        store.put(&GroupResource::new("storage.k8s.io", "csinodes"), Key::default(), json!({ "metadata": {} }));
+        assert!(Arc::ptr_eq(&known, &Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a")));
+    }
+
+    #[test]
+    fn users_are_kept_up_to_a_bound() {
+        let (store, cache) = (store(), RuleCache::default());
+        let rbac = Rbac { store: &store, cache: &cache };
+        for n in 0..3 * CACHE_LEN_MAX {
+            rbac.rules_for(&pat(n), "a");
+        }
+        let len = cache.0.lock().by_user.len();
+        assert!((1..=CACHE_LEN_MAX).contains(&len), "{len}");
+        assert_eq!(verbs(rbac), [json!(["get"])]);
+    }
+}

@@ -1,0 +1,217 @@
+//! The work of the controllers: notes what changes leave to do, and does it one object at a time.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    Controller, ControllerOptions, accounts, api_services, definitions, garbage, namespaces, quotas, roles,
+    tokens::{self, TokenWork},
+};
+use crate::{
+    status::GroupResource,
+    store::{API_SERVICES, Announced, DEFINITIONS, Store},
+    tokens::SharedSigner,
+};
+
+/// The controllers of one server: which of them run, and what is left for them to do. They see the changes that the store
+/// announces.
+pub(crate) struct Controllers {
+    enabled: ControllerOptions,
+    /// The certificate authority that clients trust, as PEM; `None` before the server listens.
+    pub(super) root_ca: Option<Arc<str>>,
+    /// The rules of aggregated roles may have changed.
+    roles_changed: bool,
+    /// Groups in which names of CustomResourceDefinitions have become free.
+    names_freed: BTreeSet<String>,
+    /// Namespaces with quotas that may have more left than their status says.
+    quotas_touched: BTreeSet<String>,
+    /// Namespaces that may lack their `ServiceAccount` or their certificate authority. Empty while no controller fills them.
+    namespaces_touched: BTreeSet<String>,
+    /// Secrets and accounts for the controller of tokens. Empty while it does not run.
+    tokens_touched: BTreeSet<TokenWork>,
+    /// The availability of `APIServices` may have changed.
+    api_services_touched: bool,
+}
+
+impl Controllers {
+    /// Returns the controllers of a new server: none of kube-controller-manager's runs.
+    pub(crate) fn new() -> Self {
+        Self {
+            enabled: ControllerOptions::none(),
+            root_ca: None,
+            roles_changed: false,
+            names_freed: BTreeSet::new(),
+            quotas_touched: BTreeSet::new(),
+            namespaces_touched: BTreeSet::new(),
+            tokens_touched: BTreeSet::new(),
+            api_services_touched: false,
+        }
+    }
+
+    /// Returns the controllers of a fork of the server: none runs, and the work that they share is left to do.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            roles_changed: self.roles_changed,
+            names_freed: self.names_freed.clone(),
+            quotas_touched: self.quotas_touched.clone(),
+            ..Self::new()
+        }
+    }
+
+    /// Returns `true` if a controller runs on this server.
+    pub(crate) fn runs(&self, controller: Controller) -> bool {
+        self.enabled.runs(controller)
+    }
+
+    /// Selects the controllers of this server, and lets them look at the objects that exist.
+    pub(crate) fn enable(&mut self, store: &mut Store, options: &ControllerOptions) {
+        self.observe(store);
+        self.enabled = options.clone();
+        self.look_at_accounts(store);
+    }
+
+    /// Sets the certificate authority that clients of this server trust, as PEM.
+    #[cfg(feature = "serve")]
+    pub(crate) fn trust(&mut self, store: &mut Store, authority: &str) {
+        if self.root_ca.as_deref() != Some(authority) {
+            self.root_ca = Some(authority.into());
+            self.look_at_accounts(store);
+            store.wake();
+        }
+    }
+
+    /// Lets the controllers of accounts look at all namespaces and tokens.
+    fn look_at_accounts(&mut self, store: &Store) {
+        if self.fills_namespaces() {
+            self.namespaces_touched.extend(accounts::all(store));
+        }
+        if self.runs(Controller::ServiceAccountToken) {
+            self.tokens_touched.extend(tokens::all(store));
+        }
+    }
+
+    /// Lets the controller of names look at the CustomResourceDefinitions that still wait for theirs: the store was loaded.
+    pub(crate) fn look_at_names(&mut self, store: &Store) {
+        self.names_freed = definitions::groups_that_wait(store);
+    }
+
+    fn fills_namespaces(&self) -> bool {
+        self.runs(Controller::ServiceAccount) || self.runs(Controller::RootCaCertificatePublisher)
+    }
+
+    /// Notes what the changes since the last call leave to do.
+    fn observe(&mut self, store: &mut Store) {
+        let announced = store.take_announced();
+        if announced.is_empty() {
+            return;
+        }
+        let now = store.clock.now();
+        let has_quotas = quotas::has_any(store);
+        let has_remote = store.registry.has_remote();
+        for Announced { of, event } in announced {
+            self.roles_changed |= of.resource == "clusterroles";
+            if of == *DEFINITIONS {
+                self.names_freed.extend(definitions::frees_names_in(&event));
+            }
+            if has_quotas {
+                self.quotas_touched.extend(quotas::touched(&of, &event, now));
+            }
+            if self.fills_namespaces() {
+                self.namespaces_touched.extend(accounts::touched(&of, &event));
+            }
+            if self.runs(Controller::ServiceAccountToken) {
+                self.tokens_touched.extend(tokens::touched(&of, &event));
+            }
+            self.api_services_touched |= of == *API_SERVICES || (has_remote && api_services::depend_on(&of));
+        }
+    }
+
+    /// Returns the number of objects that the controllers still have to look at.
+    pub(crate) fn pending(&mut self, store: &mut Store) -> usize {
+        self.observe(store);
+        store.owners().n_suspects()
+            + usize::from(self.roles_changed)
+            + self.names_freed.len()
+            + self.quotas_touched.len()
+            + self.namespaces_touched.len()
+            + self.tokens_touched.len()
+            + usize::from(self.api_services_touched)
+    }
+
+    /// Creates what a namespace lacks before the first Pod in it: the real server waits for the account `default` of a
+    /// namespace that was created a moment ago.
+    pub(crate) fn complete_namespace(&mut self, store: &mut Store, namespace: &str) {
+        self.observe(store);
+        if self.namespaces_touched.remove(namespace) {
+            accounts::complete(self, store, namespace);
+        }
+    }
+
+    /// Does what a server does itself after each request: brings the conditions of all `APIServices` up to date.
+    pub(crate) fn after_request(&mut self, store: &mut Store) {
+        self.observe(store);
+        if std::mem::take(&mut self.api_services_touched) {
+            api_services::update(store);
+            // What was written here needs no other look.
+            self.observe(store);
+            self.api_services_touched = false;
+        }
+    }
+
+    /// Looks at one object. Returns `false` if nothing is left to do.
+    pub(crate) fn step(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
+        self.observe(store);
+        let is_left = self.step_once(store, signer);
+        self.observe(store);
+        is_left
+    }
+
+    fn step_once(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
+        if std::mem::take(&mut self.roles_changed) {
+            if self.runs(Controller::ClusterRoleAggregation) {
+                roles::aggregate(store);
+            }
+            return true;
+        }
+        if self.api_services_touched {
+            self.after_request(store);
+            return true;
+        }
+        if let Some(group) = self.names_freed.pop_first() {
+            definitions::name_again(store, &group.into());
+            return true;
+        }
+        if let Some(namespace) = self.quotas_touched.pop_first() {
+            if self.runs(Controller::ResourceQuota) {
+                quotas::recount(store, &namespace);
+            }
+            return true;
+        }
+        if let Some(namespace) = self.namespaces_touched.pop_first() {
+            accounts::complete(self, store, &namespace);
+            return true;
+        }
+        if let Some(work) = self.tokens_touched.pop_first() {
+            tokens::sync(store, &tokens::Issuer { signer, root_ca: self.root_ca.as_deref() }, work);
+            return true;
+        }
+        self.sync_suspect(store)
+    }
+
+    /// Looks at one object whose owners or dependents have changed, or that is being deleted.
+    fn sync_suspect(&self, store: &mut Store) -> bool {
+        let Some((of, key)) = store.owners().next_suspect() else { return false };
+        let Some(object) = store.get(&of, &key) else { return true };
+        let Some(resource) = store.registry.any_version(&of) else { return true };
+        if self.runs(Controller::GarbageCollector) {
+            garbage::sync(store, &resource, &key, &object);
+        }
+        if object["metadata"]["deletionTimestamp"].is_string() {
+            if of == GroupResource::new("", "namespaces") && self.runs(Controller::Namespace) {
+                namespaces::end(store, &of, &key);
+            } else if of == *DEFINITIONS {
+                definitions::end(store, &key);
+            }
+        }
+        true
+    }
+}

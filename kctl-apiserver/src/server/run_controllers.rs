@@ -1,0 +1,28 @@
+//! Runs the controllers of a server as a task: after each change, one object at a time under the server's lock.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+
+use crate::state::State;
+
+/// Runs the controllers until the future is dropped. They react to a change after `delay`.
+pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
+    let mut changes = state.lock().changes();
+    loop {
+        changes.borrow_and_update();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        // Work that comes up meanwhile waits for the next delay.
+        let mut left = if delay.is_zero() { usize::MAX } else { state.lock().pending().max(1) };
+        while left > 0 && state.lock().step_controllers() {
+            left -= 1;
+            // Other tasks run between two objects.
+            tokio::task::yield_now().await;
+        }
+        if left > 0 && changes.changed().await.is_err() {
+            return;
+        }
+    }
+}

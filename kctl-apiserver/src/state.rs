@@ -1,0 +1,207 @@
+//! The state of one server: its objects, and all else that requests read and change. One lock guards it, so requests are handled one
+//! after the other.
+
+use std::{
+    fs::File,
+    io, mem,
+    ops::{Deref, DerefMut},
+    path::Path,
+    sync::Arc,
+};
+
+use crate::{
+    authorizer::{Rbac, RuleCache, RuleResolver, UserRules},
+    bootstrap,
+    clock::{Chance, Clock},
+    controllers::Controllers,
+    impersonation::{self, LastModes},
+    metrics::Counts,
+    request::{Caller, User},
+    request_log::RequestLog,
+    session::Session,
+    status::Refusal,
+    store::{Folder, Store},
+    tokens::SharedSigner,
+    transport::Transport,
+};
+
+/// Everything that a server knows. It dereferences to its [`Store`], which most code needs of it.
+pub(crate) struct State {
+    store: Store,
+    pub(crate) controllers: Controllers,
+    rule_cache: RuleCache,
+    last_modes: LastModes,
+    pub(crate) signer: SharedSigner,
+    /// Reaches webhooks.
+    pub(crate) transport: Transport,
+    pub(crate) requests: RequestLog,
+    pub(crate) counts: Counts,
+    /// The file of the audit log.
+    pub(crate) audit: Option<File>,
+    /// Gives ids to audit events. It is separate from the chance of the store, so that uids of objects do not depend on the
+    /// number of requests.
+    pub(crate) audit_ids: Chance,
+}
+
+impl Deref for State {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl DerefMut for State {
+    fn deref_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+}
+
+impl RuleResolver for State {
+    fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
+        Rbac { store: &self.store, cache: &self.rule_cache }.rules_for(user, namespace)
+    }
+}
+
+impl State {
+    /// Creates a state without objects.
+    pub(crate) fn new(clock: Clock, seed: u64) -> Self {
+        Self {
+            store: Store::new(clock, seed),
+            controllers: Controllers::new(),
+            rule_cache: RuleCache::default(),
+            last_modes: LastModes::default(),
+            signer: SharedSigner::default(),
+            transport: Transport::default(),
+            requests: RequestLog::default(),
+            counts: Counts::default(),
+            audit: None,
+            audit_ids: Chance::new(!seed),
+        }
+    }
+
+    /// Returns a copy for another server. It has the same objects, token key and webhooks in the process, and no watchers and
+    /// observers.
+    pub(crate) fn fork(&self, clock: Clock, seed: u64) -> Self {
+        Self {
+            store: self.store.fork(clock, seed),
+            controllers: self.controllers.fork(),
+            signer: self.signer.clone(),
+            transport: self.transport.clone(),
+            ..Self::new(clock, seed)
+        }
+    }
+
+    /// Keeps all objects and the token key in a folder from now on. Objects that are in it already replace the present ones.
+    ///
+    /// # Errors
+    /// Fails if the folder can't be written, or if another server uses it.
+    pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
+        let mut opened = Folder::open(folder)?;
+        self.signer = SharedSigner::kept_in(folder).map_err(io::Error::other)?;
+        if opened.is_new() {
+            self.store.write_to(&mut opened)?;
+        } else {
+            self.store.load(&mut opened);
+            self.rule_cache.clear();
+            self.controllers.look_at_names(&self.store);
+            bootstrap::objects(&mut self.store);
+            self.store.read_all_anew();
+        }
+        self.store.keep_in(opened);
+        Ok(())
+    }
+
+    /// Returns the user as whom a request acts (see [`impersonation::impersonated`]).
+    pub(crate) fn impersonated(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, Refusal> {
+        let rbac = Rbac { store: &self.store, cache: &self.rule_cache };
+        impersonation::impersonated(&rbac, &mut self.last_modes, caller, parts)
+    }
+
+    /// Creates what a namespace lacks before the first Pod in it (see [`Controllers::complete_namespace`]).
+    pub(crate) fn complete_namespace(&mut self, namespace: &str) {
+        self.controllers.complete_namespace(&mut self.store, namespace);
+    }
+
+    /// Lets the server's own controllers look at what a request has changed (see [`Controllers::after_request`]).
+    pub(crate) fn after_request(&mut self) {
+        self.controllers.after_request(&mut self.store);
+    }
+
+    /// Lets the controllers look at one object. Returns `false` if nothing is left to do.
+    pub(crate) fn step_controllers(&mut self) -> bool {
+        self.controllers.step(&mut self.store, &self.signer)
+    }
+
+    /// Returns the number of objects that the controllers still have to look at.
+    pub(crate) fn pending(&mut self) -> usize {
+        self.controllers.pending(&mut self.store)
+    }
+
+    /// Selects the controllers that run.
+    pub(crate) fn enable(&mut self, options: &crate::controllers::ControllerOptions) {
+        self.controllers.enable(&mut self.store, options);
+    }
+
+    /// Sets the certificate authority that clients of this server trust, as PEM.
+    #[cfg(feature = "serve")]
+    pub(crate) fn trust(&mut self, authority: &str) {
+        self.controllers.trust(&mut self.store, authority);
+    }
+
+    /// Runs a request that may run several times, because it waits for webhooks. All runs have the time and the chance of the
+    /// first one.
+    pub(crate) fn repeatably<T>(&mut self, session: &Session, run: impl FnOnce(&mut Self) -> T) -> T {
+        let is_first = session.is_first_run();
+        let (chance, now) = session.begin(&self.chance, self.clock.now());
+        let outer_chance = mem::replace(&mut self.chance, chance);
+        let outer_clock = mem::replace(&mut self.clock, Clock::At(now));
+        let n_addresses = self.n_addresses;
+        let result = run(self);
+        let waits = session.waits();
+        self.clock = outer_clock;
+        if waits {
+            self.n_addresses = n_addresses;
+        }
+        match (is_first, waits) {
+            // A request that asks no webhook draws from the chance of the server.
+            (true, false) => {}
+            // Other requests draw from another sequence than the one that this request repeats.
+            (true, true) => {
+                let mut other = outer_chance;
+                self.chance = Chance::new(other.next());
+            }
+            (false, _) => self.chance = outer_chance,
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{authorizer::RBAC, status::GroupResource};
+
+    fn put(state: &mut State, resource: &str, mut object: Value) {
+        object["metadata"] = json!({ "name": "x", "namespace": "a" });
+        state.put(&GroupResource::new(RBAC, resource), ("a".into(), "x".into()), object);
+    }
+
+    #[test]
+    fn a_fork_looks_up_its_own() {
+        let mut state = State::new(Clock::System, 0);
+        put(&mut state, "roles", json!({ "rules": [{ "verbs": ["get"] }] }));
+        let subjects = json!([{ "kind": "User", "name": "pat" }]);
+        put(&mut state, "rolebindings", json!({ "subjects": subjects, "roleRef": { "kind": "Role", "name": "x" } }));
+        let n_rules = |state: &State| {
+            let pat = User { name: "pat".into(), groups: Vec::new() };
+            crate::authorizer::rules_of(state, &pat, "a").0.len()
+        };
+        assert_eq!(n_rules(&state), 1);
+        let mut fork = state.fork(Clock::System, 1);
+        fork.remove(&GroupResource::new(RBAC, "roles"), &("a".into(), "x".into()));
+        assert_eq!((n_rules(&state), n_rules(&fork)), (1, 0));
+    }
+}

@@ -1,0 +1,59 @@
+//! The record of one change of a stored object, for observers.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Event;
+use crate::status::GroupResource;
+
+/// Receives each change of an object.
+pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
+
+/// The client on whose behalf objects are written; empty while the server's own controllers write.
+#[derive(Default)]
+pub(crate) struct Acting {
+    pub(crate) by: String,
+    pub(crate) trace: String,
+}
+
+/// One change of a stored object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The client of the request ([`Connection::client`](crate::faults::Connection::client)), or else its user; empty
+    /// for changes by the server itself.
+    pub by: String,
+    /// The trace id of the request's `traceparent` header; empty without one.
+    pub trace: String,
+    /// The revision of the change, as in `metadata.resourceVersion`.
+    pub revision: u64,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The resource, such as `pods`.
+    pub resource: String,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+    /// The object before the change; `None` if the change created it.
+    pub before: Option<Arc<Value>>,
+    /// The object after the change; `None` if the change deleted it.
+    pub after: Option<Arc<Value>>,
+}
+
+impl Change {
+    pub(crate) fn new(acting: &Acting, of: &GroupResource, event: &Event) -> Self {
+        let (namespace, name) = event.key.clone();
+        Self {
+            by: acting.by.clone(),
+            trace: acting.trace.clone(),
+            revision: event.revision,
+            group: of.group.clone(),
+            resource: of.resource.clone(),
+            namespace,
+            name,
+            before: event.before.as_ref().map(|before| before.value()),
+            after: (!event.deleted).then(|| event.object.value()),
+        }
+    }
+}
