@@ -21,6 +21,7 @@ mod cause;
 mod cel;
 mod clock;
 mod controllers;
+mod conversion;
 pub mod crd;
 mod decode;
 mod deletion;
@@ -64,6 +65,7 @@ mod tokens;
 mod transport;
 mod verbs;
 mod ways;
+mod webhook_call;
 mod webhook_client;
 mod workloads;
 

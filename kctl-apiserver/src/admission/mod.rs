@@ -14,9 +14,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use self::{matching::Versioned, settle::settle};
-pub(crate) use self::{review::body, webhook::to_client_config};
 use crate::{
     cel::Scope,
+    conversion,
     request::{Call, Operation},
     state::State,
     status::{GroupResource, Refusal},
@@ -103,7 +103,7 @@ impl<'a> Attributes<'a> {
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, Refusal> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
-        let convert = |object: &Value| crate::verbs::convert(state, self.call, &known, object);
+        let convert = |object: &Value| conversion::convert(state, self.call, &known, object);
         let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
         Ok(Some(Self {
             call: self.call,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{decode::illegal_base64, go, session::Reply};
+use crate::{decode::illegal_base64, go, session::Reply, webhook_call};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -68,7 +68,7 @@ pub(super) struct Verdict {
 /// # Errors
 /// In the words of the real server, after `failed calling webhook "name": `.
 pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Verdict, String> {
-    let body = body(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
+    let body = webhook_call::body(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
     typed(response).map_err(|why| format!("failed to call webhook: {why}"))?;
@@ -167,36 +167,4 @@ fn patch(given: &Value) -> Result<Vec<u8>, String> {
             ))
         }
     }
-}
-
-/// The document that a webhook has answered with (`rest.Result`).
-pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value, String> {
-    let bytes = reply.outcome.as_ref().map_err(Clone::clone)?;
-    let text = String::from_utf8_lossy(bytes);
-    let body: Value = serde_json::from_slice(bytes)
-        .or_else(|_| serde_saphyr::from_str(&text))
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
-    if !body.is_object() {
-        return Err(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
-             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            go::json_type(&body)
-        ));
-    }
-    let given = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    let (found_version, found_kind) = (given("apiVersion"), given("kind"));
-    if (found_version.as_str(), found_kind.as_str()) == (api_version, kind) {
-        return Ok(body);
-    }
-    let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
-    Err(if found_kind.is_empty() {
-        format!("Object 'Kind' is missing in '{text}'")
-    } else if found_kind == kind && found_version.split('/').next() == api_version.split('/').next() {
-        let (found, wanted) = (short(&found_version), short(api_version));
-        format!("converting ({found}.{kind}) to ({wanted}.{kind}): unknown conversion")
-    } else {
-        format!(
-            "no kind {found_kind:?} is registered for version {found_version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )
-    })
 }

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use super::Attributes;
 use crate::{
-    admit, crd,
+    admit,
+    conversion::scheme,
+    crd,
     decode::{self, Words},
     go,
     request::Operation,
     schema::Schema,
     status::Refusal,
-    verbs,
 };
 
 /// Makes an object one of its type again: what the type does not have is dropped, what is new gets its defaults.
@@ -52,10 +53,10 @@ fn settle_built_in(
     if let Some(schema) = Schema::built_in(&given_api, &given_kind) {
         decode::typed(schema, &given_kind, object, None, Words::OfJson).map_err(|why| Refusal::internal(&why))?;
     } else if is_other {
-        return Err(Refusal::internal(&verbs::unconverted((kind, api_version), &given_kind, &given_api)));
+        return Err(Refusal::internal(&scheme::unconverted((kind, api_version), &given_kind, &given_api)));
     }
     if is_other {
-        let why = verbs::unconverted((kind, api_version), &given_kind, &given_api);
+        let why = scheme::unconverted((kind, api_version), &given_kind, &given_api);
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     object["kind"] = kind.into();

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use http::StatusCode;
 use serde_json::Value;
@@ -16,10 +16,12 @@ use super::{
 };
 use crate::{
     cel::conditions::{self, Fit},
+    conversion,
     request::Call,
     session::{Question, Reply},
     state::State,
     status::{GroupResource, Refusal},
+    webhook_call,
 };
 
 /// Without a timeout of its own a webhook has this long.
@@ -112,7 +114,7 @@ fn question(
     let review = review::review(webhook.value(), &request);
     Ok(Question {
         review,
-        ..to_client_config(state, &webhook.value()["clientConfig"], seconds)
+        ..webhook_call::to_client_config(state, &webhook.value()["clientConfig"], seconds)
             .map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?
     })
 }
@@ -123,49 +125,6 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
     let kind = kind.unwrap_or_else(|| attributes.kind());
     Ok(review::request(shown.as_ref().unwrap_or(attributes), resource, &kind))
-}
-
-/// Where a `clientConfig` leads to, without a review.
-///
-/// # Errors
-/// The service cannot be found, or has no such port.
-pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> Result<Question, String> {
-    let trusted = config["caBundle"].as_str().unwrap_or_default().to_owned();
-    let timeout = Duration::from_secs(seconds);
-    let ask = |url, dial| Question { url, dial, trusted, review: Value::Null, timeout };
-    if let Some(url) = config["url"].as_str() {
-        return Ok(ask(format!("{url}?timeout={seconds}s"), None));
-    }
-    let service = &config["service"];
-    let text = |field: &str| service[field].as_str().unwrap_or_default();
-    let port = service["port"].as_u64().unwrap_or(443);
-    let host = format!("{}.{}.svc", text("name"), text("namespace"));
-    let path = text("path").trim_start_matches('/');
-    let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
-    if state.transport.knows(&url) {
-        return Ok(ask(url, None));
-    }
-    let address =
-        resolve(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
-    Ok(ask(url, Some(address)))
-}
-
-/// The address of a service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
-fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
-    let found = state.get(&GroupResource::new("", "services"), &(namespace.into(), name.into()));
-    let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
-    let spec = &service["spec"];
-    let text = |field: &str| spec[field].as_str().unwrap_or_default();
-    if text("type") == "ExternalName" {
-        return Ok(format!("{}:{port}", text("externalName")));
-    }
-    if spec["ports"].as_array().into_iter().flatten().all(|known| known["port"].as_u64() != Some(port)) {
-        return Err(format!("no service port {port} found for service {name:?}"));
-    }
-    match text("clusterIP") {
-        "" | "None" => Err(format!("no endpoints available for service {name:?}")),
-        address => Ok(format!("{address}:{port}")),
-    }
 }
 
 fn judge(
@@ -291,7 +250,7 @@ fn ask_mutating(
         Err(PatchError::Inapplicable(why)) => return Err(Refusal::internal(&why)),
     }
     if *resource != Versioned::of(&attributes.call.resource) {
-        patched = crate::verbs::convert(state, attributes.call, &attributes.call.resource, &patched)?;
+        patched = conversion::convert(state, attributes.call, &attributes.call.resource, &patched)?;
     }
     settle(attributes, &mut patched)?;
     let changed = patched != *object;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, escalation, judge, ownership, plugins, strategy, versions};
+use super::{Answer, body, escalation, judge, ownership, plugins, strategy};
 use crate::{
     admission::{self, Attributes},
     admit, apply, autoscaling,
     controllers::definitions,
-    crd,
+    conversion, crd,
     request::{Call, Operation, Verb},
     state::State,
     status::{GroupResource, Refusal},
@@ -60,14 +60,20 @@ pub(super) struct Writing<'a> {
     call: &'a Call,
     manager: String,
     api_version: String,
-    versions: versions::OfKind<'a>,
+    versions: conversion::FieldVersions<'a>,
     now: String,
 }
 
 impl<'a> Writing<'a> {
     pub(super) fn of(call: &'a Call, state: &'a State) -> Self {
         let (manager, api_version) = (call.field_manager(), call.resource.api_version());
-        Self { call, manager, api_version, versions: versions::OfKind { state, call }, now: state.clock.seconds() }
+        Self {
+            call,
+            manager,
+            api_version,
+            versions: conversion::FieldVersions { state, call },
+            now: state.clock.seconds(),
+        }
     }
 
     pub(super) fn request(&self) -> apply::Request<'_> {
@@ -227,7 +233,7 @@ pub(super) fn store(
         }
         return Err(if generated { refusal.of_a_generated_name() } else { refusal });
     }
-    let mut kept = versions::stored(state, call, object)?;
+    let mut kept = conversion::stored(state, call, object)?;
     if call.dry_run() {
         return Ok(kept.unstored());
     }

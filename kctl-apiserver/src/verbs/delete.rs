@@ -8,10 +8,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) use self::options::Options;
-use super::{Answer, list, strategy, versions};
+use super::{Answer, list, strategy};
 use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
+    conversion,
     deletion::{Grace, Propagation},
     kinds::Resource,
     lifecycle::{self, Deleted, Deletion},
@@ -31,7 +32,7 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let (of, resource) = (&call.resource.of, &call.resource);
     let options = Options::of(call)?;
     warn(call, &options);
-    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     check_preconditions(resource, &object, &options.value)?;
     let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);
@@ -151,11 +152,11 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     }
     warn(call, &options);
     let doomed = list::Doomed::of(state, call, &asked)?;
-    let shown = versions::all_shown(state, call, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
+    let shown = conversion::all_shown(state, call, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // In the list of a version there may be objects that are gone, or others now.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&call.resource.of, key)?));
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
-    let judged = versions::all_shown(state, call, there.iter().map(|(_, object)| object.clone()).collect())?;
+    let judged = conversion::all_shown(state, call, there.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone.
     let (n_admitted, refusal) = admit_all(state, call, &options, &judged);
     if call.session.waits() {

@@ -4,34 +4,15 @@ use serde_json::{Value, json};
 
 use super::body::Misfit;
 use crate::{
+    conversion::scheme,
     decode,
     kinds::Resource,
     request::{Call, Verb},
-    schema,
     status::{Cause, Refusal},
 };
 
 /// Versions that the real server still knows of groups that have a first one.
 const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
-/// Kinds of every group, and those that are beside all groups.
-const OF_ALL_GROUPS: [&str; 7] =
-    ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
-/// Kinds that are never asked for by a path of their own.
-const OF_CORE: [&str; 11] = [
-    "List",
-    "NodeProxyOptions",
-    "PodAttachOptions",
-    "PodExecOptions",
-    "PodLogOptions",
-    "PodPortForwardOptions",
-    "PodProxyOptions",
-    "PodStatusResult",
-    "RangeAllocation",
-    "SerializedReference",
-    "ServiceProxyOptions",
-];
-const OF_NO_GROUP: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
-
 /// What a custom object says that it is.
 pub(super) enum Type {
     /// What the path says.
@@ -196,7 +177,7 @@ fn is_built_in((kind, api_version): (&str, &str), given_kind: &str, given_api: &
     }
     let (group, version) = given_api.rsplit_once('/').unwrap_or(("", given_api));
     let (own_group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let package = package_of(given_kind, given_api);
+    let package = scheme::package_of(given_kind, given_api);
     // Events are of one type, by which group they may be asked for.
     let events = |group: &str| kind == "Event" && ["", "events.k8s.io"].contains(&group);
     let is_same_type = given_kind == kind && (group == own_group || (events(group) && events(own_group)));
@@ -204,39 +185,6 @@ fn is_built_in((kind, api_version): (&str, &str), given_kind: &str, given_api: &
     if is_same_type && !is_new && (package.is_some() || OLD_VERSIONS.contains(&version)) {
         return Err(wrong_version(given_api, api_version));
     }
-    let why = unconverted((kind, api_version), given_kind, given_api);
+    let why = scheme::unconverted((kind, api_version), given_kind, given_api);
     Err(Refusal::bad_request(format!("{given_kind} in version {version:?} cannot be handled as a {kind}: {why}")))
-}
-
-/// Why an object of a type does not become one of a built-in type.
-pub(crate) fn unconverted((kind, api_version): (&str, &str), given_kind: &str, given_api: &str) -> String {
-    let Some(package) = package_of(given_kind, given_api) else { return unregistered(given_kind, given_api) };
-    let (own_group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let own_group = own_group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
-    format!("converting ({package}.{given_kind}) to ({own_group}.{kind}): unknown conversion")
-}
-
-fn unregistered(kind: &str, api_version: &str) -> String {
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let of = match version {
-        "__internal" => format!("the internal version of group {group:?}"),
-        _ => format!("version {api_version:?}"),
-    };
-    format!("no kind {kind:?} is registered for {of} in scheme \"pkg/runtime/scheme.go:111\"")
-}
-
-/// Whether options could be of this kind, which is known beside all groups (`AddToGroupVersion` of `k8s.io/apimachinery/pkg/apis/meta/v1`).
-pub(super) fn is_beside_groups(kind: &str, api_version: &str) -> bool {
-    let shown = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
-    ["v1", "meta.k8s.io/v1"].contains(&api_version)
-        && (OF_ALL_GROUPS.contains(&kind) || OF_NO_GROUP.contains(&kind) || shown.contains(&kind))
-}
-
-/// Go's package of a kind that the API server knows.
-fn package_of<'a>(kind: &str, api_version: &'a str) -> Option<&'a str> {
-    let is_of_group = OF_ALL_GROUPS.contains(&kind) && schema::is_version(api_version);
-    if OF_NO_GROUP.contains(&kind) || is_of_group || (OF_CORE.contains(&kind) && api_version == "v1") {
-        return Some("v1");
-    }
-    schema::name_of(api_version, kind).map(|_| api_version.rsplit('/').next().unwrap_or_default())
 }

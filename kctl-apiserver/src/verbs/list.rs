@@ -12,11 +12,9 @@ pub(super) use self::{
     asked::{Asked, MATCH, unsupported_match},
     reach::{Reach, not_from_the_future, unreadable_version},
 };
-use super::{
-    Answer,
-    versions::{self, Way},
-};
+use super::Answer;
 use crate::{
+    conversion::{self, Way},
     kinds::Resource,
     request::Call,
     selector::Selector,
@@ -40,10 +38,10 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     let table = past.as_ref().unwrap_or(table);
     let shown = reach.at.unwrap_or(revision);
     let (limit, start) = (reach.limit, reach.after.as_ref());
-    if versions::is_asked(&call.resource) && !selector.is_empty() {
+    if conversion::is_asked(&call.resource) && !selector.is_empty() {
         let all = page(table, call, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
-        let page = chosen(versions::all_shown(state, call, all)?, &selector, limit);
+        let page = chosen(conversion::all_shown(state, call, all)?, &selector, limit);
         return Ok(Answer::ok(envelope(call, shown_in(&call.resource, page), shown, false)));
     }
     let Page { items, more } = page(table, call, &selector, start, limit);
@@ -56,7 +54,7 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
         return Ok(Answer::text(listed(&list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
-    let items = versions::all_shown(state, call, items)?;
+    let items = conversion::all_shown(state, call, items)?;
     let page = shown_in(&call.resource, Page { items, more });
     Ok(Answer::ok(envelope(call, page, shown, selector.is_empty())))
 }
@@ -92,12 +90,12 @@ impl Doomed {
         let past = reach.past(call, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = reach.after.as_ref();
-        let is_judged_later = versions::is_asked(&call.resource) && !selector.is_empty();
+        let is_judged_later = conversion::is_asked(&call.resource) && !selector.is_empty();
         let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
         let Page { items, mut more } = page(table, call, all, start, limit);
         let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key_of(&it), it)).collect();
         if is_judged_later {
-            let shown = versions::all_shown(state, call, objects.iter().map(|(_, object)| object.clone()).collect())?;
+            let shown = conversion::all_shown(state, call, objects.iter().map(|(_, object)| object.clone()).collect())?;
             let chosen = chosen(shown, selector, reach.limit);
             let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key_of(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));
@@ -147,7 +145,7 @@ fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, li
             return true;
         }
         let value = table.value(object);
-        match versions::way(&call.resource, &value) {
+        match conversion::way(&call.resource, &value) {
             Way::Done(converted) => selector.matches(&converted),
             Way::Same | Way::Ask => selector.matches(&value),
         }

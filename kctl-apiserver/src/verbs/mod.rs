@@ -26,7 +26,6 @@ mod subresources;
 mod token;
 mod unread;
 mod update;
-mod versions;
 pub(crate) mod watch;
 
 use std::sync::Arc;
@@ -36,10 +35,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 pub(crate) use body::is_dry_run;
-pub(crate) use identity::unconverted;
 pub(crate) use shown::{Form, wants_yaml};
 pub(crate) use strategy::answers_deleted;
-pub(crate) use versions::convert;
 
 use crate::{
     authorizer, go,

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::{
     Answer, body, create,
     unread::{self, Unread},
-    update, versions,
+    update,
 };
 use crate::{
-    apply, authorizer, decode, go,
+    apply, authorizer, conversion, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
     state::State,
@@ -48,7 +48,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if call.applies() {
         return apply_patch(state, call);
     }
-    let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let Patched { object, shown } = patched(call, media, &old, Managers::WhereNamed)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
     // The object as the patch has left it is seldom shown, so it is made again.
@@ -153,7 +153,7 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let old = versions::find(state, call)?;
+    let old = conversion::find(state, call)?;
     // What is below an object is not applied where there is none.
     if old.is_none() && !call.subresource.is_empty() && !update::is_created_by_update(call) {
         return Err(Refusal::not_found(of, &call.name));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Answer, versions};
-use crate::{go, kinds::Resource, request::Call, state::State, status::Refusal, store::head};
+use super::Answer;
+use crate::{conversion, go, kinds::Resource, request::Call, state::State, status::Refusal, store::head};
 
 /// `is_text`: the client wants the object as it is, in JSON.
 pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
@@ -24,7 +24,7 @@ pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, R
     {
         return Ok(Answer::text(stored.line().clone(), key.1));
     }
-    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     Ok(Answer::ok(object))
 }
 

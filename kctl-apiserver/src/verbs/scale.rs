@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, scale_owners, update, versions};
+use super::{Answer, body, scale_owners, update};
 use crate::{
     admission::{self, Attributes},
-    apply, decode,
+    apply, conversion, decode,
     metadata::validate_metadata,
     names::NameRule,
     request::{Call, Operation, Verb},
@@ -90,7 +90,7 @@ fn selector_text(selector: &Value) -> String {
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let path = paths(call).spec;
     if call.resource.custom.is_some() && at(&object, &path).is_null() {
         return Err(Refusal::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
@@ -109,7 +109,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         super::patch::media_type(call)?;
         None
     };
-    let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let applies = call.applies();
     let mut scale = match sent {
         Some(sent) => sent,

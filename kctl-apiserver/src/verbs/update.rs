@@ -11,13 +11,12 @@ use super::{
     plugins::{self, quotas::Charges},
     strategy,
     unread::Unread,
-    versions,
 };
 use crate::{
     admission::{self, Attributes},
     apply, authorizer, autoscaling,
     controllers::definitions,
-    lifecycle,
+    conversion, lifecycle,
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
@@ -43,7 +42,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     let mut new = body::read(call)?;
     let of = &call.resource.of;
     match_names(call, &mut new)?;
-    let Some(old) = versions::find(state, call)? else {
+    let Some(old) = conversion::find(state, call)? else {
         if !is_created_by_update(call) {
             return Err(Refusal::not_found(of, &call.name));
         }
@@ -223,10 +222,10 @@ pub(super) fn write_unread(
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
-    versions::forget_other_group(resource, &mut new);
+    conversion::forget_other_group(resource, &mut new);
     strategy::default_stored(call, &mut new);
     let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
-    let mut kept = versions::stored(state, call, new)?;
+    let mut kept = conversion::stored(state, call, new)?;
     if call.dry_run() {
         let mut new = Arc::unwrap_or_clone(kept.unstored());
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();

@@ -18,11 +18,9 @@ use tokio::{
 };
 
 use self::said::{Change, Said, as_deleted, convert, is_judged_later, kind_of};
-use super::{
-    Answer, Form, Payload, list,
-    versions::{self, Way},
-};
+use super::{Answer, Form, Payload, list};
 use crate::{
+    conversion::{self, Way},
     faults::{Connection, Gate, Opened, Passage, newest},
     kinds::Resource,
     proto,
@@ -210,7 +208,7 @@ impl Start {
     }
 
     fn event(&self, kind: &str, object: &Value) -> Value {
-        match versions::way(&self.resource, object) {
+        match conversion::way(&self.resource, object) {
             Way::Done(converted) => json!({ "type": kind, "object": converted }),
             Way::Same | Way::Ask => json!({ "type": kind, "object": object }),
         }
@@ -234,7 +232,7 @@ impl Start {
     }
 
     fn is_judged_later(&self, object: &Object) -> bool {
-        versions::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
+        conversion::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
     }
 
     fn matches(&self, object: &Object) -> bool {
@@ -242,7 +240,7 @@ impl Start {
             return true;
         }
         let value = object.value();
-        match versions::way(&self.resource, &value) {
+        match conversion::way(&self.resource, &value) {
             Way::Done(converted) => self.selector.matches(&converted),
             Way::Same | Way::Ask => self.selector.matches(&value),
         }

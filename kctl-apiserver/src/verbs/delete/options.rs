@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    conversion,
     decode::{self, Words},
     deletion::{Grace, Propagation},
     go,
@@ -97,7 +98,7 @@ fn of_body(call: &Call) -> Result<Value, Refusal> {
     })?;
     let kind = if kind.is_empty() { KIND } else { kind };
     let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
-    if kind != KIND && identity::is_beside_groups(kind, version) {
+    if kind != KIND && conversion::scheme::is_beside_groups(kind, version) {
         return Err(Refusal::bad_request(format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion")));
     }
     if kind != KIND {

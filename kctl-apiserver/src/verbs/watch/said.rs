@@ -5,12 +5,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
+    conversion::{self, Way},
     kinds::Resource,
     selector::Selector,
     state::State,
     status::Refusal,
     store::Kind,
-    verbs::versions::{self, Way},
 };
 
 /// What a watcher is told.
@@ -82,11 +82,11 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 /// # Errors
 /// The webhook fails.
 pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &mut [Said]) -> Result<(), Refusal> {
-    if !versions::is_asked(resource) {
+    if !conversion::is_asked(resource) {
         return Ok(());
     }
     let is_open = |object: &&mut Value| {
-        object["metadata"]["uid"].is_string() && matches!(versions::way(resource, object), Way::Ask)
+        object["metadata"]["uid"].is_string() && matches!(conversion::way(resource, object), Way::Ask)
     };
     let open: Vec<&mut Value> = events.iter_mut().flat_map(Said::objects).filter(is_open).collect();
     if open.is_empty() {
@@ -95,10 +95,10 @@ pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &
     let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
     let (question, transport, uid) = {
         let mut state = state.lock();
-        (versions::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+        (conversion::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
     };
     let reply = transport.ask(&question, uid).await;
-    let converted = versions::converted(resource, &objects, &reply)?;
+    let converted = conversion::converted(resource, &objects, &reply)?;
     for (object, converted) in open.into_iter().zip(converted) {
         *object = converted;
     }
@@ -107,5 +107,5 @@ pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &
 
 /// Whether a webhook has to convert an object before a selector can be asked about it.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
-    !selector.is_empty() && matches!(versions::way(resource, object), Way::Ask)
+    !selector.is_empty() && matches!(conversion::way(resource, object), Way::Ask)
 }

@@ -1,0 +1,43 @@
+//! Converts Events between the core group and `events.k8s.io`.
+
+use serde_json::{Map, Value};
+
+/// Fields with different names in the core group and in `events.k8s.io` (`pkg/apis/events/v1/conversion.go`).
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+];
+
+/// Fields that are written even if they are empty in the core group, and left out in `events.k8s.io`.
+const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
+
+/// Converts an Event to the version of the other group.
+pub(super) fn converted(wanted: &str, object: &Value) -> Value {
+    let to_core = wanted == "v1";
+    let names = |name: &str| {
+        let mut known = EVENT_FIELDS.iter();
+        known
+            .find_map(
+                |(core, own)| if to_core { (*own == name).then_some(*core) } else { (*core == name).then_some(*own) },
+            )
+            .unwrap_or(name)
+            .to_owned()
+    };
+    let fields = object.as_object().into_iter().flatten().map(|(name, value)| (names(name), value.clone()));
+    let mut event: Map<String, Value> = fields.collect();
+    event.insert("apiVersion".into(), wanted.into());
+    for name in WRITTEN_EMPTY {
+        let name = if to_core { name.to_owned() } else { names(name) };
+        if to_core {
+            event.entry(name).or_insert_with(|| "".into());
+        } else if event.get(&name).is_some_and(|value| value == "") {
+            event.remove(&name);
+        }
+    }
+    Value::Object(event)
+}

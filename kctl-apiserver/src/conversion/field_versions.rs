@@ -1,0 +1,65 @@
+//! Converts objects for managedFields, whose entries are each in a version of the kind.
+
+use std::fmt::{self, Debug, Formatter};
+
+use serde_json::Value;
+
+use super::{convert, in_version, is_asked};
+use crate::{
+    apply::{BuiltInKinds, Versions},
+    kinds::Custom,
+    request::Call,
+    schema::Schema,
+    state::State,
+};
+
+/// The versions of the kind of a request, in which field managers own fields.
+pub(crate) struct FieldVersions<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) call: &'a Call,
+}
+
+impl Debug for FieldVersions<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldVersions").field(&self.call.resource).finish()
+    }
+}
+
+impl Versions for FieldVersions<'_> {
+    /// Fails while the conversion webhook has not responded, and leaves the session unsettled.
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        if self.call.resource.custom.is_none() {
+            return BuiltInKinds.converted(object, api_version);
+        }
+        let to = in_version(self.state, &self.call.resource, Custom::version_of(api_version))
+            .filter(|to| to.api_version() == api_version)
+            .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
+        if is_asked(&to) && !is_bare(object) {
+            return convert(self.state, self.call, &to, object).map_err(|refusal| refusal.message);
+        }
+        // Fields that the version does not have stay here; reads drop them.
+        let mut renamed = object.clone();
+        renamed["apiVersion"] = api_version.into();
+        Ok(renamed)
+    }
+
+    fn differ(&self, one: &str, other: &str) -> bool {
+        if self.call.resource.custom.is_some() { one != other } else { BuiltInKinds.differ(one, other) }
+    }
+
+    fn may_have_changed(&self) -> bool {
+        self.call.resource.custom.is_some()
+    }
+
+    fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
+        match &self.call.resource.custom {
+            Some(custom) => custom.schema_of(Custom::version_of(api_version)),
+            None => BuiltInKinds.schema(api_version, kind),
+        }
+    }
+}
+
+/// Returns `true` if an object has no fields but its type. Webhooks do not convert such objects.
+fn is_bare(object: &Value) -> bool {
+    object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
+}

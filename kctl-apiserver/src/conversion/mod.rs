@@ -1,0 +1,194 @@
+//! Converts objects between the versions of their kind: the version in which they are stored, and those that requests name.
+//!
+//! Events of both groups are one table, stored as those of the core group. Custom objects get another `apiVersion`, or are
+//! converted by the webhook of their CustomResourceDefinition. Autoscalers have a module of their own.
+
+mod events;
+mod field_versions;
+pub(crate) mod scheme;
+mod webhook;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub(crate) use self::{
+    field_versions::FieldVersions,
+    webhook::{converted, question},
+};
+use crate::{autoscaling, crd, kinds::Resource, request::Call, state::State, status::Refusal, store::Key};
+
+/// Returns a custom kind in one of its versions, whether or not that is served.
+fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
+    let served = state.registry.get(&resource.of.group, name, &resource.of.resource);
+    served.or_else(|| resource.in_version(name).map(Arc::new))
+}
+
+/// The way in which an object is converted to the version of a resource.
+pub(crate) enum Way {
+    /// The object is in this version.
+    Same,
+    /// This is the converted object.
+    Done(Value),
+    /// The webhook of the CustomResourceDefinition converts the object.
+    Ask,
+}
+
+/// Returns `true` if a webhook converts objects of other versions to this one.
+pub(crate) fn is_asked(to: &Resource) -> bool {
+    to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook")
+}
+
+/// Returns the way in which an object is converted to the version of a resource.
+pub(crate) fn way(to: &Resource, object: &Value) -> Way {
+    let wanted = to.api_version();
+    if object["apiVersion"] == wanted.as_str() {
+        return Way::Same;
+    }
+    if is_asked(to) {
+        return Way::Ask;
+    }
+    if to.of.resource == "events" && to.custom.is_none() {
+        return Way::Done(events::converted(&wanted, object));
+    }
+    if autoscaling::is_autoscaler(to) {
+        return Way::Done(autoscaling::converted(&wanted, object));
+    }
+    let mut renamed = object.clone();
+    renamed["apiVersion"] = wanted.into();
+    drop_unknown(to, &mut renamed);
+    Way::Done(renamed)
+}
+
+/// Drops the fields of a converted custom object that the schema of its new version does not have.
+fn drop_unknown(to: &Resource, object: &mut Value) {
+    if let (Some(_), Some(schema)) = (&to.custom, to.schema()) {
+        crd::prune(schema, object);
+    }
+}
+
+/// Returns the stored object of a request, in the version of the request.
+///
+/// # Errors
+/// Fails if the conversion webhook fails, or if its response is still outstanding.
+pub(crate) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Refusal> {
+    find_at(state, call, &call.key())
+}
+
+/// Returns the stored object with this key, in the version of a request.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, Refusal> {
+    let Some(object) = state.get(&call.resource.of, key) else { return Ok(None) };
+    all_shown(state, call, vec![object]).map(|mut all| all.pop())
+}
+
+/// Drops the managedFields that an Event got through the other group: a write through one group does not keep those.
+pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
+    if resource.of.resource == "events"
+        && resource.custom.is_none()
+        && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
+    {
+        managed.retain(|entry| entry["apiVersion"] == resource.api_version().as_str());
+    }
+}
+
+/// Returns objects in the version of a request. One call of the webhook converts all of them.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn all_shown(state: &State, call: &Call, objects: Vec<Arc<Value>>) -> Result<Vec<Arc<Value>>, Refusal> {
+    convert_all(state, call, &call.resource, objects)
+}
+
+/// A written object in the version in which it is stored, and in the version of the request.
+pub(crate) struct Kept {
+    pub(crate) stored: Value,
+    /// `None` if both versions are the same.
+    shown: Option<Value>,
+}
+
+impl Kept {
+    /// Returns the object for the response, once it is stored.
+    pub(crate) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
+        let Some(mut shown) = self.shown else { return stored };
+        shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+        shown.into()
+    }
+
+    /// Returns the object for the response to a dry run.
+    pub(crate) fn unstored(self) -> Arc<Value> {
+        self.shown.unwrap_or(self.stored).into()
+    }
+}
+
+/// Converts a written object to the version in which it is stored, and back, before anything is written.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, Refusal> {
+    let resource = &call.resource;
+    let home = match &resource.custom {
+        Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
+        None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
+        None if autoscaling::is_autoscaler(resource) => {
+            state.registry.get(&resource.of.group, "v2", &resource.of.resource)
+        }
+        _ => None,
+    };
+    match home.filter(|home| home.api_version() != resource.api_version()) {
+        None => Ok(Kept { stored: object, shown: None }),
+        Some(home) => {
+            let mut stored = convert(state, call, &home, &object)?;
+            if let Some(custom) = &home.custom {
+                custom.read(&mut stored);
+            }
+            if autoscaling::is_autoscaler(resource)
+                && call.subresource.is_empty()
+                && let Some(before) = state.get(&resource.of, &call.key())
+            {
+                // Version 1 does not tell an absent amount from zero: a status that was not written stays as it is.
+                stored["status"] = before["status"].clone();
+            }
+            let shown = convert(state, call, resource, &stored)?;
+            Ok(Kept { stored, shown: Some(shown) })
+        }
+    }
+}
+
+/// Converts an object to the version of a resource.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn convert(state: &State, call: &Call, to: &Resource, object: &Value) -> Result<Value, Refusal> {
+    let mut all = convert_all(state, call, to, vec![Arc::new(object.clone())])?;
+    Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
+}
+
+fn convert_all(
+    state: &State,
+    call: &Call,
+    to: &Resource,
+    mut objects: Vec<Arc<Value>>,
+) -> Result<Vec<Arc<Value>>, Refusal> {
+    let mut open = Vec::new();
+    for (index, object) in objects.iter_mut().enumerate() {
+        match way(to, object) {
+            Way::Same => {}
+            Way::Done(converted) => *object = converted.into(),
+            Way::Ask => open.push(index),
+        }
+    }
+    if open.is_empty() {
+        return Ok(objects);
+    }
+    let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
+    let question = question(state, to, &asked)?;
+    let reply = call.session.ask(question)?;
+    let converted = converted(to, &asked, &reply)?;
+    for (index, object) in open.into_iter().zip(converted) {
+        objects[index] = object.into();
+    }
+    Ok(objects)
+}

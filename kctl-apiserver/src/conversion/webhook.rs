@@ -1,0 +1,154 @@
+//! Converts custom objects with the webhook of their CustomResourceDefinition.
+//!
+//! Behaviour: `apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::drop_unknown;
+use crate::{
+    cause::Cause,
+    go,
+    kinds::Resource,
+    metadata,
+    session::{Question, Reply},
+    state::State,
+    status::Refusal,
+    webhook_call,
+};
+
+/// Time limit of a call.
+const TIMEOUT_SECONDS: u64 = 30;
+const REVIEW: &str = "apiextensions.k8s.io/v1";
+
+/// Returns the call of the conversion webhook for these objects.
+///
+/// # Errors
+/// Fails if the Service of the webhook does not exist.
+pub(crate) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, Refusal> {
+    let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
+    let unversioned = |object: &&Value| {
+        let mut object = Value::clone(object);
+        object["metadata"].as_object_mut().map(|meta| meta.remove("resourceVersion"));
+        object
+    };
+    let objects_sent: Vec<Value> = objects.iter().map(unversioned).collect();
+    let review = json!({
+        "kind": "ConversionReview",
+        "apiVersion": REVIEW,
+        "request": { "desiredAPIVersion": to.api_version(), "objects": objects_sent },
+        "response": { "uid": "", "convertedObjects": null, "result": { "metadata": {} } },
+    });
+    let address = webhook_call::to_client_config(state, &conversion["clientConfig"], TIMEOUT_SECONDS);
+    Ok(Question { review, ..address.map_err(|why| failed(objects, &why))? })
+}
+
+/// Returns the kind of objects as Go formats a `GroupVersionKind`.
+fn kind_of(objects: &[&Value]) -> String {
+    let text = |field: &str| objects.first().map_or("", |object| object[field].as_str().unwrap_or_default());
+    format!("{}, Kind={}", text("apiVersion"), text("kind"))
+}
+
+fn refusal(objects: &[&Value], what: &str) -> Refusal {
+    let message = format!("conversion webhook for {} {what}", kind_of(objects));
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
+fn failed(objects: &[&Value], why: &str) -> Refusal {
+    refusal(objects, &format!("failed: {why}"))
+}
+
+/// Returns the objects of a response. Of their metadata only labels and annotations may differ from the originals.
+///
+/// # Errors
+/// Fails if the webhook failed, or if its response is not valid.
+pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Result<Vec<Value>, Refusal> {
+    let body = webhook_call::body(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
+    let response = &body["response"];
+    let uid = response["uid"].as_str().unwrap_or_default();
+    if uid != reply.uid {
+        return Err(failed(asked, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
+    }
+    let (status, message) = (&response["result"]["status"], &response["result"]["message"]);
+    if status != "Success" {
+        let status = status.as_str().unwrap_or_default();
+        let why = match message.as_str().unwrap_or_default() {
+            "" => format!("response.result.status was '{status}', not 'Success'"),
+            message => message.to_owned(),
+        };
+        return Err(failed(asked, &why));
+    }
+    let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
+    if objects.len() != asked.len() {
+        return Err(refusal(asked, &format!("returned {} objects, expected {}", objects.len(), asked.len())));
+    }
+    let checked = objects.into_iter().zip(asked).map(|(object, original)| {
+        restored(to, original, object).map_err(|why| match why {
+            // The real server sends one object per call.
+            Wrong::Version(why) => refusal(asked, &format!("returned invalid object at index 0: {why}")),
+            Wrong::Identity(why) => refusal(asked, &format!("returned invalid object: {why}")),
+            Wrong::Metadata(why) => refusal(asked, &format!("returned invalid metadata: {why}")),
+        })
+    });
+    checked.collect()
+}
+
+enum Wrong {
+    Version(String),
+    Identity(String),
+    Metadata(String),
+}
+
+/// Returns a converted object with the metadata of the original.
+fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value, Wrong> {
+    let (wanted, found) = (to.api_version(), object["apiVersion"].as_str().unwrap_or_default().to_owned());
+    if found != wanted {
+        return Err(Wrong::Version(format!("invalid groupVersion (expected {wanted}, received {found})")));
+    }
+    let (kind, given) = (to.kind(), object["kind"].as_str().unwrap_or_default());
+    if kind != given {
+        return Err(Wrong::Version(format!("invalid kind (expected {kind}, received {given})")));
+    }
+    for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let text = |object: &Value| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (was, is) = (text(original), text(&object));
+        if was != is {
+            return Err(Wrong::Identity(format!("must have the same {name}: {was} != {is}")));
+        }
+    }
+    let mut meta = original["metadata"].clone();
+    for field in ["labels", "annotations"] {
+        match object["metadata"][field].take() {
+            Value::Null => drop(meta.as_object_mut().and_then(|meta| meta.remove(field))),
+            given => {
+                check_restored(field, &meta[field], &given).map_err(Wrong::Metadata)?;
+                meta[field] = given;
+            }
+        }
+    }
+    object["metadata"] = meta;
+    drop_unknown(to, &mut object);
+    Ok(object)
+}
+
+/// Checks the labels or annotations of a converted object: they are strings, and valid unless the original has them too.
+fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), String> {
+    let Value::Object(texts) = given else {
+        return Err(format!("invalid metadata.{field} of type {} in converted object", go::type_name(given)));
+    };
+    if let Some((name, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
+        let found = go::type_name(value);
+        return Err(format!("metadata.{field}[{name}] must be a string, but is {found} in converted object"));
+    }
+    if known == given {
+        return Ok(());
+    }
+    let causes = metadata::validate_texts(&json!({ field: given }));
+    // Upstream calls the field `annotation` in these errors.
+    let text = |cause: &Cause| format!("{}: {}", cause.field.replace("annotations", "annotation"), cause.message);
+    match causes.as_slice() {
+        [] => Ok(()),
+        [one] => Err(text(one)),
+        all => Err(format!("[{}]", all.iter().map(text).collect::<Vec<_>>().join(", "))),
+    }
+}

@@ -1,0 +1,90 @@
+//! Calls of webhooks, for admission and conversion: the address of a `clientConfig`, and the document in a response.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{
+    go,
+    session::{Question, Reply},
+    state::State,
+    status::GroupResource,
+};
+
+/// Returns the call of the webhook that a `clientConfig` names, without a review.
+///
+/// # Errors
+/// Fails if the Service does not exist or does not have the port.
+pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> Result<Question, String> {
+    let trusted = config["caBundle"].as_str().unwrap_or_default().to_owned();
+    let timeout = Duration::from_secs(seconds);
+    let ask = |url, dial| Question { url, dial, trusted, review: Value::Null, timeout };
+    if let Some(url) = config["url"].as_str() {
+        return Ok(ask(format!("{url}?timeout={seconds}s"), None));
+    }
+    let service = &config["service"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default();
+    let port = service["port"].as_u64().unwrap_or(443);
+    let host = format!("{}.{}.svc", text("name"), text("namespace"));
+    let path = text("path").trim_start_matches('/');
+    let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
+    if state.transport.knows(&url) {
+        return Ok(ask(url, None));
+    }
+    let address =
+        resolve(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
+    Ok(ask(url, Some(address)))
+}
+
+/// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
+fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
+    let found = state.get(&GroupResource::new("", "services"), &(namespace.into(), name.into()));
+    let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
+    let spec = &service["spec"];
+    let text = |field: &str| spec[field].as_str().unwrap_or_default();
+    if text("type") == "ExternalName" {
+        return Ok(format!("{}:{port}", text("externalName")));
+    }
+    if spec["ports"].as_array().into_iter().flatten().all(|known| known["port"].as_u64() != Some(port)) {
+        return Err(format!("no service port {port} found for service {name:?}"));
+    }
+    match text("clusterIP") {
+        "" | "None" => Err(format!("no endpoints available for service {name:?}")),
+        address => Ok(format!("{address}:{port}")),
+    }
+}
+
+/// Returns the document in the response of a webhook (`rest.Result`).
+///
+/// # Errors
+/// Fails if the call failed, or if the document is of another type.
+pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value, String> {
+    let bytes = reply.outcome.as_ref().map_err(Clone::clone)?;
+    let text = String::from_utf8_lossy(bytes);
+    let body: Value = serde_json::from_slice(bytes)
+        .or_else(|_| serde_saphyr::from_str(&text))
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    if !body.is_object() {
+        return Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
+             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            go::json_type(&body)
+        ));
+    }
+    let given = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
+    let (found_version, found_kind) = (given("apiVersion"), given("kind"));
+    if (found_version.as_str(), found_kind.as_str()) == (api_version, kind) {
+        return Ok(body);
+    }
+    let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
+    Err(if found_kind.is_empty() {
+        format!("Object 'Kind' is missing in '{text}'")
+    } else if found_kind == kind && found_version.split('/').next() == api_version.split('/').next() {
+        let (found, wanted) = (short(&found_version), short(api_version));
+        format!("converting ({found}.{kind}) to ({wanted}.{kind}): unknown conversion")
+    } else {
+        format!(
+            "no kind {found_kind:?} is registered for version {found_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    })
+}
