@@ -41,14 +41,14 @@ pub(super) fn name_again(store: &mut Store, group: &Value) {
     }
 }
 
-/// Returns the group in which a change of a CustomResourceDefinition may have freed names.
+/// Returns the group in which a change of a `CustomResourceDefinition` may have freed names.
 pub(super) fn frees_names_in(event: &Event) -> Option<String> {
     let before = event.before.as_ref()?.value();
     let is_renamed = || before["status"]["acceptedNames"] != event.object.value()["status"]["acceptedNames"];
     (event.deleted || is_renamed()).then(|| before["spec"]["group"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns the groups of CustomResourceDefinitions that wait for their names.
+/// Returns the groups of `CustomResourceDefinitions` that wait for their names.
 pub(super) fn groups_that_wait(store: &Store) -> BTreeSet<String> {
     let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::has_its_names(definition));
     waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned)).collect()

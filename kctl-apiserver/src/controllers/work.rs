@@ -20,7 +20,7 @@ pub(crate) struct Controllers {
     pub(super) root_ca: Option<Arc<str>>,
     /// The rules of aggregated roles may have changed.
     roles_changed: bool,
-    /// Groups in which names of CustomResourceDefinitions have become free.
+    /// Groups in which names of `CustomResourceDefinitions` have become free.
     names_freed: BTreeSet<String>,
     /// Namespaces with quotas that may have more left than their status says.
     quotas_touched: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl Controllers {
         }
     }
 
-    /// Lets the controller of names look at the CustomResourceDefinitions that still wait for theirs: the store was loaded.
+    /// Lets the controller of names look at the `CustomResourceDefinitions` that still wait for theirs: the store was loaded.
     pub(crate) fn look_at_names(&mut self, store: &Store) {
         self.names_freed = definitions::groups_that_wait(store);
     }

@@ -1,7 +1,7 @@
 //! Converts objects between the versions of their kind: the version in which they are stored, and those that requests name.
 //!
 //! Events of both groups are one table, stored as those of the core group. Custom objects get another `apiVersion`, or are
-//! converted by the webhook of their CustomResourceDefinition. Autoscalers have a module of their own.
+//! converted by the webhook of their `CustomResourceDefinition`. Autoscalers have a module of their own.
 
 mod events;
 mod field_versions;
@@ -30,7 +30,7 @@ pub(crate) enum Way {
     Same,
     /// This is the converted object.
     Done(Value),
-    /// The webhook of the CustomResourceDefinition converts the object.
+    /// The webhook of the `CustomResourceDefinition` converts the object.
     Ask,
 }
 

@@ -1,4 +1,4 @@
-//! Converts custom objects with the webhook of their CustomResourceDefinition.
+//! Converts custom objects with the webhook of their `CustomResourceDefinition`.
 //!
 //! Behaviour: `apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`.
 

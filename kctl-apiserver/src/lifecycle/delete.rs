@@ -197,7 +197,7 @@ fn mark(object: &mut Value, now: Timestamp) {
     object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
 }
 
-/// Marks a CustomResourceDefinition as being deleted, whatever the options of the delete are (`Delete` of
+/// Marks a `CustomResourceDefinition` as being deleted, whatever the options of the delete are (`Delete` of
 /// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
 fn mark_definition(definition: &mut Value, now: Timestamp) {
     let now = clock::seconds(now);

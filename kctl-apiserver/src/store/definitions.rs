@@ -1,4 +1,4 @@
-//! Decides what a change of a CustomResourceDefinition means for the resources that are served.
+//! Decides what a change of a `CustomResourceDefinition` means for the resources that are served.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Event;
 use crate::{crd, status::GroupResource};
 
-/// The resource whose objects define others: CustomResourceDefinitions.
+/// The resource whose objects define others: `CustomResourceDefinitions`.
 pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
     LazyLock::new(|| GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions"));
 
@@ -15,7 +15,7 @@ pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
 pub(crate) static API_SERVICES: LazyLock<GroupResource> =
     LazyLock::new(|| GroupResource::new("apiregistration.k8s.io", "apiservices"));
 
-/// What follows from a change of a CustomResourceDefinition.
+/// What follows from a change of a `CustomResourceDefinition`.
 #[derive(Default)]
 pub(super) struct Redefinition {
     /// The resource is served, or was so until now.

@@ -57,7 +57,7 @@ impl Store {
         self.rebuild_registry();
     }
 
-    /// Reads all custom objects by the schemas that their CustomResourceDefinitions have now.
+    /// Reads all custom objects by the schemas that their `CustomResourceDefinitions` have now.
     pub(crate) fn read_all_anew(&mut self) {
         let resources: Vec<_> = self.registry.all().cloned().collect();
         for resource in resources {

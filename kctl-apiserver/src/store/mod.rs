@@ -58,7 +58,7 @@ pub(crate) struct Store {
     /// Ordered, because the namespace controller deletes in this order: one seed gives one sequence of requests.
     tables: BTreeMap<GroupResource, Table>,
     owners: Owners,
-    /// The resources that are served: the built-in ones and those of CustomResourceDefinitions.
+    /// The resources that are served: the built-in ones and those of `CustomResourceDefinitions`.
     pub(crate) registry: Arc<Registry>,
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
