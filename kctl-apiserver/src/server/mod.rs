@@ -25,7 +25,6 @@ use crate::{
     kubelet::Kubelet,
     request::{Caller, User},
     request_log::RequestRecord,
-    response::{self, Body},
     state::State,
     status::GroupResource,
     store::{Change, Key},
@@ -270,11 +269,15 @@ impl ApiServer {
 
     /// Refuses a request before anybody knows whose it is.
     #[cfg(feature = "serve")]
-    pub(crate) fn refuse<B>(&self, request: &http::Request<B>, refusal: &crate::status::Refusal) -> Response<Body> {
+    pub(crate) fn refuse<B>(
+        &self,
+        request: &http::Request<B>,
+        refusal: &crate::status::Refusal,
+    ) -> Response<crate::response::Body> {
         let mut state = self.state.lock();
         let id = audit::AuditId::of(&mut state, request.headers());
         audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, refusal.code);
-        id.on(pretty::indented(request.uri(), request.headers(), response::refuse(refusal)))
+        id.on(pretty::indented(request.uri(), request.headers(), crate::response::refuse(refusal)))
     }
 
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail
