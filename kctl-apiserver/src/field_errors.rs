@@ -16,6 +16,10 @@ impl Errors {
         self.0
     }
 
+    pub(crate) fn extend(&mut self, found: Vec<Cause>) {
+        self.0.extend(found);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -13,6 +13,7 @@
 
 mod admission;
 pub mod admit;
+mod amounts;
 pub mod apply;
 mod authorizer;
 mod autoscaling;
@@ -47,6 +48,7 @@ mod pod_security;
 mod proto;
 pub mod quantity;
 mod quota;
+mod registry;
 mod request;
 mod request_log;
 mod response;

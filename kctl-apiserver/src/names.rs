@@ -43,21 +43,6 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// Returns the rule of a built-in kind; for other kinds, the rule of custom resources.
-    pub fn of(group: &str, kind: &str) -> Self {
-        match (group, kind) {
-            ("rbac.authorization.k8s.io", _) => Self::WholePathSegment,
-            ("", "Event")
-            | ("policy", "PodDisruptionBudget")
-            | ("certificates.k8s.io", "CertificateSigningRequest") => Self::PathSegment,
-            ("networking.k8s.io", "IPAddress") => Self::Address,
-            ("", "ReplicationController") | ("resource.k8s.io", "DeviceClass") => Self::SubdomainOnceWhole,
-            ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
-            ("batch", "CronJob") => Self::CronJob,
-            _ => Self::Subdomain,
-        }
-    }
-
     /// Validates a name. Returns the error messages; none if it is valid.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {

@@ -87,10 +87,10 @@ impl Selector {
 }
 
 /// Fields of slices of devices: only their scheduler names the kind when it refuses others.
-const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
-const OF_NAMESPACES: &[&str] = &["status.phase"];
-const OF_NODES: &[&str] = &["spec.unschedulable"];
-const OF_REQUESTS: &[&str] = &["spec.signerName"];
+pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
+pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
+pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];
+pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
 /// Fields of the kinds without namespaces that know it; of kinds that have no fields of their own all may be asked for theirs.
 const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
@@ -140,58 +140,6 @@ fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
     named.unwrap_or_default().to_owned()
-}
-
-/// The fields of built-in kinds that can be selected by, beside name and namespace
-/// (`AddFieldLabelConversionsFor…` in `pkg/apis/*/v1/conversion.go`).
-pub(crate) fn fields_of(group: &str, resource: &str) -> &'static [&'static str] {
-    match (group, resource) {
-        ("", "pods") => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        ],
-        ("events.k8s.io", "events") => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("", "events") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("", "secrets") => &["type"],
-        ("", "namespaces") => OF_NAMESPACES,
-        ("", "nodes") => OF_NODES,
-        ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") => &["status.replicas"],
-        ("batch", "jobs") => &["status.successful"],
-        ("certificates.k8s.io", "certificatesigningrequests") => OF_REQUESTS,
-        ("resource.k8s.io", "resourceslices") => OF_SLICES,
-        _ => &[],
-    }
 }
 
 impl Requirement {
@@ -383,7 +331,7 @@ mod tests {
             "spec": { "nodeName": "n1" },
         });
         let selector = Selector::read(labels, fields).unwrap();
-        selector.check(fields_of("", "pods")).unwrap();
+        selector.check(crate::kinds::core::pod::KIND.selectable_fields).unwrap();
         assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
     }
 

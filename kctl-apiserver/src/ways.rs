@@ -12,6 +12,22 @@ pub(crate) fn at_mut<'v, const N: usize>(value: &'v mut Value, names: [&str; N])
     names.into_iter().try_fold(value, |value, name| value.get_mut(name))
 }
 
+/// Sets a field of an object, or removes it for `None`. Other values than objects stay as they are.
+pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    let Value::Object(map) = object else { return };
+    match value {
+        Some(value) => map.insert(field.into(), value),
+        None => map.remove(field),
+    };
+}
+
+/// Removes a field of a part, if the object has that part.
+pub(crate) fn forget(object: &mut Value, part: &str, field: &str) {
+    if let Some(part) = object.get_mut(part) {
+        set(part, field, None);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, GROUP};
-use crate::{kinds::Resource, request::Call, selector::selects, state::State, status::GroupResource};
+use crate::{registry::Resource, request::Call, selector::selects, state::State, status::GroupResource};
 
 /// A resource in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,25 +27,10 @@ impl Versioned {
     }
 }
 
-/// Resources about which no policy is asked: policies, and questions that a cluster cannot do without
-/// (`plugin/policy/generic/plugin.go` of the real server, and its `admission/exclusion/resources.go`).
-const EXEMPT_FROM_POLICIES: &[(&str, &str)] = &[
-    (GROUP, "mutatingadmissionpolicies"),
-    (GROUP, "mutatingadmissionpolicybindings"),
-    (GROUP, "validatingadmissionpolicies"),
-    (GROUP, "validatingadmissionpolicybindings"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-    ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-];
-
-/// Whether policies are asked about a request.
+/// Returns `true` if policies apply to a request: not to policies, and not to requests that a cluster can't do without
+/// (`plugin/policy/generic/plugin.go` of kube-apiserver, and its `admission/exclusion/resources.go`).
 pub(super) fn takes_policies(call: &Call) -> bool {
-    let of = &call.resource.of;
-    call.resource.custom.is_some() || !EXEMPT_FROM_POLICIES.contains(&(&of.group, &of.resource))
+    !call.resource.rules.is_exempt_from_policies
 }
 
 /// Whether webhooks are asked about a request: not about configurations of webhooks and policies, which could not be mended

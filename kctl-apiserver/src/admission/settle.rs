@@ -13,6 +13,7 @@ use crate::{
     crd,
     decode::{self, Words},
     go,
+    registry::Kind,
     request::Operation,
     schema::Schema,
     status::Refusal,
@@ -67,7 +68,10 @@ fn settle_built_in(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    admit::default_decoded(api_version, kind, object);
+    let resource = &attributes.call.resource;
+    let is_own = resource.kind() == kind && resource.api_version() == api_version;
+    let rules = if is_own { resource.rules } else { &Kind::DEFAULT };
+    admit::default_decoded(admit::Type { api_version, kind, rules }, object);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::quantity;
-use crate::{format, go, kinds::Resource};
+use crate::registry::Resource;
 
 /// Volumes that no longer work, with what is said of them.
 const DEPRECATED: &[(&str, &str, &str)] = &[
@@ -30,116 +30,43 @@ const TERMS: &[(&str, &str)] = &[
 ];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// The warnings about an accepted object; `old` is what it was before.
+/// Returns the warnings about an accepted object. `old` is its state before.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
-    if is_told_once(resource) && old.is_some_and(|old| generation(old) == generation(object)) {
+    if resource.rules.warns_once_per_generation && old.is_some_and(|old| generation(old) == generation(object)) {
         return texts;
     }
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("", "pods") => template(object, "", &mut texts),
-        ("", "podtemplates") => template(&object["template"], "template.", &mut texts),
-        ("apps", "statefulsets") => stateful_set(&object["spec"], &mut texts),
-        ("", "replicationcontrollers") | ("apps", "deployments" | "replicasets" | "daemonsets") | ("batch", "jobs") => {
-            template(&object["spec"]["template"], "spec.template.", &mut texts);
-        }
-        ("batch", "cronjobs") => {
-            let of_jobs = &object["spec"]["jobTemplate"]["spec"]["template"];
-            template(of_jobs, "spec.jobTemplate.spec.template.", &mut texts);
-        }
-        ("", "services") => service(object, &mut texts),
-        ("", "nodes") if object["spec"]["externalID"].as_str().is_some_and(|id| !id.is_empty()) => {
-            texts.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
-        }
-        ("", "secrets") if object["type"] == "kubernetes.io/tls" => texts.extend(pair_of_keys(&object["data"])),
-        ("networking.k8s.io", "ingresses") => {
-            let annotation = "kubernetes.io/ingress.class";
-            if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
-                texts.push(format!(
-                    "annotation {annotation:?} is deprecated, please use 'spec.ingressClassName' instead"
-                ));
-            }
-        }
-        ("", "persistentvolumeclaims") => {
-            claim(&object["spec"], "spec", &mut texts);
-            let annotation = super::CLASS_OF_CLAIM;
-            if object["metadata"]["annotations"].get(annotation).is_some() {
-                let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
-            }
-        }
-        _ => of_others(resource, old, object, &mut texts),
-    }
+    (resource.rules.warn)(old, object, &mut texts);
     texts
 }
 
-/// Whether an object is spoken of when its generation changes; the others are at each write.
-fn is_told_once(resource: &Resource) -> bool {
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    matches!(of, ("apps" | "batch", _) | ("", "pods" | "podtemplates" | "replicationcontrollers"))
+/// Warns about the Pod template of a workload.
+pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
+    template(&object["spec"]["template"], "spec.template.", texts);
 }
 
-/// What is said of storage, runtimes, accounts and slices.
-fn of_others(resource: &Resource, old: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
-    let has_changed = |field: &str| old.is_none_or(|old| old.pointer(field) != object.pointer(field));
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("storage.k8s.io", "csidrivers") if has_changed("/spec/tokenRequests") => {
-            let spec = &object["spec"];
-            if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
-                texts.push(
-                    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
-                     prevent possible logging of tokens in volume attributes"
-                        .to_owned(),
-                );
-            }
-        }
-        ("", "persistentvolumes") => {
-            volume(object, texts);
-        }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            let before = old.map(format::unrecognized).unwrap_or_default();
-            let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));
-            texts.extend(new.map(|format| format!("unrecognized format {}", go::quote(&format))));
-        }
-        ("storage.k8s.io", "storageclasses") => {
-            for (index, term) in entries(&object["allowedTopologies"]) {
-                for (nth, one) in entries(&term["matchLabelExpressions"]) {
-                    let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
-                    texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
-                }
-            }
-        }
-        ("node.k8s.io", "runtimeclasses") => {
-            let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
-            texts.extend(
-                labels.filter_map(|(label, _)| old_label(label)).map(|why| format!("scheduling.nodeSelector: {why}")),
-            );
-        }
-        ("", "serviceaccounts") => {
-            let annotation = "kubernetes.io/enforce-mountable-secrets";
-            let has = |account: &Value| account["metadata"]["annotations"].get(annotation).is_some();
-            if has(object) && !old.is_some_and(has) {
-                let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
-                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
-            }
-        }
-        ("resource.k8s.io", "resourceslices") if has_upper(text(&object["spec"]["driver"])) => {
-            let name = go::quote(text(&object["spec"]["driver"]));
-            texts.push(format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters"));
-        }
-        ("discovery.k8s.io", "endpointslices") if old.is_none() && object["addressType"] == "FQDN" => {
-            texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
-        }
-        _ => {}
+/// Warns about a `PersistentVolumeClaim`.
+pub(crate) fn persistent_volume_claim(object: &Value, texts: &mut Vec<String>) {
+    claim(&object["spec"], "spec", texts);
+    let annotation = super::CLASS_OF_CLAIM;
+    if object["metadata"]["annotations"].get(annotation).is_some() {
+        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+        texts.push(format!("metadata.annotations[{annotation}]: {why}"));
     }
 }
 
-fn has_upper(name: &str) -> bool {
-    name.to_lowercase() != name
+/// Warns about node labels that are no longer in use.
+pub(crate) fn storage_class(object: &Value, texts: &mut Vec<String>) {
+    for (index, term) in entries(&object["allowedTopologies"]) {
+        for (nth, one) in entries(&term["matchLabelExpressions"]) {
+            let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
+            texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
+        }
+    }
 }
 
-fn stateful_set(spec: &Value, texts: &mut Vec<String>) {
+pub(crate) fn stateful_set(spec: &Value, texts: &mut Vec<String>) {
     template(&spec["template"], "spec.template.", texts);
     for (index, asked) in entries(&spec["volumeClaimTemplates"]) {
         claim(&asked["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
@@ -151,7 +78,7 @@ fn stateful_set(spec: &Value, texts: &mut Vec<String>) {
 }
 
 /// What is said of a volume (`pkg/api/persistentvolume/util.go`).
-fn volume(object: &Value, texts: &mut Vec<String>) {
+pub(crate) fn volume(object: &Value, texts: &mut Vec<String>) {
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
         (super::CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
@@ -234,7 +161,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
+pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
         let why = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
@@ -249,7 +176,7 @@ fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
 }
 
 /// What is said of a service, in the order of `GetWarningsForService` of `pkg/api/service/warnings.go`.
-fn service(object: &Value, texts: &mut Vec<String>) {
+pub(crate) fn service(object: &Value, texts: &mut Vec<String>) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);
     let old_hints = "service.kubernetes.io/topology-aware-hints";
@@ -281,7 +208,7 @@ fn service(object: &Value, texts: &mut Vec<String>) {
 }
 
 /// What cannot be a certificate with its key at first sight; whether they belong together is not looked at.
-fn pair_of_keys(data: &Value) -> Option<String> {
+pub(crate) fn pair_of_keys(data: &Value) -> Option<String> {
     let is_pem = |name: &str| {
         let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
         text.windows(PEM.len()).any(|window| window == PEM)
@@ -304,7 +231,7 @@ const OLD_LABELS: [(&str, &str, &str); 5] = [
 ];
 
 /// What is said of a label of nodes; nothing of most.
-fn old_label(label: &str) -> Option<String> {
+pub(crate) fn old_label(label: &str) -> Option<String> {
     let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
     Some(format!("deprecated since v{since}; use {instead:?} instead"))
 }

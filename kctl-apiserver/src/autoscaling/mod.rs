@@ -8,8 +8,6 @@ mod metrics;
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Resource;
-
 pub(crate) const FIRST: &str = "autoscaling/v1";
 pub(crate) const SECOND: &str = "autoscaling/v2";
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -27,11 +25,6 @@ const OWN: [&str; 6] = [
 ];
 /// What an autoscaler without metrics aims at (`DefaultCPUUtilization`).
 const UTILIZATION: i64 = 80;
-
-/// Whether a resource is that of autoscalers, in one of their versions.
-pub(crate) fn is_autoscaler(resource: &Resource) -> bool {
-    resource.custom.is_none() && resource.of.resource == "horizontalpodautoscalers"
-}
 
 /// An autoscaler in a version.
 pub(crate) fn converted(to: &str, object: &Value) -> Value {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::{
     deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
-    kinds::Resource,
     lifecycle::{self, Writer},
+    registry::Resource,
     status::GroupResource,
     store::{Key, Store, has_finalizer, is_blocked_by},
 };

@@ -2,13 +2,15 @@
 //!
 //! What is created is counted by the admission plugin.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
+    kinds,
     lifecycle::Writer,
-    quota::{Counter, is_spent, recounted},
+    quota::{Counter, recounted},
+    registry::kind::Quota,
     status::GroupResource,
     store::{Event, Key, Store},
 };
@@ -17,44 +19,32 @@ const WRITER: Writer = Writer::of_manager("status");
 
 /// Returns `true` if there are quotas. Most servers have none, and count nothing.
 pub(super) fn has_any(store: &Store) -> bool {
-    let of = GroupResource::new("", "resourcequotas");
+    let of = kinds::core::resource_quota::KIND.group_resource();
     store.known_table(&of).is_some_and(|table| !table.is_empty())
 }
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
 pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
-    if event.key.0.is_empty() || Counter::of(of).is_none() {
+    let quota = kinds::find(of).map_or(&Quota::DEFAULT, |kind| &kind.quota);
+    if event.key.0.is_empty() || !quota.is_counted {
         return None;
     }
-    let is_touched = event.deleted || {
-        let is = |group: &str, resource: &str| of.group == group && of.resource == resource;
-        let new = || event.object.value();
-        let before = || event.before.as_ref().map(|before| before.value());
-        let changed = |is_other: fn(&Value, &Value) -> bool| before().is_some_and(|old| is_other(&old, &new()));
-        if is("", "resourcequotas") {
-            new()["spec"]["hard"] != new()["status"]["hard"]
-        } else if is("", "pods") {
-            changed(|old, new| old["spec"]["activeDeadlineSeconds"] != new["spec"]["activeDeadlineSeconds"])
-                || before().is_some_and(|old| !is_spent(&old, now) && is_spent(&new(), now))
-        } else if is("", "services") {
-            changed(|old, new| old["spec"]["type"] != new["spec"]["type"])
-        } else if is("", "persistentvolumeclaims") {
-            changed(|old, new| old["status"] != new["status"])
-        } else {
-            false
-        }
+    let frees = |frees: fn(Option<&Value>, &Value, jiff::Timestamp) -> bool| {
+        let before = event.before.as_ref().map(|before| before.value());
+        frees(before.as_deref(), &event.object.value(), now)
     };
+    let is_touched = event.deleted || quota.frees_usage.is_some_and(frees);
     is_touched.then(|| event.key.0.clone())
 }
 
 /// Counts anew what the quotas of a namespace have used.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
-    let of = GroupResource::new("", "resourcequotas");
+    let of = kinds::core::resource_quota::KIND.group_resource();
     let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();
     for quota in quotas {
         let namespaced = store.registry.all().filter(|resource| resource.listed.namespaced);
-        let resources: BTreeSet<&GroupResource> = namespaced.map(|resource| &resource.of).collect();
-        let counters: Vec<Counter> = resources.into_iter().filter_map(Counter::of).collect();
+        let resources: BTreeMap<&GroupResource, _> = namespaced.map(|resource| (&resource.of, resource)).collect();
+        let counters: Vec<Counter> = resources.into_values().filter_map(|resource| Counter::of(resource)).collect();
         let hard: Vec<&String> =
             quota["spec"]["hard"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
         let counted = counters.iter().filter(|counter| hard.iter().any(|name| counter.counts(name)));

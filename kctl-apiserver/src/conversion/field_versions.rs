@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{convert, in_version, is_asked};
 use crate::{
     apply::{BuiltInKinds, Versions},
-    kinds::Custom,
+    registry::Custom,
     request::Call,
     schema::Schema,
     state::State,

@@ -16,7 +16,7 @@ pub(crate) use self::{
     field_versions::FieldVersions,
     webhook::{converted, question},
 };
-use crate::{autoscaling, crd, kinds::Resource, request::Call, state::State, status::Refusal, store::Key};
+use crate::{autoscaling, crd, registry::Resource, request::Call, state::State, status::Refusal, store::Key};
 
 /// Returns a custom kind in one of its versions, whether or not that is served.
 fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
@@ -51,7 +51,7 @@ pub(crate) fn way(to: &Resource, object: &Value) -> Way {
     if to.of.resource == "events" && to.custom.is_none() {
         return Way::Done(events::converted(&wanted, object));
     }
-    if autoscaling::is_autoscaler(to) {
+    if to.rules.is_autoscaler {
         return Way::Done(autoscaling::converted(&wanted, object));
     }
     let mut renamed = object.clone();
@@ -132,9 +132,7 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
-        None if autoscaling::is_autoscaler(resource) => {
-            state.registry.get(&resource.of.group, "v2", &resource.of.resource)
-        }
+        None if resource.rules.is_autoscaler => state.registry.get(&resource.of.group, "v2", &resource.of.resource),
         _ => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
@@ -144,7 +142,7 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
             if let Some(custom) = &home.custom {
                 custom.read(&mut stored);
             }
-            if autoscaling::is_autoscaler(resource)
+            if resource.rules.is_autoscaler
                 && call.subresource.is_empty()
                 && let Some(before) = state.get(&resource.of, &call.key())
             {

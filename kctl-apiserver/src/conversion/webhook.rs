@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::drop_unknown;
 use crate::{
     cause::Cause,
-    go,
-    kinds::Resource,
-    metadata,
+    go, metadata,
+    registry::Resource,
     session::{Question, Reply},
     state::State,
     status::Refusal,

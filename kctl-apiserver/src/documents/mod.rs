@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use self::accept::Form;
 use crate::{
-    authorizer,
-    kinds::{self, Registry},
-    metrics, openapi,
+    authorizer, metrics, openapi,
+    registry::{self, Registry},
     request::{self, User},
     response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     state::State,
@@ -102,7 +101,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
             };
             schemas::as_file(document, state.clock.now())
         }
-        ["api", version] if kinds::resources(registry, "", version).is_none() => {
+        ["api", version] if registry::resources(registry, "", version).is_none() => {
             refused(parts, &Refusal::no_such_path())
         }
         ["api", _, _, ..] | ["version", _, ..] => refused(parts, &Refusal::no_such_path()),
@@ -115,7 +114,7 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
     match Form::of(parts, path, is_routed) {
         Err(refusal) => refused(parts, &refusal),
         Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
-            let document = kinds::aggregated(registry, path[0] == "api");
+            let document = registry::aggregated(registry, path[0] == "api");
             let (form, bytes) = match form {
                 Form::Aggregated => (AGGREGATED, bytes_of(&document)),
                 _ => (AGGREGATED_YAML, yaml(&document)),
@@ -159,10 +158,10 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
             "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
         }),
         ["" | "index.html"] => json!({ "paths": paths(registry) }),
-        ["apis"] => kinds::groups(registry),
-        ["apis", group] => kinds::group(registry, group)?,
-        ["apis", group, version] => kinds::resources(registry, group, version)?,
-        ["api", version] => kinds::resources(registry, "", version)?,
+        ["apis"] => registry::groups(registry),
+        ["apis", group] => registry::group(registry, group)?,
+        ["apis", group, version] => registry::resources(registry, group, version)?,
+        ["api", version] => registry::resources(registry, "", version)?,
         _ => return None,
     })
 }

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::accept;
 use crate::{
-    kinds::{Listed, Registry},
     openapi,
+    registry::{Listed, Registry},
     request::Params,
     response::{Body, full, plain, respond},
 };

@@ -11,7 +11,8 @@ use super::companion;
 use crate::{
     clock, crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
-    kinds::Resource,
+    kinds::core::namespace,
+    registry::Resource,
     store::{DEFINITIONS, Key, Store},
 };
 
@@ -44,11 +45,11 @@ impl Deletion {
             mark_definition(&mut new, now);
             return Self::Marked(new);
         }
-        if is(resource, "namespaces") && !is_marked {
+        if resource.is(&namespace::KIND) && !is_marked {
             mark_namespace(&mut new, propagation, now);
             return Self::Marked(new);
         }
-        if is(resource, "namespaces") && has_any(&object["spec"]["finalizers"]) {
+        if resource.is(&namespace::KIND) && has_any(&object["spec"]["finalizers"]) {
             return Self::Pending;
         }
         let seconds = match graceful(resource, &mut new, grace, now) {
@@ -106,10 +107,6 @@ pub(crate) fn delete(
     Deletion::of(store, resource, object, propagation, grace).write(store, resource, key, object)
 }
 
-fn is(resource: &Resource, name: &str) -> bool {
-    resource.of.group.is_empty() && resource.of.resource == name
-}
-
 fn has_any(list: &Value) -> bool {
     list.as_array().is_some_and(|all| !all.is_empty())
 }
@@ -127,7 +124,7 @@ enum Graceful {
 /// Sets the grace period of a Pod. A later delete may shorten it but not extend it (`BeforeDelete` of
 /// `k8s.io/apiserver/pkg/registry/rest/delete.go`).
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
-    if !is(resource, "pods") {
+    if !resource.rules.deletes_gracefully {
         return Graceful::No;
     }
     let meta = &pod["metadata"];
@@ -226,16 +223,13 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
 /// Returns the finalizer for the garbage collector: that of the options, or else of the object, or else of its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    // The garbage collector ignores events.
-    if [("", "events"), ("events.k8s.io", "events")].contains(&of) {
+    if resource.rules.has_no_dependents {
         return None;
     }
     if propagation != Propagation::Default {
         return propagation.finalizer();
     }
-    let keeps_dependents = [("batch", "jobs"), ("", "replicationcontrollers")].contains(&of);
-    own_finalizer(object).or_else(|| keeps_dependents.then_some(ORPHAN))
+    own_finalizer(object).or_else(|| resource.rules.orphans_dependents.then_some(ORPHAN))
 }
 
 /// Returns the first finalizer of an object that is for the garbage collector.
@@ -267,7 +261,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::Registry;
 
     fn time(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -275,7 +268,7 @@ mod tests {
 
     /// A pod that was to end at one minute past, after 100 seconds.
     fn check(now: &str, seconds: i64, expected: &(&str, i64), over_after: i64) {
-        let pods = Registry::built_in().any_version(&crate::status::GroupResource::new("", "pods")).unwrap();
+        let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let mut pod = json!({ "metadata": {
             "generation": 2, "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 100,
         } });

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::companion;
 use crate::{
+    kinds::core::namespace,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -54,7 +55,7 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
     let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
     let is_held =
         // A Namespace also waits for `spec.finalizers`, which the namespace controller removes.
-        has_any(&meta["finalizers"]) || (of.resource == "namespaces" && has_any(&object["spec"]["finalizers"]));
+        has_any(&meta["finalizers"]) || (namespace::KIND.is_of(of) && has_any(&object["spec"]["finalizers"]));
     let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }

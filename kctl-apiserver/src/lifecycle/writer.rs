@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::update;
 use crate::{
     apply,
-    kinds::Resource,
+    registry::Resource,
     status::GroupResource,
     store::{Key, Store},
 };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{META, render::Version};
-use crate::kinds::Resource;
+use crate::registry::Resource;
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 

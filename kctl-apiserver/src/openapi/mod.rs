@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
 use self::{operations::Path, render::Version};
-use crate::kinds::{Registry, Resource};
+use crate::registry::{Registry, Resource};
 
 /// The package of the types that all groups share.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_reference_of_a_document_is_in_it() {
-        let document = v3(&Registry::built_in(), &["apis", "apps", "v1"]);
+        let document = v3(&crate::kinds::built_in(), &["apis", "apps", "v1"]);
         let mut found = BTreeSet::new();
         types::references(&document, &mut found);
         assert!(found.len() > 50);

@@ -9,7 +9,7 @@ use super::{
     types,
 };
 use crate::{
-    kinds::{Listed, Resource},
+    registry::{Listed, Resource},
     verbs::answers_deleted,
 };
 

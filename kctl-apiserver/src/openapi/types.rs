@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{META, custom, render::Version};
 use crate::{
-    kinds::Resource,
+    registry::Resource,
     schema::{self, Schema},
 };
 

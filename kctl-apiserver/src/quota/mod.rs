@@ -3,7 +3,6 @@
 //! Behaviour: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `k8s.io/kubernetes/pkg/controller/resourcequota`.
 
-mod pods;
 mod scopes;
 mod usage;
 
@@ -12,8 +11,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::usage::{Counter, is_spent};
-use crate::admit::amounts::{self, Amounts};
+pub(crate) use self::usage::Counter;
+use crate::amounts::{self, Amounts};
 
 /// What is about to happen to an object.
 pub(crate) struct Change<'a> {
@@ -102,7 +101,6 @@ pub(crate) fn recounted<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::GroupResource;
 
     fn quota(hard: &Value, used: &Value) -> Value {
         json!({ "metadata": { "name": "q" }, "spec": { "hard": hard }, "status": { "hard": hard, "used": used } })
@@ -110,7 +108,8 @@ mod tests {
 
     #[track_caller]
     fn check(quota: &Value, old: Option<&Value>, new: &Value, expected: Result<Option<&str>, &str>) {
-        let counter = Counter::of(&GroupResource::new("", "pods")).unwrap();
+        let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
+        let counter = Counter::of(&pods).unwrap();
         let change = Change { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
         let found = charged(quota, &change).map(|after| after.map(|after| shown(&after).to_string()));
         assert_eq!(found, expected.map(|after| after.map(str::to_owned)).map_err(str::to_owned));

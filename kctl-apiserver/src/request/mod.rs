@@ -16,7 +16,7 @@ pub(crate) use params::{Params, decode};
 
 use crate::{
     go,
-    kinds::{Registry, Resource},
+    registry::{Registry, Resource},
     session::Session,
     stale::Stale,
     status::Refusal,

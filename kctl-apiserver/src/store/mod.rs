@@ -26,7 +26,8 @@ use tokio::sync::watch;
 pub(crate) use crate::key::Key;
 use crate::{
     clock::{Chance, Clock},
-    kinds::{Registry, Resource},
+    kinds,
+    registry::{Registry, Resource},
     status::GroupResource,
 };
 pub(crate) use addresses::address;
@@ -88,7 +89,7 @@ impl Store {
             compacted: 1,
             tables: BTreeMap::new(),
             owners: Owners::default(),
-            registry: Arc::new(Registry::built_in()),
+            registry: Arc::new(kinds::built_in()),
             chance: Chance::new(seed),
             clock,
             n_addresses: 0,
@@ -125,7 +126,7 @@ impl Store {
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
-        let registry = Registry::with_definitions(definitions.iter().map(AsRef::as_ref));
+        let registry = kinds::built_in().with_definitions(definitions.iter().map(AsRef::as_ref));
         self.registry = Arc::new(registry.with_services(services.iter().map(AsRef::as_ref)));
         self.owners.kinds_changed();
     }

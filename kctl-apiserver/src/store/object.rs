@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::kinds::Resource;
+use crate::registry::Resource;
 
 /// Bytes of text whose values a table keeps parsed.
 const WARM_LEN_MAX: usize = 4 * 1024 * 1024;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{EVENTS, Key};
 use crate::{
     deletion::{FOREGROUND, ORPHAN},
-    kinds::Registry,
+    registry::Registry,
     status::GroupResource,
 };
 

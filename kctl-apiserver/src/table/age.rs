@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::fields::text;
 
 /// What stands for a time that is not set.
-pub(super) const UNKNOWN: &str = "<unknown>";
+pub(crate) const UNKNOWN: &str = "<unknown>";
 /// What stands for a time in the future, and for a date that is none.
-pub(super) const INVALID: &str = "<invalid>";
+pub(crate) const INVALID: &str = "<invalid>";
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -18,29 +18,29 @@ const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
 /// Returns the age of an object by its creation.
-pub(super) fn age(object: &Value, now: Timestamp) -> String {
+pub(crate) fn age(object: &Value, now: Timestamp) -> String {
     since_text(text(object, "/metadata/creationTimestamp"), now)
 }
 
 /// Returns how long ago the time was that the text tells, or [`UNKNOWN`] if there is none.
-pub(super) fn since_text(time: &str, now: Timestamp) -> String {
+pub(crate) fn since_text(time: &str, now: Timestamp) -> String {
     time_of(time).map_or_else(|| UNKNOWN.to_owned(), |time| since(time, now))
 }
 
 /// Returns how long ago `time` was.
-pub(super) fn since(time: Timestamp, now: Timestamp) -> String {
+pub(crate) fn since(time: Timestamp, now: Timestamp) -> String {
     // Upstream's durations are 64 bits of nanoseconds and stop at 292 years.
     let nanos = (now.as_nanosecond() - time.as_nanosecond()).clamp(i64::MIN.into(), i64::MAX.into());
     human(i64::try_from(nanos / 1_000_000_000).unwrap_or_default())
 }
 
 /// Returns the time that the text tells, unless it is no time or Go's zero time.
-pub(super) fn time_of(text: &str) -> Option<Timestamp> {
+pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
     (!text.starts_with("0001-01-01T00:00:00")).then(|| text.parse().ok()).flatten()
 }
 
 /// Tells whether the text has the form of RFC 3339. The parser takes more than that, the server does not.
-pub(super) fn is_rfc3339(text: &str) -> bool {
+pub(crate) fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     marks.iter().all(|(idx, mark)| bytes.get(*idx) == Some(mark))
@@ -49,7 +49,7 @@ pub(super) fn is_rfc3339(text: &str) -> bool {
 }
 
 /// Returns a number of seconds in at most two units: the larger it is, the coarser.
-pub(super) fn human(seconds: i64) -> String {
+pub(crate) fn human(seconds: i64) -> String {
     match seconds {
         ..-1 => INVALID.to_owned(),
         -1 => "0s".to_owned(),

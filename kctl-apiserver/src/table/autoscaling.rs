@@ -11,7 +11,7 @@ use crate::autoscaling;
 /// Upstream: `formatHPAMetrics`.
 const METRICS_SHOWN_MAX: usize = 2;
 
-pub(super) fn horizontal_pod_autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn horizontal_pod_autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
     let object = &autoscaling::converted(autoscaling::SECOND, object);
     let target = at(object, "/spec/scaleTargetRef");
     let min = at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
@@ -78,7 +78,7 @@ fn percent(value: &Value) -> Option<String> {
     value.as_i64().map(|number| format!("{number}%"))
 }
 
-pub(super) fn pod_disruption_budget(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn pod_disruption_budget(object: &Value, now: Timestamp) -> Vec<Value> {
     let bound = |pointer: &str| json!(scalar(at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
     vec![
         json!(name(object)),

@@ -14,29 +14,29 @@ const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 /// Upstream: `formatEndpoints`.
 const ENDPOINTS_SHOWN_MAX: usize = 3;
 
-pub(super) fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(age(object, now))]
 }
 
-pub(super) fn config_map(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn config_map(object: &Value, now: Timestamp) -> Vec<Value> {
     let n_keys = entries(object, "/data") + entries(object, "/binaryData");
     vec![json!(name(object)), json!(n_keys), json!(age(object, now))]
 }
 
-pub(super) fn secret(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn secret(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/type")), json!(entries(object, "/data")), json!(age(object, now))]
 }
 
-pub(super) fn namespace(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn namespace(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/status/phase")), json!(age(object, now))]
 }
 
-pub(super) fn pod_template(object: &Value, _now: Timestamp) -> Vec<Value> {
+pub(crate) fn pod_template(object: &Value, _now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/template"));
     vec![json!(name(object)), names, images, json!(labels(at(object, "/template/metadata/labels")))]
 }
 
-pub(super) fn component_status(object: &Value, _now: Timestamp) -> Vec<Value> {
+pub(crate) fn component_status(object: &Value, _now: Timestamp) -> Vec<Value> {
     let healthy = list(object, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy");
     let status = match healthy.map(|condition| text(condition, "/status")) {
         None => "Unknown",
@@ -47,7 +47,7 @@ pub(super) fn component_status(object: &Value, _now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(status), told("/message"), told("/error")]
 }
 
-pub(super) fn resource_quota(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn resource_quota(object: &Value, now: Timestamp) -> Vec<Value> {
     let mut hard: Vec<_> = at(object, "/status/hard").as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(resource, _)| *resource);
     let (limits, requests): (Vec<_>, Vec<_>) =
@@ -63,7 +63,7 @@ pub(super) fn resource_quota(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), column(requests), column(limits), json!(age(object, now))]
 }
 
-pub(super) fn endpoints(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn endpoints(object: &Value, now: Timestamp) -> Vec<Value> {
     let subsets = list(object, "/subsets");
     let shown = if subsets.is_empty() {
         NONE.to_owned()
@@ -87,7 +87,7 @@ fn places(subset: &Value) -> Vec<String> {
     ports.iter().flat_map(|port| addresses.iter().map(move |address| place(int(port, "/port"), address))).collect()
 }
 
-pub(super) fn node(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn node(object: &Value, now: Timestamp) -> Vec<Value> {
     let mut status = vec![match condition(object, "Ready").map(|ready| text(ready, "/status")) {
         None => "Unknown",
         Some("True") => "Ready",
@@ -135,7 +135,7 @@ fn address<'a>(object: &'a Value, kind: &str) -> &'a str {
 }
 
 /// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently.
-pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     let first = first_text(object, &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]);
     let last = match first_text(object, &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"]) {
         "" => first,

@@ -10,7 +10,7 @@ use super::jsonpath::{Found, Path};
 use crate::go;
 
 /// A column beside the name.
-pub(super) struct Column {
+pub(crate) struct Column {
     kind: Kind,
     path: Path,
     /// What a client reads of the column.
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Returns the columns up to the first whose path is not understood: there the real server stops too.
-pub(super) fn columns(definitions: &[Value]) -> Vec<Column> {
+pub(crate) fn columns(definitions: &[Value]) -> Vec<Column> {
     definitions.iter().map_while(Column::of).collect()
 }
 

@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 static ABSENT: Value = Value::Null;
 
 /// Returns what stands at the JSON pointer, or null.
-pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&ABSENT)
 }
 
 /// Returns the string at the pointer, or the empty string.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     at(value, pointer).as_str().unwrap_or_default()
 }
 
 /// Returns the string at the pointer, or `otherwise` if it is missing or empty.
-pub(super) fn text_or<'a>(value: &'a Value, pointer: &str, otherwise: &'a str) -> &'a str {
+pub(crate) fn text_or<'a>(value: &'a Value, pointer: &str, otherwise: &'a str) -> &'a str {
     match text(value, pointer) {
         "" => otherwise,
         found => found,
@@ -24,37 +24,37 @@ pub(super) fn text_or<'a>(value: &'a Value, pointer: &str, otherwise: &'a str) -
 }
 
 /// Returns the first of the pointers that holds a string that is not empty.
-pub(super) fn first_text<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
+pub(crate) fn first_text<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
     pointers.iter().map(|pointer| text(value, pointer)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// Returns the integer at the pointer, or zero.
-pub(super) fn int(value: &Value, pointer: &str) -> i64 {
+pub(crate) fn int(value: &Value, pointer: &str) -> i64 {
     at(value, pointer).as_i64().unwrap_or_default()
 }
 
 /// Returns the boolean at the pointer, or `false`.
-pub(super) fn flag(value: &Value, pointer: &str) -> bool {
+pub(crate) fn flag(value: &Value, pointer: &str) -> bool {
     at(value, pointer).as_bool().unwrap_or_default()
 }
 
 /// Returns the items at the pointer, or none.
-pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     at(value, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns how many entries the object at the pointer has.
-pub(super) fn entries(value: &Value, pointer: &str) -> usize {
+pub(crate) fn entries(value: &Value, pointer: &str) -> usize {
     at(value, pointer).as_object().map_or(0, Map::len)
 }
 
 /// Returns the strings of a list, without what is no string.
-pub(super) fn texts<'a>(value: &'a Value, pointer: &str) -> Vec<&'a str> {
+pub(crate) fn texts<'a>(value: &'a Value, pointer: &str) -> Vec<&'a str> {
     list(value, pointer).iter().filter_map(Value::as_str).collect()
 }
 
 /// Returns a quantity or an int-or-string as it is printed, if it is there.
-pub(super) fn scalar(value: &Value) -> Option<String> {
+pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -63,32 +63,32 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
 }
 
 /// Returns the name of the object.
-pub(super) fn name(object: &Value) -> &str {
+pub(crate) fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
 /// Tells whether the object waits for its deletion.
-pub(super) fn is_deleting(object: &Value) -> bool {
+pub(crate) fn is_deleting(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
 /// Returns the annotation, or the empty string. Its key needs no escape, unlike in a pointer.
-pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
+pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     at(object, "/metadata/annotations").get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the condition of the type, if the object has it.
-pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     list(object, "/status/conditions").iter().find(|condition| text(condition, "/type") == kind)
 }
 
 /// Tells whether the condition of the type is there and true.
-pub(super) fn is_true(object: &Value, kind: &str) -> bool {
+pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
 /// Joins the first `max` items and tells how many are left out, as the lists of the server do.
-pub(super) fn joined_with_more(items: &[String], separator: &str, max: usize) -> String {
+pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) -> String {
     let shown = items.iter().take(max).map(String::as_str).collect::<Vec<_>>().join(separator);
     match items.len().saturating_sub(max) {
         0 => shown,
@@ -97,6 +97,6 @@ pub(super) fn joined_with_more(items: &[String], separator: &str, max: usize) ->
 }
 
 /// Makes an object of its fields without a copy of them.
-pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::fields::{at, list, text, texts};
 
 /// What stands for an empty selection.
-pub(super) const NONE: &str = "<none>";
+pub(crate) const NONE: &str = "<none>";
 
 /// Returns `a=b,c=d` in the order of the keys, or [`NONE`].
-pub(super) fn labels(value: &Value) -> String {
+pub(crate) fn labels(value: &Value) -> String {
     let mut pairs = pairs(value);
     pairs.sort_unstable();
     let joined = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
@@ -16,13 +16,13 @@ pub(super) fn labels(value: &Value) -> String {
 }
 
 /// Returns a label selector in the form of a query, or [`NONE`].
-pub(super) fn selector(value: &Value) -> String {
+pub(crate) fn selector(value: &Value) -> String {
     let joined = query(value);
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
 
 /// Returns a label selector in the form of a query; empty if it selects everything.
-pub(super) fn query(value: &Value) -> String {
+pub(crate) fn query(value: &Value) -> String {
     let equal = pairs(at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
     let expressions = list(value, "/matchExpressions").iter().map(|expression| {
         let key = text(expression, "/key");
@@ -34,7 +34,7 @@ pub(super) fn query(value: &Value) -> String {
 }
 
 /// Returns a label selector in Go's notation, which the server prints where a parameter is selected by labels.
-pub(super) fn go_notation(value: &Value) -> String {
+pub(crate) fn go_notation(value: &Value) -> String {
     let mut labels = pairs(at(value, "/matchLabels"));
     labels.sort_unstable();
     let labels = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect::<Vec<_>>().concat();

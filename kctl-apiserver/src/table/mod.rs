@@ -4,25 +4,27 @@
 //! group have a file here.
 
 mod age;
-mod autoscaling;
-mod core;
+pub(crate) mod autoscaling;
+pub(crate) mod core;
 mod custom;
-mod fields;
+pub(crate) mod fields;
 mod jsonpath;
 mod labels;
-mod network;
+pub(crate) mod network;
 mod partial;
-mod pod;
-mod policy;
+pub(crate) mod pod;
+pub(crate) mod policy;
 mod scale;
-mod storage;
-mod workload;
+pub(crate) mod storage;
+pub(crate) mod workload;
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::registry::Kind;
 
 pub use self::{
     partial::{partial, partial_list},
@@ -41,8 +43,6 @@ pub enum Include {
     Object,
 }
 
-type Printer = fn(&Value, Timestamp) -> Vec<Value>;
-
 #[derive(Deserialize)]
 struct Entry {
     group: String,
@@ -56,31 +56,28 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
     entries.into_iter().map(|entry| ((entry.group, entry.kind), entry.columns)).collect()
 });
 
-/// Returns objects of a built-in kind as a table. `group` is empty for the core group; `list_meta` is the metadata of
-/// the table: `resourceVersion` and `continue`.
+/// Returns objects of a built-in kind as a table. `list_meta` is the metadata of the table: `resourceVersion` and `continue`.
 ///
-/// Rows are in the order of the objects; `FlowSchema` objects are sorted by matching precedence. A kind without printer
-/// columns has the columns name and creation time.
+/// A kind without printer columns has the columns name and creation time.
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
-pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
-    let own_printer = printer(group, kind);
-    let printer = own_printer.unwrap_or(created_at);
-    let columns = COLUMNS.get(&(group.to_owned(), kind.to_owned())).unwrap_or(default_columns());
+pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
+    let printer = kind.printer.unwrap_or(created_at);
+    let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
     let mut ordered: Vec<_> = objects.iter().collect();
-    if kind == "FlowSchema" {
-        ordered.sort_by_key(|object| (fields::int(object, "/spec/matchingPrecedence"), fields::name(object)));
+    if let Some(order) = kind.row_order {
+        ordered.sort_by_key(|object| order(object));
     }
     let row = |object: &Value| {
         let mut row = row(printer(object, now), object, include);
-        if let (("", "Pod"), Some(conditions)) = ((group, kind), pod::row_conditions(object)) {
+        if let Some(conditions) = (kind.row_conditions)(object) {
             row["conditions"] = conditions;
         }
         row
     };
     let mut table = assemble(columns.clone(), ordered.into_iter().map(row).collect(), list_meta);
     // Go's default printer starts from nothing.
-    if own_printer.is_none() && objects.is_empty() {
+    if kind.printer.is_none() && objects.is_empty() {
         table["rows"] = Value::Null;
     }
     table
@@ -150,79 +147,6 @@ fn default_columns() -> &'static Value {
 fn created_at(object: &Value, _now: Timestamp) -> Vec<Value> {
     let created = fields::text_or(object, "/metadata/creationTimestamp", "0001-01-01T00:00:00Z");
     vec![json!(fields::name(object)), json!(created)]
-}
-
-fn printer(group: &str, kind: &str) -> Option<Printer> {
-    Some(match (group, kind) {
-        ("", kind) => core_printer(kind)?,
-        ("events.k8s.io", "Event") => core::event,
-        ("apps", "Deployment") => workload::deployment,
-        ("apps", "ReplicaSet") => workload::replica_set,
-        ("apps", "StatefulSet") => workload::stateful_set,
-        ("apps", "DaemonSet") => workload::daemon_set,
-        ("apps", "ControllerRevision") => workload::controller_revision,
-        ("batch", "Job") => workload::job,
-        ("batch", "CronJob") => workload::cron_job,
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::horizontal_pod_autoscaler,
-        ("policy", "PodDisruptionBudget") => autoscaling::pod_disruption_budget,
-        ("networking.k8s.io", "Ingress") => network::ingress,
-        ("networking.k8s.io", "IngressClass") => network::ingress_class,
-        ("networking.k8s.io", "NetworkPolicy") => network::network_policy,
-        ("networking.k8s.io", "IPAddress") => network::ip_address,
-        ("networking.k8s.io", "ServiceCIDR") => network::service_cidr,
-        ("discovery.k8s.io", "EndpointSlice") => network::endpoint_slice,
-        ("storage.k8s.io", "StorageClass") => storage::storage_class,
-        ("storage.k8s.io", "CSIDriver") => storage::csi_driver,
-        ("storage.k8s.io", "CSINode") => storage::csi_node,
-        ("storage.k8s.io", "VolumeAttachment") => storage::volume_attachment,
-        ("storage.k8s.io", "VolumeAttributesClass") => storage::volume_attributes_class,
-        _ => policy_printer(group, kind)?,
-    })
-}
-
-fn core_printer(kind: &str) -> Option<Printer> {
-    Some(match kind {
-        "Pod" => pod::pod,
-        "PodTemplate" => core::pod_template,
-        "ReplicationController" => workload::replication_controller,
-        "Service" => network::service,
-        "Endpoints" => core::endpoints,
-        "ConfigMap" => core::config_map,
-        "Secret" => core::secret,
-        "ServiceAccount" => core::name_and_age,
-        "Namespace" => core::namespace,
-        "Node" => core::node,
-        "Event" => core::event,
-        "ResourceQuota" => core::resource_quota,
-        "ComponentStatus" => core::component_status,
-        "PersistentVolume" => storage::persistent_volume,
-        "PersistentVolumeClaim" => storage::persistent_volume_claim,
-        _ => return None,
-    })
-}
-
-fn policy_printer(group: &str, kind: &str) -> Option<Printer> {
-    Some(match (group, kind) {
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => policy::role_binding,
-        ("admissionregistration.k8s.io", kind) => match kind {
-            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => policy::webhooks,
-            "ValidatingAdmissionPolicy" => policy::validating_policy,
-            "MutatingAdmissionPolicy" => policy::mutating_policy,
-            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => policy::policy_binding,
-            _ => return None,
-        },
-        ("certificates.k8s.io", "CertificateSigningRequest") => policy::certificate_signing_request,
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => policy::flow_schema,
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => policy::priority_level,
-        ("scheduling.k8s.io", "PriorityClass") => policy::priority_class,
-        ("coordination.k8s.io", "Lease") => policy::lease,
-        ("node.k8s.io", "RuntimeClass") => policy::runtime_class,
-        ("resource.k8s.io", "ResourceClaim") => policy::resource_claim,
-        ("resource.k8s.io", "ResourceSlice") => policy::resource_slice,
-        ("resource.k8s.io", "DeviceClass" | "ResourceClaimTemplate") => core::name_and_age,
-        ("apiregistration.k8s.io", "APIService") => policy::api_service,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const UNSET: &str = "<unset>";
 /// Upstream: `formatHosts`, `formatDiscoveryPorts` and `formatDiscoveryEndpoints`.
 const SHOWN_MAX: usize = 3;
 
-pub(super) fn service(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn service(object: &Value, now: Timestamp) -> Vec<Value> {
     let ports: Vec<_> = list(object, "/spec/ports").iter().map(service_port).collect();
     let address = first_text(object, &["/spec/clusterIPs/0", "/spec/clusterIP"]);
     vec![
@@ -58,7 +58,7 @@ fn balancer_addresses(object: &Value) -> Vec<String> {
     addresses
 }
 
-pub(super) fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
     let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
     vec![
         json!(name(object)),
@@ -89,7 +89,7 @@ fn hosts(object: &Value) -> String {
     }
 }
 
-pub(super) fn ingress_class(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn ingress_class(object: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = annotation(object, "ingressclass.kubernetes.io/is-default-class") == "true";
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
     let parameters = at(object, "/spec/parameters");
@@ -105,12 +105,12 @@ pub(super) fn ingress_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name), json!(text(object, "/spec/controller")), json!(shown), json!(age(object, now))]
 }
 
-pub(super) fn network_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn network_policy(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(selector(at(object, "/spec/podSelector"))), json!(age(object, now))]
 }
 
 /// The real server gives the age too, though the kind has no such column.
-pub(super) fn ip_address(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn ip_address(object: &Value, now: Timestamp) -> Vec<Value> {
     let parent = at(object, "/spec/parentRef");
     if parent.is_null() {
         return vec![json!(name(object)), json!(NONE), json!(age(object, now))];
@@ -121,11 +121,11 @@ pub(super) fn ip_address(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
 }
 
-pub(super) fn service_cidr(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn service_cidr(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(texts(object, "/spec/cidrs").join(",")), json!(age(object, now))]
 }
 
-pub(super) fn endpoint_slice(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn endpoint_slice(object: &Value, now: Timestamp) -> Vec<Value> {
     let port = |port: &Value| {
         at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
     };

@@ -37,7 +37,7 @@ impl Restarts {
 }
 
 /// Returns the cells of a pod.
-pub(super) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     let sidecars = sidecars(object);
     let n_containers = list(object, "/spec/containers").len() + sidecars.len();
     let summary = summary(object, &sidecars);
@@ -58,7 +58,7 @@ pub(super) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Returns the conditions of the row of a pod that has ended.
-pub(super) fn row_conditions(object: &Value) -> Option<Value> {
+pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     let message = match text(object, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
         "Failed" => "The pod failed.",

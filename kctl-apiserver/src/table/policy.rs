@@ -10,7 +10,7 @@ use super::labels::{NONE, go_notation};
 const UNSET: &str = "<unset>";
 
 /// Returns the cells of a binding of a role, in a namespace or not.
-pub(super) fn role_binding(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn role_binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let role = at(object, "/roleRef");
     let subjects = |kind: &str| {
         let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
@@ -30,15 +30,15 @@ pub(super) fn role_binding(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/webhooks").len()), json!(age(object, now))]
 }
 
-pub(super) fn validating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn validating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
     admission_policy(object, now, list(object, "/spec/validations").len())
 }
 
-pub(super) fn mutating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn mutating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
     admission_policy(object, now, list(object, "/spec/mutations").len())
 }
 
@@ -52,7 +52,7 @@ fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value
     vec![json!(name(object)), json!(n_rules), json!(kind), json!(age(object, now))]
 }
 
-pub(super) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let parameter = at(object, "/spec/paramRef");
     let shown = if !parameter.is_object() {
         UNSET.to_owned()
@@ -64,7 +64,7 @@ pub(super) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/spec/policyName")), json!(shown), json!(age(object, now))]
 }
 
-pub(super) fn certificate_signing_request(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn certificate_signing_request(object: &Value, now: Timestamp) -> Vec<Value> {
     let has = |kind: &str| condition(object, kind).is_some();
     let mut status = String::from(if has("Denied") {
         "Denied"
@@ -90,7 +90,7 @@ pub(super) fn certificate_signing_request(object: &Value, now: Timestamp) -> Vec
     ]
 }
 
-pub(super) fn flow_schema(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn flow_schema(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
         json!(text(object, "/spec/priorityLevelConfiguration/name")),
@@ -101,7 +101,7 @@ pub(super) fn flow_schema(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn priority_level(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn priority_level(object: &Value, now: Timestamp) -> Vec<Value> {
     let limit = |field: &str| {
         let number = at(object, &format!("/spec/limited/{field}")).as_i64();
         number.map_or_else(|| json!(NONE), |number| json!(number))
@@ -117,7 +117,7 @@ pub(super) fn priority_level(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
         json!(int(object, "/value")),
@@ -127,15 +127,15 @@ pub(super) fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn lease(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn lease(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/spec/holderIdentity")), json!(age(object, now))]
 }
 
-pub(super) fn runtime_class(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn runtime_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/handler")), json!(age(object, now))]
 }
 
-pub(super) fn resource_claim(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn resource_claim(object: &Value, now: Timestamp) -> Vec<Value> {
     let states = [
         ("deleted", is_deleting(object)),
         ("allocated", at(object, "/status/allocation").is_object()),
@@ -146,7 +146,7 @@ pub(super) fn resource_claim(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(state), json!(age(object, now))]
 }
 
-pub(super) fn resource_slice(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn resource_slice(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
         json!(text(object, "/spec/nodeName")),
@@ -156,7 +156,7 @@ pub(super) fn resource_slice(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn api_service(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn api_service(object: &Value, now: Timestamp) -> Vec<Value> {
     let service = at(object, "/spec/service");
     let service = if service.is_object() {
         format!("{}/{}", text(service, "/namespace"), text(service, "/name"))

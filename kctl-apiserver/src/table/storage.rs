@@ -10,7 +10,7 @@ const UNSET: &str = "<unset>";
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
-pub(super) fn persistent_volume(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn persistent_volume(object: &Value, now: Timestamp) -> Vec<Value> {
     let claim = at(object, "/spec/claimRef");
     let claim = if claim.is_object() {
         format!("{}/{}", text(claim, "/namespace"), text(claim, "/name"))
@@ -33,7 +33,7 @@ pub(super) fn persistent_volume(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// The capacity and the modes of a claim show once it names a volume.
-pub(super) fn persistent_volume_claim(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn persistent_volume_claim(object: &Value, now: Timestamp) -> Vec<Value> {
     let volume = text(object, "/spec/volumeName");
     let (capacity, modes) = if volume.is_empty() {
         (String::new(), String::new())
@@ -77,7 +77,7 @@ fn storage_class_name(object: &Value) -> &str {
     }
 }
 
-pub(super) fn storage_class(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn storage_class(object: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = DEFAULT_CLASS.iter().any(|key| annotation(object, key) == "true");
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
     vec![
@@ -90,7 +90,7 @@ pub(super) fn storage_class(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn csi_driver(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn csi_driver(object: &Value, now: Timestamp) -> Vec<Value> {
     let audiences: Vec<_> =
         list(object, "/spec/tokenRequests").iter().map(|request| text(request, "/audience")).collect();
     let modes = texts(object, "/spec/volumeLifecycleModes").join(",");
@@ -106,11 +106,11 @@ pub(super) fn csi_driver(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn csi_node(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn csi_node(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
 }
 
-pub(super) fn volume_attachment(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn volume_attachment(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
         json!(text(object, "/spec/attacher")),
@@ -121,6 +121,6 @@ pub(super) fn volume_attachment(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn volume_attributes_class(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn volume_attributes_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/driverName")), json!(age(object, now))]
 }

@@ -8,7 +8,7 @@ use super::fields::{at, int, is_deleting, is_true, list, name, text, text_or};
 use super::labels::{NONE, labels, query, selector};
 
 /// Returns the names and the images of the containers of a pod template.
-pub(super) fn containers(template: &Value) -> [Value; 2] {
+pub(crate) fn containers(template: &Value) -> [Value; 2] {
     ["/name", "/image"].map(|pointer| {
         let parts: Vec<_> =
             list(template, "/spec/containers").iter().map(|container| text(container, pointer)).collect();
@@ -16,7 +16,7 @@ pub(super) fn containers(template: &Value) -> [Value; 2] {
     })
 }
 
-pub(super) fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
         json!(name(object)),
@@ -30,11 +30,11 @@ pub(super) fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &selector(at(object, "/spec/selector")))
 }
 
-pub(super) fn replication_controller(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn replication_controller(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &labels(at(object, "/spec/selector")))
 }
 
@@ -52,12 +52,12 @@ fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
     ]
 }
 
-pub(super) fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
 }
 
-pub(super) fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
         json!(name(object)),
@@ -74,7 +74,7 @@ pub(super) fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-pub(super) fn controller_revision(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn controller_revision(object: &Value, now: Timestamp) -> Vec<Value> {
     let owners = list(object, "/metadata/ownerReferences");
     let controller = owners.iter().find(|owner| at(owner, "/controller").as_bool() == Some(true));
     let controller = controller.map_or_else(
@@ -88,7 +88,7 @@ pub(super) fn controller_revision(object: &Value, now: Timestamp) -> Vec<Value> 
     vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
 }
 
-pub(super) fn job(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn job(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
         json!(name(object)),
@@ -130,7 +130,7 @@ fn job_duration(object: &Value, now: Timestamp) -> String {
     human(end.as_second().saturating_sub(start.as_second()))
 }
 
-pub(super) fn cron_job(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn cron_job(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/jobTemplate/spec/template"));
     let last = match text(object, "/status/lastScheduleTime") {
         "" => NONE.to_owned(),

@@ -11,9 +11,8 @@ use super::{
 use crate::{
     crd,
     decode::{self, Words},
-    go,
-    kinds::{Custom, Resource},
-    patch, proto,
+    go, patch, proto,
+    registry::{Custom, Resource},
     request::{Call, Verb},
     schema::Schema,
     status::Cause,
@@ -145,7 +144,7 @@ fn fit_and_tell(
             let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
             let unknown =
                 decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?;
-            if let Some(why) = super::strategy::wrong_template_count(resource, &object) {
+            if let Some(why) = (resource.rules.decode_error)(&object) {
                 return Err(Misfit::Content(why));
             }
             unknown

@@ -8,16 +8,15 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Payload};
 use crate::{
     admission, go,
+    kinds::core::{node, service},
     request::Call,
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, Refusal},
 };
 
 /// Whether a request is about processes.
 pub(super) fn is_about_processes(call: &Call) -> bool {
-    let of = (call.resource.of.resource.as_str(), call.subresource.as_str());
-    call.resource.of.group.is_empty()
-        && matches!(of, ("pods", "attach" | "exec" | "log" | "portforward" | "proxy") | ("nodes" | "services", "proxy"))
+    call.resource.rules.connects.contains(&call.subresource.as_str())
 }
 
 /// Answers a request about processes. What connects is admitted before anything is looked for (`ConnectResource` of
@@ -32,15 +31,15 @@ pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let (_, name, port) = proxied(call);
     let key = (call.namespace.clone(), name.to_owned());
     let Some(object) = state.get(of, &key) else { return Err(Refusal::not_found(of, name)) };
-    match (of.resource.as_str(), call.subresource.as_str()) {
-        ("nodes", _) => Err(no_process()),
-        ("services", _) => {
+    match call.subresource.as_str() {
+        _ if call.resource.is(&node::KIND) => Err(no_process()),
+        _ if call.resource.is(&service::KIND) => {
             let why = format!("no endpoints available for service {:?}", called(name, port));
             Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
         }
-        (_, "proxy") if object["status"]["podIP"].is_null() => Err(Refusal::bad_request("address not allowed")),
-        (_, "log") => log(state, call, &object),
-        (_, "exec" | "attach") => {
+        "proxy" if object["status"]["podIP"].is_null() => Err(Refusal::bad_request("address not allowed")),
+        "log" => log(state, call, &object),
+        "exec" | "attach" => {
             container(call, &object, options["container"].as_str().unwrap_or_default())?;
             Err(connection(state, call, &object))
         }
@@ -173,7 +172,7 @@ fn node_of(pod: &Value) -> Option<&str> {
 }
 
 fn has_node(state: &State, node: &str) -> bool {
-    state.get(&GroupResource::new("", "nodes"), &(String::new(), node.into())).is_some()
+    state.get(&node::KIND.group_resource(), &(String::new(), node.into())).is_some()
 }
 
 /// Why there is no connection to a pod.

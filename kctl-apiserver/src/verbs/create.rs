@@ -11,10 +11,13 @@ use crate::{
     admit, apply, autoscaling,
     controllers::definitions,
     conversion, crd,
+    kinds::{self, core::pod},
+    registry::{Resource, kind::Review},
     request::{Call, Operation, Verb},
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
     store::{DEFINITIONS, Key},
+    ways::set,
 };
 
 /// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
@@ -24,7 +27,7 @@ const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let object = body::read(call)?;
-    if call.resource.of == GroupResource::new("", "bindings") {
+    if call.resource.rules.review == Some(Review::Binding) {
         let mut binding = object;
         wipe(call, &mut binding)?;
         return super::subresources::bind_named(state, call, binding);
@@ -85,7 +88,7 @@ impl<'a> Writing<'a> {
             versions: &self.versions,
             now: &self.now,
             has_status: self.call.resource.has_status(),
-            resets: super::resets::of(&self.call.resource, &self.call.subresource),
+            resets: super::strategy::reset_fields(&self.call.resource, &self.call.subresource),
             force: self.call.params.flag("force"),
         }
     }
@@ -96,7 +99,7 @@ fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
     let mut object = sent.clone();
     autoscaling::within(&mut object, |object| strategy::prepare_create(state, &call.resource, object));
     default(call, &mut object, None);
-    strategy::date_taints(state, &call.resource, &mut object);
+    (call.resource.rules.set_times)(state, &mut object);
     object
 }
 
@@ -107,28 +110,42 @@ pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
         Some(schema) if resource.custom.is_some() && call.applies() => crd::default_with_nulls(schema, object),
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => {
-            let class = object.pointer("/status/qosClass").cloned();
-            if let Some(stored) = stored.filter(|_| resource.of == GroupResource::new("", "services")) {
-                strategy::keep_families(stored, object);
-            }
-            admit::default_object(&resource.api_version(), resource.kind(), object, stored);
-            // A pod gets its class when it is new, and keeps it.
-            if stored.is_some() && resource.of == GroupResource::new("", "pods") {
-                strategy::set(&mut object["status"], "qosClass", class);
+            if let Some(stored) = stored {
+                (resource.rules.keep_before_default)(stored, object);
+                keep_set_once(resource, object, |object| default_built_in(resource, object, Some(stored)));
+            } else {
+                default_built_in(resource, object, None);
             }
         }
     }
-    if autoscaling::is_autoscaler(resource) {
+    if resource.rules.is_autoscaler {
         autoscaling::settled(object);
     }
 }
 
+fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Value>) {
+    let api_version = resource.api_version();
+    let of = admit::Type { api_version: &api_version, kind: resource.kind(), rules: resource.rules };
+    admit::default_object(of, object, stored);
+}
+
+/// Sets defaults of an object that exists, but for those of the status that only a new object gets.
+pub(super) fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
+    let Some(field) = resource.rules.set_once else { return default(object) };
+    let known = object["status"].get(field).cloned();
+    default(object);
+    set(&mut object["status"], field, known);
+}
+
 /// Fills in what an object has when it is read, which is what webhooks see.
 pub(super) fn default_as_read(call: &Call, object: &mut Value) {
-    if call.resource.custom.is_some() || autoscaling::is_autoscaler(&call.resource) {
+    let resource = &call.resource;
+    if resource.custom.is_some() || resource.rules.is_autoscaler {
         default(call, object, None);
     } else {
-        admit::default_decoded(&call.resource.api_version(), call.resource.kind(), object);
+        let api_version = resource.api_version();
+        let of = admit::Type { api_version: &api_version, kind: resource.kind(), rules: resource.rules };
+        admit::default_decoded(of, object);
     }
 }
 
@@ -166,8 +183,8 @@ fn mutated(
     wipe(call, &mut shown)?;
     default_as_read(call, &mut shown);
     plugins::fill(state, call, &mut shown)?;
-    strategy::complete_by_plugins(&call.resource, &mut shown);
-    if call.resource.of == GroupResource::new("", "pods") {
+    (call.resource.rules.complete_by_plugins)(&mut shown);
+    if call.resource.is(&pod::KIND) {
         // The server's view of a new pod comes later.
         shown["status"] = status.unwrap_or_else(|| json!({}));
     }
@@ -209,7 +226,7 @@ pub(super) fn store(
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
-        strategy::say_generated_name(resource, &sent, &mut object);
+        (resource.rules.set_generated_name)(&sent, &mut object);
     }
     judge::validate(call, None, &object, super::admin_access::causes(state, call, None, &object))?;
     call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
@@ -311,7 +328,7 @@ pub(super) fn namespace(state: &State, call: &Call) -> Result<Option<Arc<Value>>
     if call.namespace.is_empty() {
         return Ok(None);
     }
-    let of = GroupResource::new("", "namespaces");
+    let of = kinds::core::namespace::KIND.group_resource();
     let found = state.get(&of, &(String::new(), call.namespace.clone()));
     found.map(Some).ok_or_else(|| Refusal::not_found(&of, &call.namespace))
 }

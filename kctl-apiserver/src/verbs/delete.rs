@@ -8,25 +8,23 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) use self::options::Options;
-use super::{Answer, list, strategy};
+use super::{Answer, list};
 use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
     conversion,
     deletion::{Grace, Propagation},
-    kinds::Resource,
+    kinds::{core::namespace, scheduling::priority_class},
     lifecycle::{self, Deleted, Deletion},
+    registry::{Resource, kind::DeleteAnswer},
     request::Call,
     state::State,
     status::{GroupResource, Refusal},
-    store::{DEFINITIONS, Key},
+    store::Key,
 };
 
 /// Namespaces that stay.
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
-/// What whoever deletes jobs and says nothing of their pods is told.
-const OF_CHILD_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
-                             to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let (of, resource) = (&call.resource.of, &call.resource);
@@ -72,27 +70,19 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
 }
 
 fn warn(call: &Call, options: &Options) {
-    if is(&call.resource, "batch", "jobs") && options.propagation == Propagation::Default {
-        call.session.warn(OF_CHILD_PODS);
+    let warning = call.resource.rules.deletion_warning;
+    if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
+        call.session.warn(warning);
     }
-}
-
-fn is(resource: &Resource, group: &str, name: &str) -> bool {
-    resource.of.group == group && resource.of.resource == name
-}
-
-/// Whether objects are marked before anything else is known, which needs their uids.
-fn is_marked_first(resource: &Resource) -> bool {
-    is(resource, "", "namespaces") || resource.of == *DEFINITIONS
 }
 
 /// What may not go, however it is asked for.
 fn check_lasting(call: &Call) -> Result<(), Refusal> {
     let (of, resource) = (&call.resource.of, &call.resource);
-    if is(resource, "", "namespaces") && LASTING.contains(&call.name.as_str()) {
+    if resource.is(&namespace::KIND) && LASTING.contains(&call.name.as_str()) {
         return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
     }
-    if is(resource, "scheduling.k8s.io", "priorityclasses") && is_of_system(&call.name) {
+    if resource.is(&priority_class::KIND) && is_of_system(&call.name) {
         return Err(Refusal::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
     }
     Ok(())
@@ -102,14 +92,14 @@ fn check_lasting(call: &Call) -> Result<(), Refusal> {
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
-    if is_marked_first(resource) && value["preconditions"]["uid"].is_null() {
+    if resource.rules.is_marked_first && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }
     match options.grace {
-        _ if is(resource, "", "pods") && is_new => {
+        _ if resource.rules.deletes_gracefully && is_new => {
             value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
         }
-        Grace::Seconds(seconds) if !(is_marked_first(resource) && is_new) => {
+        Grace::Seconds(seconds) if !(resource.rules.is_marked_first && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
         }
         _ => {}
@@ -129,8 +119,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 }
 
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
-    let is_namespace = resource.of.group.is_empty() && resource.of.resource == "namespaces";
-    if !gone || is_namespace || strategy::answers_deleted(resource) {
+    if !gone || resource.rules.delete_answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];
@@ -208,7 +197,7 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
             continue;
         }
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        if is_marked_first(resource) {
+        if resource.rules.is_marked_first {
             let why =
                 format!("Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {known}");
             return Err(Refusal::conflict(&resource.of, name, &why));
@@ -216,8 +205,7 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
         let why = format!(
             "the {shown} in the precondition ({wanted}) does not match the {shown} in record ({known}). {hint}"
         );
-        // Whatever their group is, events are judged as those of the core.
-        let group = if resource.of.group == "events.k8s.io" { "" } else { &resource.of.group };
+        let group = resource.rules.error_group.unwrap_or(&resource.of.group);
         return Err(Refusal::conflict(&GroupResource::new(group, resource.kind()), name, &why));
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::body::Misfit;
 use crate::{
     conversion::scheme,
     decode,
-    kinds::Resource,
+    registry::Resource,
     request::{Call, Verb},
     status::{Cause, Refusal},
 };

@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::{identity, strategy};
 use crate::{
-    admit::rules,
     autoscaling, crd, go,
-    kinds::Resource,
+    registry::{
+        Kind, Resource,
+        kind::{MetadataErrors, RepeatedErrors, UpdateOrder},
+    },
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
@@ -25,11 +27,14 @@ pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value, causes:
 /// The same of an object that is of the type of its path.
 fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), Refusal> {
     let resource = &call.resource;
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let rules = resource.rules;
     let mut of_metadata = crate::admit::metadata(resource, object);
-    // Of these the metadata is judged for itself, when nothing else is wrong.
-    let is_for_itself = of == ("policy", "poddisruptionbudgets") || (of == ("", "events") && old.is_none());
-    let for_itself = if is_for_itself { std::mem::take(&mut of_metadata) } else { Vec::new() };
+    let is_alone = match rules.metadata_errors {
+        MetadataErrors::First => false,
+        MetadataErrors::Alone => true,
+        MetadataErrors::AloneIfNew => old.is_none(),
+    };
+    let alone = if is_alone { std::mem::take(&mut of_metadata) } else { Vec::new() };
     judge_metadata(call, old, object, &mut of_metadata, &mut causes);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
@@ -48,91 +53,61 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     } else {
         causes.extend(of_metadata);
     }
-    if resource.of.resource == "customresourcedefinitions" && call.subresource == "status" {
-        causes.extend(crd::validate_definition_status(object));
-    } else if resource.of.resource == "customresourcedefinitions" {
-        let mut found = match old {
-            Some(old) => crd::validate_change_of_definition(old, object),
-            None => crd::validate_definition(object),
-        };
-        // Both say what is wrong with the name.
-        found.retain(|cause| !causes.contains(cause));
-        causes.extend(found);
-    }
-    if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
-        // Of a pod that cannot be resized at all nothing else is told.
-        if call.subresource != "resize" || object["spec"]["os"]["name"] != "windows" {
-            causes.extend(rules::causes(resource, object, false));
-        }
-        causes.extend(rules::forbidden_in_pod(&call.subresource, old, object));
+    if let Some(old) = old.filter(|_| strategy::writes_part(resource, &call.subresource)) {
+        causes.extend(Kind::errors(|errors| (rules.validate_part)(&call.subresource, old, object, errors)));
         return refuse(resource, object, &causes);
     }
-    let whole = call.subresource.is_empty()
-        || ["certificatesigningrequests", "namespaces"].contains(&resource.of.resource.as_str());
-    let judged_before = rules::are_about_spec_alone(resource)
+    let whole = call.subresource.is_empty() || rules.validates_subresources;
+    let judged_before = rules.validates_spec_only
         && old
             .is_some_and(|old| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"]);
     let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
     let (of_old, of_new);
-    let (object, old) = if autoscaling::is_autoscaler(resource) {
+    let (object, old) = if rules.is_autoscaler {
         (of_new, of_old) = (in_second(object), old.map(in_second));
         (&of_new, of_old.as_ref())
     } else {
         (object, old)
     };
-    if resource.custom.is_none() && whole && !judged_before {
-        causes.extend(match old {
+    if whole && !judged_before {
+        let mut found = match old {
             Some(old) => causes_of_change(call, old, object),
-            None => [rules::causes(resource, object, true), rules::new_causes(resource, object)].concat(),
-        });
+            None => {
+                let validate = rules.validate_create.unwrap_or(rules.validate);
+                Kind::errors(|errors| validate(object, errors))
+            }
+        };
+        if rules.validates_metadata_again {
+            found.retain(|cause| !causes.contains(cause));
+        }
+        causes.extend(found);
     }
-    if let Some(old) = old.filter(|_| resource.custom.is_none() && call.subresource == "status") {
-        causes.extend(rules::status_causes(resource, old, object));
+    if let Some(old) = old.filter(|_| call.subresource == "status") {
+        causes.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
     }
     if causes.is_empty() {
-        causes = for_itself;
+        causes = alone;
     }
     refuse(resource, object, &causes)
 }
 
-/// What is wrong with a changed object of a built-in kind, in the order of the real server.
+/// Returns the errors of a changed object, in the order of kube-apiserver.
 fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
-    let resource = &call.resource;
-    let forbidden = rules::forbidden_changes(resource, old, new);
-    let state = || rules::causes(resource, new, false);
-    let mut causes = match rules::turn(resource) {
-        rules::Turn::First => [forbidden, state()].concat(),
-        rules::Turn::Last => [state(), forbidden].concat(),
-        rules::Turn::Only => forbidden,
-    };
-    causes.extend(rules::fixed(resource, &call.subresource, old, new));
-    causes
-}
-
-/// How often the real server tells of a change what is wrong with its metadata, once more than it tells it of all kinds.
-enum Again {
-    /// All of it.
-    Whole,
-    /// All of it, but of finalizers what is wrong with each form after the other.
-    Parts,
-    /// What is no name of a finalizer.
-    Finalizers,
-}
-
-/// What such a kind tells again: its validation calls that of metadata itself, beside the one of a change.
-fn again(call: &Call) -> Option<Again> {
-    if !call.subresource.is_empty() {
-        return None;
-    }
-    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "endpoints" | "persistentvolumeclaims" | "pods" | "secrets" | "serviceaccounts")
-        | ("apps", "controllerrevisions") => Some(Again::Whole),
-        ("", "namespaces" | "nodes") | ("rbac.authorization.k8s.io", "roles" | "rolebindings") | ("batch", "jobs") => {
-            Some(Again::Parts)
+    let rules = call.resource.rules;
+    Kind::errors(|errors| {
+        match rules.update_order {
+            UpdateOrder::BeforeValidate => {
+                (rules.validate_update)(old, new, errors);
+                (rules.validate)(new, errors);
+            }
+            UpdateOrder::AfterValidate => {
+                (rules.validate)(new, errors);
+                (rules.validate_update)(old, new, errors);
+            }
+            UpdateOrder::InsteadOfValidate => (rules.validate_update)(old, new, errors),
         }
-        ("", "limitranges") | ("storage.k8s.io", "volumeattachments") => Some(Again::Finalizers),
-        _ => None,
-    }
+        (rules.validate_subresource)(&call.subresource, old, new, errors);
+    })
 }
 
 /// Puts what is wrong with the metadata of a changed object where the real server tells it: before the rest when it has another
@@ -146,7 +121,8 @@ fn judge_metadata(
 ) {
     let Some(old) = old else { return };
     let is_renamed = old["metadata"]["name"] != object["metadata"]["name"];
-    if (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) == ("", "configmaps") {
+    let repeated = call.resource.rules.repeated_errors;
+    if repeated == RepeatedErrors::AllLast {
         let at = if is_renamed { 0 } else { causes.len() };
         causes.splice(at..at, of_metadata.clone());
         return;
@@ -155,17 +131,18 @@ fn judge_metadata(
         causes.splice(0..0, std::mem::take(of_metadata));
         return;
     }
-    match again(call) {
-        None => {}
-        Some(Again::Whole) => of_metadata.extend(of_metadata.clone()),
-        Some(Again::Parts) => {
+    match repeated {
+        _ if !call.subresource.is_empty() => {}
+        RepeatedErrors::None | RepeatedErrors::AllLast => {}
+        RepeatedErrors::All => of_metadata.extend(of_metadata.clone()),
+        RepeatedErrors::AllByFinalizer => {
             let is_finalizer = |cause: &Cause| cause.field.starts_with("metadata.finalizers");
             let (finalizers, mut all): (Vec<_>, Vec<_>) = of_metadata.drain(..).partition(is_finalizer);
             all.extend(all.clone());
             all.extend(finalizers.into_iter().flat_map(|cause| [cause.clone(), cause]));
             *of_metadata = all;
         }
-        Some(Again::Finalizers) => {
+        RepeatedErrors::Finalizers => {
             let repeated = |cause: Cause| {
                 if cause.field == "metadata.finalizers" { vec![cause.clone(), cause] } else { vec![cause] }
             };
@@ -237,8 +214,8 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     let judged = crate::admit::metadata(&call.resource, new).into_iter();
     causes.extend(judged.filter(|cause| is_of(cause, &["labels", "annotations", "ownerReferences"])));
     causes.retain(|cause| !is_of(cause, kept));
-    // The kinds' own validation finds them again, but for that of events.
-    if call.resource.of.resource != "events" || call.resource.custom.is_some() {
+    // The kinds' own validation finds them again.
+    if call.resource.rules.repeats_changes {
         causes.extend(causes.clone());
     }
     causes
@@ -249,7 +226,6 @@ fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), R
     if causes.is_empty() {
         return Ok(());
     }
-    // Whatever their group is, events are judged as those of the core.
-    let group = if resource.of.group == "events.k8s.io" { "" } else { &resource.of.group };
+    let group = resource.rules.error_group.unwrap_or(&resource.of.group);
     Err(Refusal::invalid(group, resource.kind(), name, causes))
 }

@@ -15,7 +15,7 @@ pub(super) use self::{
 use super::Answer;
 use crate::{
     conversion::{self, Way},
-    kinds::Resource,
+    registry::Resource,
     request::Call,
     selector::Selector,
     state::State,

@@ -13,9 +13,7 @@ mod list;
 mod ownership;
 mod patch;
 mod plugins;
-mod pod_parts;
 mod read;
-mod resets;
 mod reviews;
 mod scale;
 mod scale_owners;
@@ -146,12 +144,7 @@ fn deprecation(call: &Call) -> Option<String> {
     if let Some(custom) = &call.resource.custom {
         return custom.warning.clone();
     }
-    let text = match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-        ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
-        _ => return None,
-    };
-    Some(text.into())
+    call.resource.rules.deprecation.map(str::to_owned)
 }
 
 fn check_options(call: &Call) -> Result<(), Refusal> {

@@ -2,36 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{admit::defaults::node_ranges, kinds::Resource};
-
-/// Fields by resource that belong to nobody unless the client has sent them.
-const FILLED_IN: &[(&str, &str, &[&str])] = &[
-    ("", "pods", &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"]),
-    ("", "services", &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]),
-    ("", "namespaces", &["/spec"]),
-    ("", "nodes", &["/spec"]),
-    ("", "persistentvolumeclaims", &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"]),
-    ("", "persistentvolumes", &["/metadata/finalizers"]),
-    ("storage.k8s.io", "volumeattributesclasses", &["/metadata/finalizers"]),
-    ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
-    ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
-    ("rbac.authorization.k8s.io", "clusterroles", &["/rules"]),
-    ("rbac.authorization.k8s.io", "roles", &["/rules"]),
-    ("scheduling.k8s.io", "priorityclasses", &["/value"]),
-    ("discovery.k8s.io", "endpointslices", &["/endpoints", "/ports"]),
-    ("apps", "statefulsets", &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
-    ("coordination.k8s.io", "leases", &["/spec/strategy", "/spec/preferredHolder"]),
-    ("resource.k8s.io", "resourceclaims", &["/spec/devices/requests"]),
-    ("resource.k8s.io", "resourceclaimtemplates", &["/spec/spec/devices/requests"]),
-    ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
-];
-
-/// Of those the ones that an update fills in, too.
-const FILLED_AGAIN: &[(&str, &str, &[&str])] = &[
-    ("", "pods", &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"]),
-    ("apps", "statefulsets", &["/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
-    ("batch", "jobs", &["/metadata/labels", "/spec/template/metadata"]),
-];
+use crate::registry::Resource;
 
 /// Lists of which an empty one is none.
 const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
@@ -41,9 +12,8 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
     if resource.has_status() {
         remove(object, "/status");
     }
-    // Nobody may change what is asked for, so nobody owns it.
-    if resource.of.group == "certificates.k8s.io" && resource.of.resource == "certificatesigningrequests" {
-        remove(object, "/spec");
+    for field in resource.rules.unowned {
+        remove(object, field);
     }
     leave_filled_in(resource, sent, object);
 }
@@ -51,21 +21,24 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
 /// Whether a client that changes an object has left out what the server has filled in, and will fill in again; of tolerations it
 /// may be some.
 pub(super) fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
-    let mut fields =
-        FILLED_AGAIN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
     let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
-    fields.any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
+    resource
+        .rules
+        .filled_in_by_update
+        .iter()
+        .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
 /// Drops from an object what the server has filled in beside what the client sent.
 pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    let read = read_with(of, sent);
-    let sent = read.as_ref().unwrap_or(sent);
-    let fields = FILLED_IN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
-    for field in fields {
+    let completed = resource.rules.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
+        let mut sent = sent.clone();
+        complete(&mut sent);
+        sent
+    });
+    let sent = completed.as_ref().unwrap_or(sent);
+    for field in resource.rules.filled_in {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
             // No toleration, address or family is none that was sent, and no text neither.
@@ -84,25 +57,6 @@ pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Va
             }
             Some(_) => {}
         }
-    }
-}
-
-/// What is read together with what was sent: the two fields with the addresses of a node's pods tell the same, and a job without
-/// labels has those of its pods.
-fn read_with(of: (&str, &str), sent: &Value) -> Option<Value> {
-    let read = || Some(sent.clone()).filter(|sent| sent["spec"].is_object());
-    match of {
-        ("", "nodes") => {
-            let mut sent = read()?;
-            node_ranges(&mut sent["spec"]);
-            Some(sent)
-        }
-        ("batch", "jobs") => {
-            let mut sent = read()?;
-            super::strategy::label_as_pods(&mut sent);
-            Some(sent)
-        }
-        _ => None,
     }
 }
 

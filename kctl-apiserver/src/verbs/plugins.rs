@@ -18,6 +18,13 @@ use crate::{
     admission::Attributes,
     admit::{class_of_claim, quantity, rules},
     controllers::Controller,
+    kinds::{
+        certificates::certificate_signing_request,
+        core::{persistent_volume_claim, pod, service},
+        networking::ingress,
+        scheduling::priority_class,
+        storage::storage_class,
+    },
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
@@ -67,10 +74,7 @@ impl<'a> Refuse<'a> {
 
 /// Looks at an object as it was sent, before anything is filled in.
 pub(super) fn look(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
-    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "services") => services::check(state, call, None, sent),
-        _ => Ok(()),
-    }
+    if call.resource.is(&service::KIND) { services::check(state, call, None, sent) } else { Ok(()) }
 }
 
 /// Only one class is that of pods without a class.
@@ -88,30 +92,25 @@ fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal>
 
 /// What mutating plugins make of a new object, which webhooks are shown.
 pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
-    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "pods") => {
-            limits::fill(state, &call.namespace, object);
-            if state.controllers.runs(Controller::ServiceAccount) {
-                accounts::fill(state, call, object)?;
-            }
-            pods::fill(state, call, object)
+    let resource = &call.resource;
+    if resource.is(&pod::KIND) {
+        limits::fill(state, &call.namespace, object);
+        if state.controllers.runs(Controller::ServiceAccount) {
+            accounts::fill(state, call, object)?;
         }
-        ("", "persistentvolumeclaims") => {
-            classes::fill_claim(state, object);
-            Ok(())
-        }
-        ("networking.k8s.io", "ingresses") => {
-            classes::fill_ingress(state, object);
-            Ok(())
-        }
-        _ => Ok(()),
+        pods::fill(state, call, object)?;
+    } else if resource.is(&persistent_volume_claim::KIND) {
+        classes::fill_claim(state, object);
+    } else if resource.is(&ingress::KIND) {
+        classes::fill_ingress(state, object);
     }
+    Ok(())
 }
 
 /// What mutating plugins make of a changed object.
 pub(super) fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
-    if call.resource.of != GroupResource::new("", "pods") {
+    if !call.resource.is(&pod::KIND) {
         return;
     }
     match call.subresource.as_str() {
@@ -128,15 +127,17 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     security::check(state, attributes, object)?;
     let refuse = Refuse::of(attributes);
     let old = attributes.old.as_deref();
-    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
-    match (of, attributes.operation, call.subresource.as_str()) {
-        (("", "pods"), Operation::Create, "") => pods::check_overhead(state, &refuse, object),
-        (("", "pods"), Operation::Update, "resize") => {
+    let is = |kind| call.resource.is(kind);
+    match (attributes.operation, call.subresource.as_str()) {
+        (Operation::Create, "") if is(&pod::KIND) => pods::check_overhead(state, &refuse, object),
+        (Operation::Update, "resize") if is(&pod::KIND) => {
             old.map_or(Ok(()), |old| limits::check_resize(state, &refuse, old, object))
         }
-        (("", "persistentvolumeclaims"), _, "") => old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object)),
-        (("scheduling.k8s.io", "priorityclasses"), _, "") => one_default(state, call, object),
-        (("certificates.k8s.io", "certificatesigningrequests"), ..) => signers::check(state, attributes, object),
+        (_, "") if is(&persistent_volume_claim::KIND) => {
+            old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object))
+        }
+        (_, "") if is(&priority_class::KIND) => one_default(state, call, object),
+        _ if is(&certificate_signing_request::KIND) => signers::check(state, attributes, object),
         _ => Ok(()),
     }
 }
@@ -147,12 +148,13 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
         return Ok(());
     }
-    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
-    match (of, attributes.operation, call.subresource.as_str()) {
-        (("", "pods"), Operation::Create, "") | (("", "pods"), Operation::Update, "resize") => {
+    match (attributes.operation, call.subresource.as_str()) {
+        (Operation::Create, "") | (Operation::Update, "resize") if call.resource.is(&pod::KIND) => {
             limits::check_pod(state, &refuse, &call.namespace, object)
         }
-        (("", "persistentvolumeclaims"), _, "") => limits::check_claim(state, &refuse, &call.namespace, object),
+        (_, "") if call.resource.is(&persistent_volume_claim::KIND) => {
+            limits::check_claim(state, &refuse, &call.namespace, object)
+        }
         _ => Ok(()),
     }
 }
@@ -160,38 +162,32 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
 /// Completes a new object, or refuses it.
 pub(super) fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     fill(state, call, object)?;
-    if call.resource.of == GroupResource::new("", "pods") {
+    let resource = &call.resource;
+    if resource.is(&pod::KIND) {
         pods::take_profiles(call, object);
-    }
-    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "services") => give_ports(state, call, object),
-        ("certificates.k8s.io", "certificatesigningrequests") => {
-            object["spec"]["username"] = call.caller.user.name.clone().into();
-            object["spec"]["groups"] = call.caller.user.groups.clone().into();
-            for (field, known) in [("uid", json!(call.caller.uid)), ("extra", json!(call.caller.extra))] {
-                if known != "" && known != json!({}) {
-                    object["spec"][field] = known;
-                }
+    } else if resource.is(&service::KIND) {
+        give_ports(state, call, object)?;
+    } else if resource.is(&certificate_signing_request::KIND) {
+        object["spec"]["username"] = call.caller.user.name.clone().into();
+        object["spec"]["groups"] = call.caller.user.groups.clone().into();
+        for (field, known) in [("uid", json!(call.caller.uid)), ("extra", json!(call.caller.extra))] {
+            if known != "" && known != json!({}) {
+                object["spec"][field] = known;
             }
-            Ok(())
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Completes a changed object, or refuses it.
 pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
-    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "services") if call.subresource.is_empty() => {
-            services::check(state, call, Some(old), new)?;
-            give_ports(state, call, new)
-        }
-        ("certificates.k8s.io", "certificatesigningrequests") => {
-            stamp_conditions(old, new, &state.clock.seconds());
-            Ok(())
-        }
-        _ => Ok(()),
+    if call.resource.is(&service::KIND) && call.subresource.is_empty() {
+        services::check(state, call, Some(old), new)?;
+        give_ports(state, call, new)?;
+    } else if call.resource.is(&certificate_signing_request::KIND) {
+        stamp_conditions(old, new, &state.clock.seconds());
     }
+    Ok(())
 }
 
 /// Conditions of a certificate signing request have their times (`populateConditionTimestamps`).
@@ -221,7 +217,7 @@ fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Res
         return refuse.because("Only bound persistent volume claims can be expanded");
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
-    let of = GroupResource::new("storage.k8s.io", "storageclasses");
+    let of = storage_class::KIND.group_resource();
     let found = state.get(&of, &(String::new(), class.into())).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());

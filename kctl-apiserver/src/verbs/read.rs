@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Answer;
-use crate::{conversion, go, kinds::Resource, request::Call, state::State, status::Refusal, store::head};
+use crate::{conversion, go, registry::Resource, request::Call, state::State, status::Refusal, store::head};
 
 /// `is_text`: the client wants the object as it is, in JSON.
 pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {

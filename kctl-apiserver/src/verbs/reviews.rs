@@ -7,6 +7,7 @@ use crate::{
     admission, admit, apply,
     authorizer::{self, Attributes},
     controllers,
+    registry::kind::Review,
     request::{Call, Caller, Operation, User},
     selector,
     state::State,
@@ -14,12 +15,9 @@ use crate::{
     tokens,
 };
 
-/// The groups of these kinds.
-const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
-
-/// Whether a call asks such a question.
+/// Returns `true` if a call creates a review.
 pub(super) fn is_of(call: &Call) -> bool {
-    GROUPS.contains(&call.resource.of.group.as_str())
+    call.resource.rules.review.is_some_and(|review| review != Review::Binding)
 }
 
 /// The answer to a review.
@@ -35,13 +33,13 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
     admission::validate(state, &attributes)?;
     let mut asked = attributes.object.unwrap_or_default();
     let spec = &asked["spec"];
-    match call.resource.of.resource.as_str() {
-        of @ ("selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews") => {
+    match call.resource.rules.review {
+        Some(of @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
-            let user = if of == "selfsubjectaccessreviews" { &call.caller.user } else { &named };
+            let user = if of == Review::SelfSubjectAccess { &call.caller.user } else { &named };
             asked["status"] = decided(state, user, spec);
         }
-        "selfsubjectrulesreviews" => {
+        Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
             let (resources, others) = authorizer::rules_of(state, &call.caller.user, namespace);
             let missing = authorizer::denial(state, &call.caller.user, namespace);
@@ -53,16 +51,16 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
                 asked["status"]["incomplete"] = true.into();
             }
         }
-        "selfsubjectreviews" => {
+        Some(Review::SelfSubject) => {
             asked["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
             asked["status"] = json!({ "userInfo": call.caller.info() });
         }
-        "tokenreviews" => {
+        Some(Review::Token) => {
             let token = text(&spec["token"]);
             let known = bearer(state, token, texts(&spec["audiences"]));
             reviewed(&mut asked["status"], known);
         }
-        _ => return Err(Refusal::method_not_allowed()),
+        Some(Review::Binding) | None => return Err(Refusal::method_not_allowed()),
     }
     Ok(asked)
 }
@@ -70,16 +68,16 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
 /// What is wrong with a question, which is told before webhooks are asked that only look.
 fn check(call: &Call, asked: &Value) -> Result<(), Refusal> {
     let spec = &asked["spec"];
-    match call.resource.of.resource.as_str() {
-        "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews" => {
+    match call.resource.rules.review {
+        Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let causes = admit::rules::review::causes(call.resource.kind(), asked);
             // The real server names no kind here.
-            if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(GROUPS[0], "", "", &causes)) }
+            if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(&call.resource.of.group, "", "", &causes)) }
         }
-        "selfsubjectrulesreviews" if text(&spec["namespace"]).is_empty() => {
+        Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(Refusal::bad_request("no namespace on request"))
         }
-        "tokenreviews" if text(&spec["token"]).is_empty() => {
+        Some(Review::Token) if text(&spec["token"]).is_empty() => {
             Err(Refusal::bad_request("token is required for TokenReview in authentication"))
         }
         _ => Ok(()),
@@ -88,10 +86,12 @@ fn check(call: &Call, asked: &Value) -> Result<(), Refusal> {
 
 /// Webhooks see the answer with which Go begins.
 fn show_answer(call: &Call, asked: Option<&mut Value>) {
-    let fields = match call.resource.of.resource.as_str() {
-        "selfsubjectrulesreviews" => json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false }),
-        "selfsubjectreviews" => json!({ "userInfo": {} }),
-        "tokenreviews" => json!({ "user": {} }),
+    let fields = match call.resource.rules.review {
+        Some(Review::SelfSubjectRules) => {
+            json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false })
+        }
+        Some(Review::SelfSubject) => json!({ "userInfo": {} }),
+        Some(Review::Token) => json!({ "user": {} }),
         _ => json!({ "allowed": false }),
     };
     let Some(asked) = asked else { return };

@@ -208,7 +208,7 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
     } else {
         let mut scale = scale_of(call, old);
         // Scales leave out a zero, which then belongs to nobody.
-        super::strategy::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
+        crate::ways::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
         apply::update(&request, Some(&live), &mut scale);
         scale
     };

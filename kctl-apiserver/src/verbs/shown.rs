@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::read::in_version;
 use crate::{
-    kinds::Resource,
+    registry::Resource,
     request::{Call, Clause, Verb, clauses},
     status::Refusal,
     table::{self, Include},
@@ -210,13 +210,8 @@ impl Form {
 /// Returns `true` if there are tables of what is asked for: not of objects that are only answered, such as reviews, tokens, bindings
 /// and evictions (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
 fn has_columns(call: &Call) -> bool {
-    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
-    !super::reviews::is_of(call)
-        && of != ("", "bindings")
-        && !matches!(
-            (of, call.subresource.as_str()),
-            (("", "pods"), "binding" | "eviction") | (("", "serviceaccounts"), "token")
-        )
+    let rules = call.resource.rules;
+    rules.review.is_none() && !rules.answers_other_kinds.contains(&call.subresource.as_str())
 }
 
 fn not_acceptable(why: &str) -> Refusal {
@@ -267,6 +262,6 @@ fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: I
             let columns = custom.version["additionalPrinterColumns"].as_array();
             table::custom_table(columns.map_or(&[][..], Vec::as_slice), objects, now, include, meta)
         }
-        None => table::table(&resource.of.group, resource.kind(), objects, now, include, meta),
+        None => table::table(resource.rules, objects, now, include, meta),
     }
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::{Answer, body, evict, plugins, update};
 use crate::{
     admission::{self, Attributes},
-    apply, lifecycle,
+    apply, kinds, lifecycle,
+    registry::Kind,
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
@@ -102,7 +103,7 @@ pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> 
 }
 
 fn pods() -> GroupResource {
-    GroupResource::new("", "pods")
+    kinds::core::pod::KIND.group_resource()
 }
 
 /// The real server answers as if it had failed (`ValidatePodBinding`).
@@ -187,7 +188,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
         _ => json!({}),
     };
     for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
-        super::strategy::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
+        crate::ways::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
     let mut causes = super::judge::changes_of_metadata(call, &old, &new);
@@ -210,7 +211,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
 fn causes_of_finalizers(call: &Call, list: &Value) -> Vec<Cause> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut causes = crate::admit::rules::causes(&call.resource, &alone, false);
+        let mut causes = Kind::errors(|errors| (call.resource.rules.validate)(&alone, errors));
         causes.retain(|cause| cause.field == "spec.finalizers");
         causes.into_iter().map(move |cause| Cause { field: format!("spec.finalizers[{index}]"), ..cause })
     };

@@ -17,26 +17,12 @@ use crate::{
     apply, authorizer, autoscaling,
     controllers::definitions,
     conversion, lifecycle,
+    registry::kind::OwnedState,
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, Refusal},
     store::DEFINITIONS,
 };
-
-/// Resources whose objects a `PUT` creates.
-const CREATED_BY_UPDATE: &[(&str, &str)] = &[
-    ("", "endpoints"),
-    ("", "events"),
-    ("", "limitranges"),
-    ("", "services"),
-    ("coordination.k8s.io", "leases"),
-    ("events.k8s.io", "events"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "rolebindings"),
-    ("rbac.authorization.k8s.io", "roles"),
-];
 
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let mut new = body::read(call)?;
@@ -74,36 +60,21 @@ pub(super) fn precondition(call: &Call, field: &str, given: &str, known: &Value)
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {prefix}{group}/{}{namespace}/{}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: {field} in precondition: {given}, {field} in object meta: {}",
-        key_of(of),
+        call.resource.rules.storage_key.unwrap_or(&of.resource),
         call.name,
         known.as_str().unwrap_or_default()
     );
     Refusal::conflict(of, &call.name, &why)
 }
 
-/// How the storage calls a resource: some names are older than the API.
-fn key_of(of: &GroupResource) -> &str {
-    match (of.group.as_str(), of.resource.as_str()) {
-        ("", "endpoints") => "services/endpoints",
-        ("", "nodes") => "minions",
-        ("", "replicationcontrollers") => "controllers",
-        ("", "services") => "services/specs",
-        ("networking.k8s.io", "ingresses") => "ingress",
-        (_, resource) => resource,
-    }
-}
-
 /// Whether what is written and not there is created, also by its status.
 pub(super) fn is_created_by_update(call: &Call) -> bool {
-    let of = &call.resource.of;
-    CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str()))
-        && ["", "status"].contains(&call.subresource.as_str())
+    call.resource.rules.creates_on_update && ["", "status"].contains(&call.subresource.as_str())
 }
 
-/// What the real server warns of in a changed object: a status has no warnings of its own, and nor has a changed pod.
+/// Returns the warnings about a changed object. A write of the status has none.
 fn warnings(call: &Call, old: &Value, new: &Value) -> Vec<String> {
-    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
-    if call.subresource == "status" || of == ("", "pods") {
+    if call.subresource == "status" {
         return Vec::new();
     }
     crate::admit::warnings_about(&call.resource, Some(old), new)
@@ -158,7 +129,7 @@ fn check_version(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
         return Err(Refusal::modified(&resource.of, &call.name));
     }
     // Patches and applies begin with the version of the object, and may have taken it away.
-    if ["", "0"].contains(&version) && strategy::needs_version(resource) && call.subresource != "scale" {
+    if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update && call.subresource != "scale" {
         let message = "Invalid value: 0: must be specified for an update".into();
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
@@ -210,10 +181,7 @@ pub(super) fn write_unread(
     if unread == Unread::Counted {
         new["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
     }
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
-        // One that was a name in another place until now has no address yet.
-        strategy::allocate_address(state, &mut new);
-    }
+    (resource.rules.allocate)(state, &mut new);
     plugins::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
     call.session.warn_all(warnings(call, old, &new));
@@ -255,18 +223,15 @@ fn managed_as_sent(
     new: &Value,
     own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
 ) -> Result<Option<Value>, Refusal> {
-    let resource = &call.resource;
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    // What is given to a service, or copied within a claim, belongs to nobody; nor does what others have left out.
-    let is_filled_in = [("", "services"), ("", "persistentvolumeclaims")].contains(&of)
+    let (resource, rules) = (&call.resource, call.resource.rules);
+    // No manager owns what the server gives to an object or copies within it, nor what others have left out.
+    let is_filled_in = rules.owned_state == OwnedState::SentByClient
         || (call.subresource.is_empty() && super::ownership::leaves_out(resource, old, new));
     // Nothing is known of the fields of a custom object that is none of its type, also where all of that is reset.
     let is_custom_status = resource.custom.is_some() && call.subresource == "status";
     // Who sends a field has it from then on, even where it is not taken.
-    let is_part_of_pod = strategy::is_part_of_pod(resource, &call.subresource);
-    // Nobody has counted templates but the server.
-    let is_counted = of == ("apps", "daemonsets");
-    if !(is_filled_in || is_custom_status || is_part_of_pod || is_counted) {
+    let is_part = strategy::writes_part(resource, &call.subresource);
+    if !(is_filled_in || is_custom_status || is_part || rules.owned_state == OwnedState::Sent) {
         return Ok(None);
     }
     if identity::of_another_type(resource, new).is_some() {
@@ -274,7 +239,7 @@ fn managed_as_sent(
     }
     let mut sent = new.clone();
     super::create::default(call, &mut sent, Some(old));
-    strategy::say_no_template_count(resource, new, &mut sent);
+    (rules.complete_owned)(new, &mut sent);
     if is_filled_in {
         super::ownership::leave_filled_in(resource, new, &mut sent);
         strategy::reset(resource, &call.subresource, old, &mut sent);
@@ -286,19 +251,17 @@ fn managed_as_sent(
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     // What is filled in is no change.
     super::create::default(call, new, Some(old));
-    if call.resource.of == GroupResource::new("batch", "jobs") {
-        strategy::label_as_pods(new);
-    }
-    strategy::date_taints(state, &call.resource, new);
-    strategy::date_phase(state, call, old, new);
+    let rules = call.resource.rules;
+    (rules.default_metadata)(new);
+    (rules.set_times)(state, new);
+    strategy::set_status_times(state, call, old, new);
     if new["apiVersion"] == autoscaling::FIRST {
         let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| strategy::prepare_update(&call.resource, &call.subresource, &stored, new);
         return autoscaling::within(new, prepare);
     }
     strategy::prepare_update(&call.resource, &call.subresource, old, new);
-    if call.resource.of.resource == "services" && call.subresource.is_empty() {
-        // Another type has other defaults.
+    if rules.defaults_after_update && call.subresource.is_empty() {
         super::create::default(call, new, None);
     }
 }
@@ -332,12 +295,7 @@ fn mutated(
         owned["metadata"]["managedFields"].take()
     };
     let mut shown = new;
-    let class = shown.pointer("/status/qosClass").cloned();
-    super::create::default_as_read(call, &mut shown);
-    if call.resource.of == GroupResource::new("", "pods") {
-        // A pod has its class from its first write on.
-        strategy::set(&mut shown["status"], "qosClass", class);
-    }
+    super::create::keep_set_once(&call.resource, &mut shown, |shown| super::create::default_as_read(call, shown));
     plugins::fill_change(state, call, old, &mut shown);
     set_managed(&mut shown, managed);
     let mut attributes = Attributes::new(call, Operation::Update, &call.name, shown).with_old(old);

@@ -22,8 +22,8 @@ use super::{Answer, Form, Payload, list};
 use crate::{
     conversion::{self, Way},
     faults::{Connection, Gate, Opened, Passage, newest},
-    kinds::Resource,
     proto,
+    registry::Resource,
     request::Call,
     schema,
     selector::Selector,

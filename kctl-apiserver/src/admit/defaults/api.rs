@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{add, fill, is_text, items, part, pod};
 
-pub(super) fn namespace(object: &mut Value) {
+pub(crate) fn namespace(object: &mut Value) {
     let meta = part(object, "metadata");
     let is_deleted = meta.get("deletionTimestamp").is_some();
     if let Some(name) = meta.get("name").filter(|name| **name != "").cloned()
@@ -21,7 +21,7 @@ pub(super) fn namespace(object: &mut Value) {
     fill(part(object, "status"), "phase", "Active");
 }
 
-pub(super) fn new_event(object: &mut Value) {
+pub(crate) fn new_event(object: &mut Value) {
     for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
         add(object, time, Value::Null);
     }
@@ -38,7 +38,7 @@ pub(crate) fn node_ranges(spec: &mut Value) {
     }
 }
 
-pub(super) fn node(object: &mut Value) {
+pub(crate) fn node(object: &mut Value) {
     const INFO: [&str; 10] = [
         "architecture",
         "bootID",
@@ -66,16 +66,16 @@ pub(super) fn node(object: &mut Value) {
 }
 
 /// Secrets are named, and nothing else is kept of them.
-pub(super) fn service_account(object: &mut Value) {
+pub(crate) fn service_account(object: &mut Value) {
     for secret in items(object, "secrets").filter_map(Value::as_object_mut) {
         secret.retain(|field, _| field == "name");
     }
 }
 
 /// What a schema of flow control has that says nothing.
-pub(super) const PRECEDENCE: i64 = 1000;
+pub(crate) const PRECEDENCE: i64 = 1000;
 
-pub(super) fn priority_level(object: &mut Value) {
+pub(crate) fn priority_level(object: &mut Value) {
     let spec = part(object, "spec");
     if let Some(exempt) = spec.get_mut("exempt").filter(|exempt| exempt.is_object()) {
         add(exempt, "nominalConcurrencyShares", 0);
@@ -92,14 +92,14 @@ pub(super) fn priority_level(object: &mut Value) {
     }
 }
 
-pub(super) fn api_service(object: &mut Value) {
+pub(crate) fn api_service(object: &mut Value) {
     let service = part(object, "spec").get_mut("service").filter(|service| service.is_object());
     if let Some(service) = service {
         add(service, "port", 443);
     }
 }
 
-pub(super) fn secret(object: &mut Value) {
+pub(crate) fn secret(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
     for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
@@ -110,7 +110,7 @@ pub(super) fn secret(object: &mut Value) {
     }
 }
 
-pub(super) fn persistent_volume_claim(object: &mut Value) {
+pub(crate) fn persistent_volume_claim(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "volumeMode", "Filesystem");
     for source in ["dataSource", "dataSourceRef"] {
@@ -119,7 +119,7 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
     fill(part(object, "status"), "phase", "Pending");
 }
 
-pub(super) fn persistent_volume(object: &mut Value) {
+pub(crate) fn persistent_volume(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "persistentVolumeReclaimPolicy", "Retain");
     add(spec, "volumeMode", "Filesystem");
@@ -127,16 +127,16 @@ pub(super) fn persistent_volume(object: &mut Value) {
     fill(part(object, "status"), "phase", "Pending");
 }
 
-pub(super) fn storage_class(object: &mut Value) {
+pub(crate) fn storage_class(object: &mut Value) {
     add(object, "reclaimPolicy", "Delete");
     add(object, "volumeBindingMode", "Immediate");
 }
 
-pub(super) fn csi_node(object: &mut Value) {
+pub(crate) fn csi_node(object: &mut Value) {
     items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }
 
-pub(super) fn csi_driver(object: &mut Value) {
+pub(crate) fn csi_driver(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "attachRequired", true);
     add(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
@@ -151,7 +151,7 @@ pub(super) fn csi_driver(object: &mut Value) {
 }
 
 /// The bounds of containers: a default is the maximum, a request is the default or the minimum.
-pub(super) fn limit_range(object: &mut Value) {
+pub(crate) fn limit_range(object: &mut Value) {
     for limit in items(part(object, "spec"), "limits").filter(|limit| is_text(limit, "type", "Container")) {
         for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
             let amounts = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -160,7 +160,7 @@ pub(super) fn limit_range(object: &mut Value) {
     }
 }
 
-pub(super) fn event(object: &mut Value) {
+pub(crate) fn event(object: &mut Value) {
     part(object, "source");
     for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
         add(object, field, Value::Null);
@@ -170,7 +170,7 @@ pub(super) fn event(object: &mut Value) {
     }
 }
 
-pub(super) fn role_binding(object: &mut Value) {
+pub(crate) fn role_binding(object: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     fill(part(object, "roleRef"), "apiGroup", GROUP);
     for subject in items(object, "subjects") {
@@ -180,7 +180,7 @@ pub(super) fn role_binding(object: &mut Value) {
     }
 }
 
-pub(super) fn validating_webhooks(object: &mut Value) {
+pub(crate) fn validating_webhooks(object: &mut Value) {
     for webhook in items(object, "webhooks") {
         add(webhook, "failurePolicy", "Fail");
         add(webhook, "matchPolicy", "Equivalent");
@@ -195,13 +195,13 @@ pub(super) fn validating_webhooks(object: &mut Value) {
 }
 
 /// A policy of either kind, validating or mutating.
-pub(super) fn admission_policy(object: &mut Value) {
+pub(crate) fn admission_policy(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "failurePolicy", "Fail");
     constraints(spec, "matchConstraints");
 }
 
-pub(super) fn admission_policy_binding(object: &mut Value) {
+pub(crate) fn admission_policy_binding(object: &mut Value) {
     constraints(part(object, "spec"), "matchResources");
 }
 
@@ -215,7 +215,7 @@ fn constraints(spec: &mut Value, field: &str) {
     }
 }
 
-pub(super) fn mutating_webhooks(object: &mut Value) {
+pub(crate) fn mutating_webhooks(object: &mut Value) {
     validating_webhooks(object);
     items(object, "webhooks").for_each(|webhook| add(webhook, "reinvocationPolicy", "Never"));
 }

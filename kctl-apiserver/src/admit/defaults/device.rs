@@ -5,19 +5,19 @@ use serde_json::Value;
 
 use super::{fill, is_text, items, part};
 
-pub(super) fn claim(object: &mut Value) {
+pub(crate) fn claim(object: &mut Value) {
     spec(part(object, "spec"));
     if let Some(devices) = object.pointer_mut("/status/allocation/devices") {
         items(devices, "results").for_each(tolerations);
     }
 }
 
-pub(super) fn claim_template(object: &mut Value) {
+pub(crate) fn claim_template(object: &mut Value) {
     spec(part(part(object, "spec"), "spec"));
 }
 
 /// Removes what belongs to features that are off by default: lists as attributes, and resources of nodes behind devices.
-pub(super) fn slice(object: &mut Value) {
+pub(crate) fn slice(object: &mut Value) {
     for device in items(part(object, "spec"), "devices") {
         let Some(fields) = device.as_object_mut() else { continue };
         fields.remove("nodeAllocatableResourceMappings");

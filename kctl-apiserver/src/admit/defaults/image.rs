@@ -24,13 +24,13 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// When an image is pulled of which nothing is said.
-pub(super) fn pull_policy(image: &str) -> &'static str {
+pub(crate) fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
 /// Whether an image is pulled always: it has the tag `latest`, or neither a tag nor a digest. A text that is no
 /// reference of an image has no tag that could be read.
-pub(super) fn is_latest(image: &str) -> bool {
+pub(crate) fn is_latest(image: &str) -> bool {
     if image.len() == IDENTIFIER_LEN && image.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return false;
     }

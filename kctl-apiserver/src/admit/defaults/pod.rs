@@ -11,7 +11,7 @@ use crate::{
 /// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.
 const TOLERATION_SECONDS: u64 = 300;
 
-pub(super) fn pod(object: &mut Value) {
+pub(crate) fn pod(object: &mut Value) {
     let spec = part(object, "spec");
     let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
@@ -79,7 +79,7 @@ fn requests_of_pod(spec: &mut Value) {
 }
 
 /// A template in a field. Pods alone get requests from limits, ports of the host and links to services.
-pub(super) fn template(object: &mut Value, key: &str) {
+pub(crate) fn template(object: &mut Value, key: &str) {
     let template = part(object, key);
     part(template, "metadata");
     pod_spec(part(template, "spec"));
@@ -185,7 +185,7 @@ fn http_get(handler: &mut Value) {
 }
 
 /// Defaults of the sources of volumes, also those of a `PersistentVolume`.
-pub(super) fn volume_source(volume: &mut Value) {
+pub(crate) fn volume_source(volume: &mut Value) {
     for kind in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(kind) {
             add(source, "defaultMode", 420);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{add, fill, is_text, items, part};
 
-pub(super) fn service(object: &mut Value) {
+pub(crate) fn service(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "type", "ClusterIP");
     fill(spec, "sessionAffinity", "None");
@@ -60,13 +60,13 @@ fn address_families(spec: &mut Value) {
     add(spec, "ipFamilies", if is_of_both && !is_single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
 }
 
-pub(super) fn endpoints(object: &mut Value) {
+pub(crate) fn endpoints(object: &mut Value) {
     for subset in items(object, "subsets") {
         items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
     }
 }
 
-pub(super) fn endpoint_slice(object: &mut Value) {
+pub(crate) fn endpoint_slice(object: &mut Value) {
     for port in items(object, "ports") {
         add(port, "name", "");
         add(port, "protocol", "TCP");
@@ -77,7 +77,7 @@ pub(super) fn endpoint_slice(object: &mut Value) {
     }
 }
 
-pub(super) fn network_policy(object: &mut Value) {
+pub(crate) fn network_policy(object: &mut Value) {
     let spec = part(object, "spec");
     part(spec, "podSelector");
     for direction in ["ingress", "egress"] {
@@ -89,13 +89,13 @@ pub(super) fn network_policy(object: &mut Value) {
     add(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
 }
 
-pub(super) fn ingress_class(object: &mut Value) {
+pub(crate) fn ingress_class(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");
     }
 }
 
-pub(super) fn ingress(object: &mut Value) {
+pub(crate) fn ingress(object: &mut Value) {
     part(object, "spec");
     part(part(object, "status"), "loadBalancer");
 }

@@ -11,7 +11,7 @@ fn zeros(object: &mut Value, fields: &[&str]) {
     }
 }
 
-pub(super) fn deployment(object: &mut Value) {
+pub(crate) fn deployment(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
     add(spec, "revisionHistoryLimit", 10);
@@ -27,14 +27,14 @@ pub(super) fn deployment(object: &mut Value) {
     zeros(object, &[]);
 }
 
-pub(super) fn replica_set(object: &mut Value) {
+pub(crate) fn replica_set(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
     pod::template(spec, "template");
     zeros(object, &["replicas"]);
 }
 
-pub(super) fn replication_controller(object: &mut Value) {
+pub(crate) fn replication_controller(object: &mut Value) {
     let spec = part(object, "spec");
     let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
     if labels.is_object() {
@@ -49,7 +49,7 @@ pub(super) fn replication_controller(object: &mut Value) {
     zeros(object, &["replicas"]);
 }
 
-pub(super) fn stateful_set(object: &mut Value) {
+pub(crate) fn stateful_set(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
     add(spec, "revisionHistoryLimit", 10);
@@ -82,7 +82,7 @@ pub(super) fn stateful_set(object: &mut Value) {
     zeros(object, &["replicas", "availableReplicas"]);
 }
 
-pub(super) fn daemon_set(object: &mut Value) {
+pub(crate) fn daemon_set(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "revisionHistoryLimit", 10);
     let strategy = part(spec, "updateStrategy");
@@ -98,7 +98,7 @@ pub(super) fn daemon_set(object: &mut Value) {
     zeros(object, &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"]);
 }
 
-pub(super) fn job(object: &mut Value) {
+pub(crate) fn job(object: &mut Value) {
     let spec = part(object, "spec");
     if spec.get("parallelism").is_none() {
         add(spec, "completions", 1);
@@ -123,7 +123,7 @@ fn failure_policy(spec: &mut Value) {
 }
 
 /// Of the job in it, only the template of the pod gets defaults.
-pub(super) fn cron_job(object: &mut Value) {
+pub(crate) fn cron_job(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");
     add(spec, "suspend", false);
@@ -137,17 +137,17 @@ pub(super) fn cron_job(object: &mut Value) {
     zeros(object, &[]);
 }
 
-pub(super) fn pod_disruption_budget(object: &mut Value) {
+pub(crate) fn pod_disruption_budget(object: &mut Value) {
     part(object, "spec");
     zeros(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
 }
 
-pub(super) fn first_horizontal_pod_autoscaler(object: &mut Value) {
+pub(crate) fn first_horizontal_pod_autoscaler(object: &mut Value) {
     add(part(object, "spec"), "minReplicas", 1);
     zeros(object, &["currentReplicas", "desiredReplicas"]);
 }
 
-pub(super) fn horizontal_pod_autoscaler(object: &mut Value) {
+pub(crate) fn horizontal_pod_autoscaler(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "minReplicas", 1);
     let target = json!({"type": "Utilization", "averageUtilization": 80});

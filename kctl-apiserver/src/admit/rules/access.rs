@@ -7,7 +7,7 @@ use crate::names::NameRule;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
         let at = format!("rules[{index}]");
         let is_empty = |list: &str| entries(&rule[list]).next().is_none();
@@ -37,7 +37,7 @@ pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
 }
 
 /// A role of the cluster may be put together from others.
-pub(super) fn cluster_role(object: &Value, errors: &mut Errors) {
+pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     role(object, false, errors);
     if object["aggregationRule"].is_null() {
         return;
@@ -55,7 +55,7 @@ pub(super) fn cluster_role(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     let role = &object["roleRef"];
     if text(&role["apiGroup"]) != GROUP {
         errors.unsupported("roleRef.apiGroup", &format!("{:?}", text(&role["apiGroup"])), &[GROUP]);

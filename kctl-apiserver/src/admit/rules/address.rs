@@ -11,7 +11,7 @@ pub(super) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
-pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
     match parse(text(address)) {
         None => errors.invalid(at, address, INVALID),
         Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
@@ -21,7 +21,7 @@ pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The name of a load balancer, where it has no address.
-pub(super) fn host(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return;
     }
@@ -43,7 +43,7 @@ fn has_zeros(address: &str) -> bool {
 }
 
 /// An address at which a service can be reached (`ValidateEndpointIP`).
-pub(super) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
     let Some(parsed) = parse(text(address)) else {
         return errors.invalid(at, address, "must be a valid IP address");
     };
@@ -66,7 +66,7 @@ pub(super) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// A range of addresses: its first address and how many bits of it count.
-pub(super) fn range(text: &str) -> Option<(IpAddr, u32)> {
+pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;
     let most = if address.is_ipv4() { 32 } else { 128 };
@@ -76,7 +76,7 @@ pub(super) fn range(text: &str) -> Option<(IpAddr, u32)> {
     Some((address, bits))
 }
 
-pub(super) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
     let (before, len) = text(value).split_once('/').unwrap_or_default();
     if has_zeros(before) || (len.len() > 1 && len.starts_with('0')) {
@@ -95,7 +95,7 @@ pub(super) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// An address with the length of its network's prefix, as an interface has it (`IsValidInterfaceAddress`).
-pub(super) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else {
         return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
     };
@@ -108,7 +108,7 @@ pub(super) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Whether one range is in another, and less than all of it.
-pub(super) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
+pub(crate) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
     let bits_of = |address: IpAddr| match address {
         IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
         IpAddr::V6(six) => u128::from(six),

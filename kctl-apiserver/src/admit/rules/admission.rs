@@ -15,11 +15,11 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 const CONDITIONS_LEN_MAX: usize = 64;
 
-pub(super) fn validating_webhooks(object: &Value, errors: &mut Errors) {
+pub(crate) fn validating_webhooks(object: &Value, errors: &mut Errors) {
     webhooks(object, false, errors);
 }
 
-pub(super) fn mutating_webhooks(object: &Value, errors: &mut Errors) {
+pub(crate) fn mutating_webhooks(object: &Value, errors: &mut Errors) {
     webhooks(object, true, errors);
 }
 
@@ -82,7 +82,7 @@ fn webhook(webhook: &Value, at: &str, mutates: bool, errors: &mut Errors) {
 }
 
 /// Both selectors; their labels are reported at the whole map.
-pub(super) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         selector::selector(&value[field], &format!("{at}.{field}"), errors);
     }
@@ -104,7 +104,7 @@ fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// A rule of a webhook or a policy.
-pub(super) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) {
     let operations = format!("{at}.operations");
     let all: Vec<&str> = entries(&rule["operations"]).map(|(_, operation)| text(operation)).collect();
     if all.is_empty() {
@@ -178,7 +178,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Conditions in CEL, each with a name of its own.
-pub(super) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
+pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.len() > CONDITIONS_LEN_MAX {
         errors.too_many(at, all.len(), CONDITIONS_LEN_MAX);
@@ -203,7 +203,7 @@ pub(super) fn match_conditions(conditions: &Value, at: &str, environment: &Envir
 }
 
 /// What expressions about a request may name.
-pub(super) fn of_request() -> Environment {
+pub(crate) fn of_request() -> Environment {
     let object = |name: &str| Type::Object(name.into());
     Environment::default()
         .with("object", Type::Dyn)
@@ -215,7 +215,7 @@ pub(super) fn of_request() -> Environment {
 }
 
 /// An expression that has to be there and to compile.
-pub(super) fn expression_rule(
+pub(crate) fn expression_rule(
     expression: &str,
     at: &str,
     environment: &Environment,
@@ -230,7 +230,7 @@ pub(super) fn expression_rule(
 }
 
 /// An expression that compiles, whether it is there or not.
-pub(super) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
+pub(crate) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => errors.invalid(at, &expression.into(), &why),
         Some(Problem::Internal(why)) => errors.internal(at, &why),

@@ -9,7 +9,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
-pub(super) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
     let of_nodes = &affinity["nodeAffinity"];
     let nodes_at = format!("{at}.nodeAffinity");
     if of_nodes[REQUIRED].is_object() {
@@ -40,7 +40,7 @@ fn weight(weight: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.nodeSelectorTerms");
     if entries(&selector["nodeSelectorTerms"]).next().is_none() {
         errors.required(&at, "must have at least one node selector term");
@@ -51,7 +51,7 @@ pub(super) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Terms about nodes as Go writes them.
-pub(super) fn shown_terms(terms: &Value) -> String {
+pub(crate) fn shown_terms(terms: &Value) -> String {
     let list = |list: &Value, one: &dyn Fn(&Value) -> String| match list.as_array() {
         Some(list) => format!("[{}]", list.iter().map(one).collect::<Vec<_>>().join(",")),
         None => "null".into(),
@@ -163,7 +163,7 @@ fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
     for (index, toleration) in entries(list) {
         tolerates(toleration, &format!("{at}[{index}]"), errors);
     }
@@ -204,7 +204,7 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn spread(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
     for (index, constraint) in entries(list) {
         let at = format!("{at}[{index}]");
         let (key, action) = (&constraint["topologyKey"], &constraint["whenUnsatisfiable"]);

@@ -13,7 +13,7 @@ const ERROR_LEN_MAX: usize = 1024;
 /// In bytes: what the real server says of the same (`maxAttachedVolumeMetadataSize`).
 const METADATA_LEN_MAX: usize = 256 * 1024;
 
-pub(super) fn attachment(object: &Value, errors: &mut Errors) {
+pub(crate) fn attachment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     volume_source::driver(&spec["attacher"], "spec.attacher", errors);
     source(&spec["source"], errors);
@@ -40,7 +40,7 @@ fn source(source: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn node(object: &Value, errors: &mut Errors) {
+pub(crate) fn node(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {
         let at = format!("spec.drivers[{index}]");
@@ -61,7 +61,7 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
 }
 
 /// Drivers come and go, but none becomes another one; how many volumes they attach may change (`ValidateCSINodeUpdate`).
-pub(super) fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
     const STAY: [&str; 2] = ["nodeID", "topologyKeys"];
     for (_, was) in entries(old) {
         let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
@@ -89,7 +89,7 @@ fn topology(keys: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn capacity(object: &Value, errors: &mut Errors) {
+pub(crate) fn capacity(object: &Value, errors: &mut Errors) {
     selector::selector(&object["nodeTopology"], "nodeTopology", errors);
     errors.name("storageClassName", &text(&object["storageClassName"]).into(), NameRule::Subdomain);
     if resources::size(&object["capacity"]).is_some_and(|size| size < 0) {
@@ -97,7 +97,7 @@ pub(super) fn capacity(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn attributes(object: &Value, errors: &mut Errors) {
+pub(crate) fn attributes(object: &Value, errors: &mut Errors) {
     provisioner(text(&object["driverName"]), "driverName", errors);
     if pairs(&object["parameters"]).next().is_none() {
         errors.required("parameters", "must contain at least one key/value pair");
@@ -106,7 +106,7 @@ pub(super) fn attributes(object: &Value, errors: &mut Errors) {
 }
 
 /// Who makes the volumes of a class.
-pub(super) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
+pub(crate) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.required(at, "");
     } else {
@@ -115,14 +115,14 @@ pub(super) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
 }
 
 /// What a class tells the one who makes its volumes.
-pub(super) fn parameters(parameters: &Value, errors: &mut Errors) {
+pub(crate) fn parameters(parameters: &Value, errors: &mut Errors) {
     for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
         errors.invalid("parameters", &name.into(), "field can not be empty.");
     }
 }
 
 /// What became of an attachment.
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for part in ["attachError", "detachError"] {
         let (error, at) = (&object["status"][part], format!("status.{part}"));
         if text(&error["message"]).len() > ERROR_LEN_MAX {

@@ -18,7 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
+pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
     if let Some(least) = least.filter(|least| *least < 1) {

@@ -35,7 +35,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-pub(super) fn request(object: &Value, errors: &mut Errors) {
+pub(crate) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if !holds(&spec["request"], "CERTIFICATE REQUEST") {
         errors.invalid("spec.request", &spec["request"], "PEM block type must be CERTIFICATE REQUEST");
@@ -168,7 +168,7 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
 }
 
 /// What a write of a subresource may not change.
-pub(super) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
     let at = "status.conditions";
     for kind in LASTING.into_iter().filter(|kind| has(old, kind) && !has(new, kind)) {

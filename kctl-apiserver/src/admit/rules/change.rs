@@ -1,147 +1,30 @@
-//! What may not change in objects of the built-in kinds.
+//! Validation of changes in objects of the built-in kinds.
 
-mod volume;
+pub(crate) mod volume;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Errors, attached, endpoints, entries, job, node, placement, selector, served, service, text};
-use crate::{kinds::Resource, status::Cause};
+use super::{Errors, entries, job, placement, selector, text};
 
-/// When the real server judges what may not change.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Before the new state.
-    First,
-    /// After it.
-    Last,
-    /// With all that is judged: what stays was judged when it was stored.
-    Only,
-}
-
-/// When a change of such an object is judged.
-pub(crate) fn turn(resource: &Resource) -> Turn {
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("", "configmaps" | "secrets" | "services")
-        | ("apps", "daemonsets")
-        | ("networking.k8s.io", "ingressclasses")
-        | ("storage.k8s.io", "volumeattributesclasses") => Turn::First,
-        ("discovery.k8s.io", "endpointslices")
-        | ("networking.k8s.io", "servicecidrs")
-        | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates")
-        | ("scheduling.k8s.io", "priorityclasses") => Turn::Only,
-        _ => Turn::Last,
+/// The role of a binding stays.
+pub(crate) fn role_stays(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["roleRef"] != new["roleRef"] {
+        let role = &new["roleRef"];
+        let shown =
+            format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", role["apiGroup"], role["kind"], role["name"]);
+        errors.shown("roleRef", &shown, "cannot change roleRef");
     }
 }
 
-/// What is wrong with a change of an object of a built-in kind.
-pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut errors = Errors::default();
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("", "pods") => pod(old, new, &mut errors),
-        ("", "configmaps") => config(old, new, &mut errors),
-        ("", "secrets") => {
-            keeps("type", &old["type"], &new["type"], &mut errors);
-            config(old, new, &mut errors);
-        }
-        ("", "services") => service::kept(old, new, &mut errors),
-        ("", "persistentvolumeclaims") => {
-            claim(old, new, &mut errors);
-            keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], &mut errors);
-        }
-        ("", "persistentvolumes") => volume::stays(old, new, &mut errors),
-        ("", "nodes") => {
-            // The real server judges it as a new one, and then once more.
-            node::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], &mut errors);
-            node::ranges(&new["spec"]["podCIDRs"], &mut errors);
-            node::status(new, &mut errors);
-            node::kept(old, new, &mut errors);
-        }
-        ("", "resourcequotas") => scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], &mut errors),
-        ("networking.k8s.io", "ingressclasses") => {
-            let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
-            keeps("spec.controller", &controller(old), &controller(new), &mut errors);
-        }
-        ("apps", "deployments" | "replicasets" | "daemonsets") => selector_stays(old, new, &mut errors),
-        ("apps", "controllerrevisions") => keeps("data", &old["data"], &new["data"], &mut errors),
-        ("discovery.k8s.io", "endpointslices") => {
-            endpoints::slice(new, old, &mut errors);
-            keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
-        }
-        ("storage.k8s.io", resource) => storage_stays(resource, old, new, &mut errors),
-        ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
-            keeps("spec", &old["spec"], &new["spec"], &mut errors);
-        }
-        ("resource.k8s.io", "resourceslices") => {
-            let (was, is) = (&old["spec"], &new["spec"]);
-            let own = |value: &Value| Value::from(text(value));
-            keeps("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), &mut errors);
-            keeps("spec.driver", &own(&was["driver"]), &own(&is["driver"]), &mut errors);
-            keeps("spec.nodeName", &was["nodeName"], &is["nodeName"], &mut errors);
-        }
-        ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
-        ("networking.k8s.io", "servicecidrs") => served::ranges_stay(old, new, &mut errors),
-        ("networking.k8s.io", "ipaddresses") => {
-            keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);
-        }
-        ("scheduling.k8s.io", "priorityclasses") => {
-            if old["value"] != new["value"] {
-                errors.forbidden("value", "may not be changed in an update.");
-            }
-            keeps("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], &mut errors);
-        }
-        ("apps", "statefulsets") => stateful_set(old, new, &mut errors),
-        ("batch", "jobs") => job(old, new, &mut errors),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") if old["roleRef"] != new["roleRef"] => {
-            let role = &new["roleRef"];
-            let shown =
-                format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", role["apiGroup"], role["kind"], role["name"]);
-            errors.shown("roleRef", &shown, "cannot change roleRef");
-        }
-        _ => {}
-    }
-    errors.into_causes()
-}
-
-/// What drivers have said of storage.
-fn storage_stays(resource: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    match resource {
-        "csidrivers" => {
-            for (shown, field) in
-                [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
-            {
-                keeps(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
-            }
-        }
-        "storageclasses" => {
-            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-                keeps(field, &old[field], &new[field], errors);
-            }
-        }
-        "volumeattributesclasses" => {
-            for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
-                errors.forbidden(field, &format!("updates to {field} are forbidden."));
-            }
-        }
-        "csistoragecapacities" => {
-            for field in ["nodeTopology", "storageClassName"] {
-                keeps(field, &old[field], &new[field], errors);
-            }
-        }
-        "volumeattachments" => keeps("spec", &old["spec"], &new["spec"], errors),
-        "csinodes" => attached::drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors),
-        _ => {}
-    }
-}
-
-fn keeps(field: &str, old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn keeps(field: &str, old: &Value, new: &Value, errors: &mut Errors) {
     if old != new {
         errors.invalid(field, new, "field is immutable");
     }
 }
 
-fn selector_stays(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn selector_stays(old: &Value, new: &Value, errors: &mut Errors) {
     let (old, new) = (&old["spec"]["selector"], &new["spec"]["selector"]);
     if old != new {
         let shown = if new.is_null() { "null".into() } else { selector::shown(new) };
@@ -149,7 +32,7 @@ fn selector_stays(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn config(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn config(old: &Value, new: &Value, errors: &mut Errors) {
     if old["immutable"] != true {
         return;
     }
@@ -165,14 +48,14 @@ fn config(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Which scopes a quota has, in whatever order, and however often.
-fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
     let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
     if all(old) != all(new) {
         errors.invalid("spec.scopes", new, "field is immutable");
     }
 }
 
-fn claim(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn claim(old: &Value, new: &Value, errors: &mut Errors) {
     let without_requests = |claim: &Value| {
         let mut spec = claim["spec"].clone();
         let is_bound = claim["status"]["phase"] == "Bound";
@@ -206,7 +89,7 @@ fn may_get_class(old: &Value, class: &Value) -> bool {
     class.is_string() && named.is_none_or(|named| named == class)
 }
 
-fn stateful_set(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn stateful_set(old: &Value, new: &Value, errors: &mut Errors) {
     const FREE: &[&str] = &[
         "replicas",
         "ordinals",
@@ -231,7 +114,7 @@ fn stateful_set(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn job(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn job(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     // The real server judges the specification twice.
     job::whole_spec(is, errors);
@@ -281,7 +164,7 @@ fn template_of_job(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn pod(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn pod(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     for list in ["containers", "initContainers"] {
         if entries(&was[list]).count() != entries(&is[list]).count() {

@@ -21,18 +21,18 @@ const WAYS_MAX: usize = 8;
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
-pub(super) fn claim(object: &Value, errors: &mut Errors) {
+pub(crate) fn claim(object: &Value, errors: &mut Errors) {
     devices(&object["spec"]["devices"], "spec.devices", errors);
 }
 
-pub(super) fn template(object: &Value, errors: &mut Errors) {
+pub(crate) fn template(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     metadata_of_template(&spec["metadata"], "spec.metadata", errors);
     devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
 }
 
 /// The metadata of what is made for a pod: it has labels and annotations alone.
-pub(super) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) {
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
     for field in metadata::FIELDS.into_iter().filter(|field| !matches!(*field, "labels" | "annotations")) {
@@ -71,7 +71,7 @@ fn devices(devices: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The names of requests, and of the ways out of them.
-pub(super) fn names(requests: &Value) -> BTreeSet<String> {
+pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, request) in entries(requests) {
         let name = text(&request["name"]);
@@ -82,7 +82,7 @@ pub(super) fn names(requests: &Value) -> BTreeSet<String> {
 }
 
 /// Which requests something is about; without any it is about all.
-pub(super) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
+pub(crate) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
     few_different(
         list,
         ITEMS_MAX,
@@ -94,7 +94,7 @@ pub(super) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, erro
 }
 
 /// The name of a request, or of a way out of one.
-pub(super) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
+pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
     let name = text(name);
     let parts: Vec<&str> = name.split('/').collect();
     if parts.len() <= 2 {

@@ -27,7 +27,7 @@ const INTERFACE_LEN_MAX: usize = 256;
 const HARDWARE_LEN_MAX: usize = 128;
 const NO_SPLIT: &str = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
 
-pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["status"], &new["status"]);
     users(&is["reservedFor"], errors);
     devices(&is["devices"], &handed_out(&is["allocation"]), errors);

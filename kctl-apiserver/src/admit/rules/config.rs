@@ -11,7 +11,7 @@ const VALUES_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a key.
 const KEY_LEN_MAX: usize = 253;
 
-pub(super) fn config_map(object: &Value, errors: &mut Errors) {
+pub(crate) fn config_map(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {
         config_key(key, &format!("data[{key}]"), errors);
@@ -29,7 +29,7 @@ pub(super) fn config_map(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn secret(object: &Value, errors: &mut Errors) {
+pub(crate) fn secret(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {
         config_key(key, &format!("data[{key}]"), errors);
@@ -81,7 +81,7 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
     errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
 }
 
-pub(super) fn config_key(key: &str, at: &str, errors: &mut Errors) {
+pub(crate) fn config_key(key: &str, at: &str, errors: &mut Errors) {
     if key.len() > KEY_LEN_MAX {
         errors.invalid(at, &key.into(), &format!("must be no more than {KEY_LEN_MAX} characters"));
     }
@@ -97,7 +97,7 @@ pub(super) fn config_key(key: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn lease(object: &Value, errors: &mut Errors) {
+pub(crate) fn lease(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
         errors.invalid("spec.leaseDurationSeconds", &spec["leaseDurationSeconds"], "must be greater than 0");

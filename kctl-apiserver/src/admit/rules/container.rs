@@ -13,13 +13,13 @@ const RULES_MAX: usize = 20;
 const CODES_MAX: usize = 255;
 
 /// All containers of a pod, with their list and their place in it.
-pub(super) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
+pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
 }
 
 /// The containers of a pod, all kinds of them.
-pub(super) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     let list_at = format!("{at}.containers");
     if entries(&spec["containers"]).next().is_none() {
@@ -146,7 +146,7 @@ fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], clai
 }
 
 /// Images have no blanks around them; that is told of pods alone, and at the end.
-pub(super) fn images(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
     for list in ["containers", "initContainers"] {
         for (index, container) in entries(&spec[list]) {
             image(container, &format!("{at}.{list}[{index}]"), errors);

@@ -23,14 +23,14 @@ const POOL_LEN_MAX: usize = 253;
 /// Conditions of each of both sorts (`BindingConditionsMaxSize`).
 const BINDINGS_MAX: usize = 4;
 /// Selectors, requests, constraints and settings of an object are so many at most.
-pub(super) const ITEMS_MAX: usize = 32;
+pub(crate) const ITEMS_MAX: usize = 32;
 
 /// What a taint, or a toleration of one, does.
-pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+pub(crate) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-pub(super) fn class(object: &Value, errors: &mut Errors) {
+pub(crate) fn class(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selectors(&spec["selectors"], "spec.selectors", errors);
     few(&spec["config"], ITEMS_MAX, "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
@@ -41,7 +41,7 @@ pub(super) fn class(object: &Value, errors: &mut Errors) {
 }
 
 /// Checks each item of a list that has at most so many; of a longer one only its length is told.
-pub(super) fn few(
+pub(crate) fn few(
     list: &Value,
     most: usize,
     at: &str,
@@ -58,7 +58,7 @@ pub(super) fn few(
 }
 
 /// The same for a list whose items are told apart by a name.
-pub(super) fn few_different<'a>(
+pub(crate) fn few_different<'a>(
     list: &'a Value,
     most: usize,
     at: &str,
@@ -81,7 +81,7 @@ pub(super) fn few_different<'a>(
     }
 }
 
-pub(super) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
     few(list, ITEMS_MAX, at, errors, |selector, at, errors| {
         if selector["cel"].is_null() {
             errors.required(&format!("{at}.cel"), "");
@@ -105,7 +105,7 @@ fn problem(expression: &str) -> Option<String> {
 }
 
 /// Settings that only their driver reads.
-pub(super) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.opaque");
     if opaque.is_null() {
         return errors.required(&at, "");
@@ -120,7 +120,7 @@ pub(super) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// An object that only a driver knows the fields of.
-pub(super) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         errors.too_long(at, PARAMETERS_LEN_MAX);
     } else if !object.is_object() {
@@ -129,7 +129,7 @@ pub(super) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The name of a driver, which may have capital letters here.
-pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return errors.required(at, "");
     }
@@ -142,7 +142,7 @@ pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The name of a pool: names of domains, with slashes between them.
-pub(super) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
     let name = text(name);
     if name.is_empty() {
         return errors.required(at, "");
@@ -154,7 +154,7 @@ pub(super) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Conditions that make a device ready for a pod, and those that say that it will not be.
-pub(super) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {
@@ -176,7 +176,7 @@ pub(super) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The name of an attribute or a capacity, with or without a domain.
-pub(super) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
     let parts: Vec<&str> = text(name).split('/').collect();
     match parts[..] {
         [id] => identifier(id, at, errors),
@@ -198,7 +198,7 @@ pub(super) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// A name that needs its domain.
-pub(super) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
     qualified(name, at, errors);
     if !text(name).contains('/') {
         errors.invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash");

@@ -12,12 +12,12 @@ const DOMAINS_LEN_MAX: usize = 2048;
 /// Bytes of a name that the kernel takes.
 const HOST_NAME_LEN_MAX: usize = 64;
 
-pub(super) fn policy(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn policy(spec: &Value, at: &str, errors: &mut Errors) {
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     errors.one_of(&format!("{at}.dnsPolicy"), &spec["dnsPolicy"], &policies);
 }
 
-pub(super) fn config(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
     let (servers, servers_at) = (&config["nameservers"], format!("{at}.nameservers"));
     let n_servers = entries(servers).count();
@@ -59,7 +59,7 @@ pub(super) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
     let (name, at) = (&spec["hostnameOverride"], format!("{at}.hostnameOverride"));
     if name.is_null() {
         return;
@@ -75,7 +75,7 @@ pub(super) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
     errors.name(&at, name, NameRule::Subdomain);
 }
 
-pub(super) fn aliases(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn aliases(list: &Value, at: &str, errors: &mut Errors) {
     for (index, alias) in entries(list) {
         address::legacy(&text(&alias["ip"]).into(), &format!("{at}[{index}].ip"), errors);
         for (nth, name) in entries(&alias["hostnames"]) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Errors, text};
 
 /// Paths that variables may have, besides single labels and annotations.
-pub(super) const OF_VARIABLES: &[&str] = &[
+pub(crate) const OF_VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
     "metadata.uid",
@@ -17,7 +17,7 @@ pub(super) const OF_VARIABLES: &[&str] = &[
     "status.podIPs",
 ];
 /// Paths that files may have, besides single labels and annotations.
-pub(super) const OF_FILES: &[&str] =
+pub(crate) const OF_FILES: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 /// Paths that the API knows (`ConvertDownwardAPIFieldLabel`).
 const KNOWN: &[&str] = &[
@@ -49,7 +49,7 @@ const AMOUNTS: &[&str] = &[
 const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 /// A `fieldRef` with one of some paths.
-pub(super) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut Errors) {
+pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut Errors) {
     let path = &reference["fieldPath"];
     let (name, path_at, version) = (text(path), format!("{at}.fieldPath"), text(&reference["apiVersion"]));
     if version.is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut 
 }
 
 /// A `resourceFieldRef`; a file has to name the container that it is about.
-pub(super) fn amount(reference: &Value, at: &str, of_file: bool, errors: &mut Errors) {
+pub(crate) fn amount(reference: &Value, at: &str, of_file: bool, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
     if of_file && text(&reference["containerName"]).is_empty() {

@@ -10,7 +10,7 @@ const ADDRESSES_MAX: usize = 100;
 /// Zones, and nodes, for which one endpoint is.
 const HINTS_MAX: usize = 8;
 
-pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
+pub(crate) fn endpoints(object: &Value, errors: &mut Errors) {
     for (index, subset) in entries(&object["subsets"]) {
         let at = format!("subsets[{index}]");
         let is_empty = |list: &str| entries(&subset[list]).next().is_none();
@@ -60,12 +60,12 @@ fn one_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
 }
 
 /// A new slice.
-pub(super) fn new_slice(object: &Value, errors: &mut Errors) {
+pub(crate) fn new_slice(object: &Value, errors: &mut Errors) {
     slice(object, &Value::Null, errors);
 }
 
 /// A slice, with the addresses of its endpoints where these are not as they were.
-pub(super) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
+pub(crate) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
     if text(kind).is_empty() {
         errors.required("addressType", "");

@@ -7,7 +7,7 @@ use crate::names::NameRule;
 
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
-pub(super) fn variables(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
     for (index, variable) in entries(list) {
         let at = format!("{at}[{index}]");
         if text(&variable["name"]).is_empty() {
@@ -76,7 +76,7 @@ fn key_of_file(reference: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Files with variables are in volumes that the pod itself fills.
-pub(super) fn files(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     for (list, index, container) in super::container::all(spec) {
         for (nth, variable) in entries(&container["env"]) {
             let name = &variable["valueFrom"]["fileKeyRef"]["volumeName"];
@@ -95,7 +95,7 @@ pub(super) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn sources(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn sources(list: &Value, at: &str, errors: &mut Errors) {
     for (index, from) in entries(list) {
         if !text(&from["prefix"]).is_empty() {
             printable(&from["prefix"], &format!("{at}[{index}].prefix"), errors);

@@ -22,14 +22,14 @@ struct Names {
 const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
 const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
 
-pub(super) fn core_event(object: &Value, errors: &mut Errors) {
+pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     namespace(object, &CORE, errors);
     if object["eventTime"].is_string() {
         reported(object, &CORE, errors);
     }
 }
 
-pub(super) fn new_event(object: &Value, errors: &mut Errors) {
+pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     namespace(object, &OWN, errors);
     if object["eventTime"].is_string() {
         reported(object, &OWN, errors);
@@ -108,7 +108,7 @@ fn series(series: &Value, errors: &mut Errors) {
 }
 
 /// What a new event may not change: everything but its series.
-pub(super) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
     if old["regarding"] != new["regarding"] {
         errors.shown("involvedObject", &shown(&new["regarding"]), IMMUTABLE);
     }

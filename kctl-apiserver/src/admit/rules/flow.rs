@@ -12,7 +12,7 @@ const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list",
 /// Queues of a level at most (`maxQueues`, 10 million).
 const QUEUES_MAX: i64 = 10_000_000;
 
-pub(super) fn schema(object: &Value, errors: &mut Errors) {
+pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (precedence, at) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
     let number = precedence.as_i64().unwrap_or(0);
@@ -175,7 +175,7 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
     errors.invalid(at, path, detail);
 }
 
-pub(super) fn level(object: &Value, errors: &mut Errors) {
+pub(crate) fn level(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (kind, name) = (text(&spec["type"]), text(&object["metadata"]["name"]));
     if (name == EXEMPT) != (kind == "Exempt") {
@@ -281,7 +281,7 @@ fn entropy_bits(queues: i64, hand: i64) -> i64 {
 }
 
 /// The conditions of flow schemas and of priority levels.
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let (at, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));

@@ -10,7 +10,7 @@ const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', fol
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 
-pub(super) fn ingress(object: &Value, errors: &mut Errors) {
+pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let rules: Vec<(usize, &Value)> = entries(&spec["rules"]).collect();
     if rules.is_empty() && spec["defaultBackend"].is_null() {
@@ -46,7 +46,7 @@ pub(super) fn ingress(object: &Value, errors: &mut Errors) {
 }
 
 /// What is judged of a new ingress alone.
-pub(super) fn new_ingress(object: &Value, errors: &mut Errors) {
+pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     const CLASS: &str = "kubernetes.io/ingress.class";
     let (annotated, class) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
     if !annotated.is_null() && !class.is_null() && annotated != class {
@@ -132,7 +132,7 @@ fn backend(backend: &Value, at: &str, errors: &mut Errors) {
 
 /// Another object by group, kind and name.
 /// Where an ingress can be reached (`ValidateIngressLoadBalancerStatus`); what was told before stays.
-pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
     let (before, now) = (list(old), list(new));
     for (index, ingress) in entries(&now) {
@@ -154,7 +154,7 @@ fn reference(reference: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn class(object: &Value, errors: &mut Errors) {
+pub(crate) fn class(object: &Value, errors: &mut Errors) {
     /// Characters of the name of a controller.
     const CONTROLLER_LEN_MAX: usize = 250;
     let (controller, at) = (&object["spec"]["controller"], "spec.controller");

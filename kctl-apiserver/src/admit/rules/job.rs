@@ -19,7 +19,7 @@ const CONDITIONS_MAX: usize = 20;
 /// Characters of the name of who manages a job.
 const MANAGER_LEN_MAX: usize = 63;
 
-pub(super) fn job(object: &Value, errors: &mut Errors) {
+pub(crate) fn job(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
     // What is asked for of one without a selector is a selector alone.
     if spec["manualSelector"] != true && !spec["selector"].is_null() {
@@ -60,7 +60,7 @@ fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
 }
 
 /// The specification of a job, with its selector.
-pub(super) fn whole_spec(spec: &Value, errors: &mut Errors) {
+pub(crate) fn whole_spec(spec: &Value, errors: &mut Errors) {
     job_spec(spec, "spec", errors);
     if spec["selector"].is_null() {
         errors.required("spec.selector", "");
@@ -73,7 +73,7 @@ pub(super) fn whole_spec(spec: &Value, errors: &mut Errors) {
 }
 
 /// Whether the pods of a new indexed job can have names.
-pub(super) fn new_job(object: &Value, errors: &mut Errors) {
+pub(crate) fn new_job(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
     else {
@@ -180,7 +180,7 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// A policy as Go writes it.
-pub(super) fn shown_policy(policy: &Value) -> String {
+pub(crate) fn shown_policy(policy: &Value) -> String {
     if policy.is_null() {
         return "null".into();
     }
@@ -333,7 +333,7 @@ fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn cron_job(object: &Value, errors: &mut Errors) {
+pub(crate) fn cron_job(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let schedule = text(&spec["schedule"]);
     if schedule.is_empty() {

@@ -65,7 +65,7 @@ impl Changed<'_> {
     }
 }
 
-pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, now) = (State::of(old), State::of(new));
     let changed = Changed { was: &was, now: &now };
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {

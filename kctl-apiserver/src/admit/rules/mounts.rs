@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Errors, entries, paths, text, volume::Known};
 
 /// The mounts and the devices of a container.
-pub(super) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
+pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
     let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
     let privileged = container["securityContext"]["privileged"] == true;
     mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, privileged, errors);

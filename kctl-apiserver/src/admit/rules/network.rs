@@ -7,7 +7,7 @@ use super::{Errors, address, entries, ports, selector, text};
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 const KINDS: &[&str] = &["Ingress", "Egress"];
 
-pub(super) fn policy(object: &Value, errors: &mut Errors) {
+pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selector::selector(&spec["podSelector"], "spec.podSelector", errors);
     for (direction, peers) in DIRECTIONS {

@@ -11,7 +11,7 @@ const RANGES_MAX: usize = 2;
 const FEATURE_LEN_MAX: usize = 253;
 
 /// A node; of a new one also what stays.
-pub(super) fn node(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn node(object: &Value, is_new: bool, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
         for (name, amount) in pairs(&object["status"][part]) {
@@ -27,7 +27,7 @@ pub(super) fn node(object: &Value, is_new: bool, errors: &mut Errors) {
     }
 }
 
-pub(super) fn swap(capacity: &Value, errors: &mut Errors) {
+pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
     if capacity.as_i64().is_some_and(|bytes| bytes <= 0) {
         // There is no such field: the real server names it so.
         errors.invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero");
@@ -35,7 +35,7 @@ pub(super) fn swap(capacity: &Value, errors: &mut Errors) {
 }
 
 /// What is judged when a kubelet tells of its node, and when the node is changed.
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     node(object, false, errors);
     let mut known: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
@@ -76,7 +76,7 @@ fn features(list: &Value, errors: &mut Errors) {
 }
 
 /// The addresses of its pods.
-pub(super) fn ranges(ranges: &Value, errors: &mut Errors) {
+pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
     let at = "spec.podCIDRs";
     for (index, range) in entries(ranges) {
         address::legacy_range(range, &format!("{at}[{index}]"), errors);
@@ -89,7 +89,7 @@ pub(super) fn ranges(ranges: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
+pub(crate) fn runtime_class(object: &Value, errors: &mut Errors) {
     errors.required_name("handler", &object["handler"], NameRule::Label);
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
@@ -115,7 +115,7 @@ pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
         errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
@@ -154,7 +154,7 @@ fn taints(list: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn namespace(object: &Value, errors: &mut Errors) {
+pub(crate) fn namespace(object: &Value, errors: &mut Errors) {
     let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
     for (_, name) in entries(&object["spec"]["finalizers"]) {
         finalizer(name, "spec.finalizers", errors);

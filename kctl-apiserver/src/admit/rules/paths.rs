@@ -8,25 +8,25 @@ use super::{Errors, text};
 const MODE_MAX: i64 = 0o777;
 
 /// A path below a folder: relative, and never upwards.
-pub(super) fn descending(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
     if text(path).starts_with('/') {
         errors.invalid(at, path, "must be a relative path");
     }
     without_backsteps(path, at, errors);
 }
 
-pub(super) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
     if has_backsteps(path) {
         errors.invalid(at, path, "must not contain '..'");
     }
 }
 
-pub(super) fn has_backsteps(path: &Value) -> bool {
+pub(crate) fn has_backsteps(path: &Value) -> bool {
     text(path).split('/').any(|part| part == "..")
 }
 
 /// A path below a folder whose beginning is not kept for the kubelet.
-pub(super) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     let path = if path.is_null() { &Value::from("") } else { path };
     descending(path, at, errors);
     if text(path).starts_with("..") && !text(path).starts_with("../") {
@@ -34,7 +34,7 @@ pub(super) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn mode(mode: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn mode(mode: &Value, at: &str, errors: &mut Errors) {
     if mode.as_i64().is_some_and(|mode| !(0..=MODE_MAX).contains(&mode)) {
         errors.invalid(at, mode, "must be a number between 0 and 0777 (octal), both inclusive");
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Errors, entries, pairs};
 
 /// What may change of the placement from one spec of a held back pod to the next.
-pub(super) fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
+pub(crate) fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     if entries(&was["schedulingGates"]).next().is_none() {
         return;
     }
@@ -69,7 +69,7 @@ fn go(text: &Value) -> Value {
 }
 
 /// Takes what is judged here out of one of two specs that are compared.
-pub(super) fn forget(spec: &mut Value, was: &Value, is: &Value) {
+pub(crate) fn forget(spec: &mut Value, was: &Value, is: &Value) {
     let Some(fields) = spec.as_object_mut() else { return };
     fields.remove("nodeSelector");
     if was["affinity"]["nodeAffinity"] == is["affinity"]["nodeAffinity"] {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::names::NameRule;
 
-pub(super) fn pod(object: &Value, errors: &mut Errors) {
+pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];
     spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
     volume::tokens(pod, "spec", errors);
@@ -15,7 +15,7 @@ pub(super) fn pod(object: &Value, errors: &mut Errors) {
 }
 
 /// What may not be there yet in a new pod.
-pub(super) fn new_pod(object: &Value, errors: &mut Errors) {
+pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if entries(&spec["ephemeralContainers"]).next().is_some() {
         errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
@@ -26,7 +26,7 @@ pub(super) fn new_pod(object: &Value, errors: &mut Errors) {
 }
 
 /// A template at a place, such as `spec.template`.
-pub(super) fn template(template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     metadata_of_template(template, at, errors);
     spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
     if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
@@ -36,7 +36,7 @@ pub(super) fn template(template: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The metadata of a template.
-pub(super) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
     let meta = &template["metadata"];
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);

@@ -18,7 +18,7 @@ const LISTS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     conditions(&status["conditions"], errors);
     nominated(old, status, errors);

@@ -22,7 +22,7 @@ const VALUE_LEN_MAX: usize = 5_120;
 const ANNOTATIONS_LEN_MAX: usize = 20;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
+pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let environment = common(spec, |_, _, _| {}, errors);
     let is_empty = |field: &str| spec[field].as_array().is_none_or(Vec::is_empty);
@@ -201,7 +201,7 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
     }
 }
 
-pub(super) fn validating_binding(object: &Value, errors: &mut Errors) {
+pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     binding(spec, errors);
     let (actions, at) = (&spec["validationActions"], "spec.validationActions");
@@ -265,7 +265,7 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
+pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let environment = common(spec, without_deletes, errors).making_objects();
     if spec["mutations"].as_array().is_none_or(Vec::is_empty) {
@@ -306,7 +306,7 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
 }
 
 /// What was found out about the types of a policy.
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = &object["status"];
     for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
         let at = format!("status.typeChecking.expressionWarnings[{index}]");
@@ -320,7 +320,7 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
     super::status::conditions(&status["conditions"], "status.conditions", errors);
 }
 
-pub(super) fn mutating_binding(object: &Value, errors: &mut Errors) {
+pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     binding(&object["spec"], errors);
     without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
 }

@@ -8,7 +8,7 @@ use super::{Errors, selector, text};
 const PRIORITY_MAX: i64 = 1_000_000_000;
 const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
-pub(super) fn disruption_budget(object: &Value, errors: &mut Errors) {
+pub(crate) fn disruption_budget(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
     if !least.is_null() && !most.is_null() {
@@ -29,7 +29,7 @@ pub(super) fn disruption_budget(object: &Value, errors: &mut Errors) {
     errors.one_of(at, &spec["unhealthyPodEvictionPolicy"], &["AlwaysAllow", "IfHealthyBudget"]);
 }
 
-pub(super) fn priority_class(object: &Value, errors: &mut Errors) {
+pub(crate) fn priority_class(object: &Value, errors: &mut Errors) {
     let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
     let supported = ["PreemptLowerPriority", "Never"];
     if is_of_system {

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{Errors, entries, text};
 
-pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// The longest name of a port.
 const NAME_LEN_MAX: usize = 15;
 
 /// The ports of a container.
-pub(super) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, port) in entries(ports) {
         let at = format!("{at}[{index}]");
@@ -43,7 +43,7 @@ fn number(port: &Value, field: &str) -> i64 {
 }
 
 /// A port of the host is that of one container.
-pub(super) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
+pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, container) in containers {
         for (nth, port) in entries(&container["ports"]) {
@@ -61,7 +61,7 @@ pub(super) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut 
 }
 
 /// Pods on the network of their host have their ports there.
-pub(super) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
+pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;
     }
@@ -77,7 +77,7 @@ pub(super) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors)
 }
 
 /// A port by number or by name.
-pub(super) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
     match port {
         Value::String(name) => {
             for message in check_name(name) {

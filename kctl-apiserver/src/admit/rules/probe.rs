@@ -8,7 +8,7 @@ const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// All three probes of a container, and its lifecycle.
-pub(super) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64();
     lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {

@@ -31,7 +31,7 @@ pub(crate) const OF_PODS: &[&str] = &[
 ];
 
 /// What is counted of a quota (`ValidateResourceQuotaStatusUpdate`).
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for part in ["hard", "used"] {
         for (name, amount) in pairs(&object["status"][part]) {
             counted(name, amount, &format!("status.{part}[{name}]"), errors);
@@ -48,7 +48,7 @@ fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     resources::value(name, amount, at, errors);
 }
 
-pub(super) fn quota(object: &Value, errors: &mut Errors) {
+pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     for (name, amount) in pairs(&spec["hard"]) {
         counted(name, amount, &format!("spec.hard[{name}]"), errors);
@@ -132,7 +132,7 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
     conflicts(&all, &spec["scopes"], errors);
 }
 
-pub(super) fn limits(object: &Value, errors: &mut Errors) {
+pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
     let mut known = Vec::new();
     for (index, limit) in entries(&object["spec"]["limits"]) {

@@ -24,7 +24,7 @@ fn is_more(one: &Value, other: &Value) -> bool {
     amount(one).thousandths() > amount(other).thousandths()
 }
 
-pub(super) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let (values, range) = (&policy["validValues"], &policy["validRange"]);
     let which = match (entries(values).next().is_some(), !range.is_null()) {
         (true, true) => {

@@ -9,7 +9,7 @@ use crate::admit::defaults;
 const SIZES: [&str; 2] = ["cpu", "memory"];
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-pub(super) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if is["os"]["name"] == "windows" {
         // It is the path of no field.
@@ -103,7 +103,7 @@ fn forget_sizes(of: &mut Value) {
 }
 
 /// What a write to `pods/ephemeralcontainers` may do: add some. Those that are there stay as they are.
-pub(super) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let at = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];
     for (_, known) in entries(&old["spec"]["ephemeralContainers"]) {

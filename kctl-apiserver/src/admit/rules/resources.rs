@@ -38,13 +38,13 @@ const PAGES: &str = "hugepages-";
 
 /// What asks for amounts, and so which resources there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(crate) enum Asker {
     Container,
     Pod,
 }
 
 /// Names, signs, and that requests are within limits.
-pub(super) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
+pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
     let limits_at = format!("{at}.limits");
     for (name, amount) in pairs(limits) {
@@ -89,7 +89,7 @@ fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mu
 }
 
 /// An amount that is not negative, and whole where things are counted (`ValidateResourceQuantityValue`).
-pub(super) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     if size(amount).is_some_and(|size| size < 0) {
         errors.invalid(at, amount, "must be greater than or equal to 0");
     }
@@ -115,7 +115,7 @@ fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// A qualified name; one without a domain is one of Kubernetes (`validateResourceName`).
-pub(super) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(at, name);
     if errors.len() == before && !name.contains('/') && !is_standard(name) {
@@ -124,7 +124,7 @@ pub(super) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-pub(super) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
+pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
     known_name(name, at, errors);
     let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
     if !name.contains('/') {
@@ -142,27 +142,27 @@ fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn is_standard(name: &str) -> bool {
+pub(crate) fn is_standard(name: &str) -> bool {
     COUNTED.contains(&name)
         || MEASURED.contains(&name)
         || name.starts_with(PAGES)
         || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
 }
 
-pub(super) fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-pub(super) fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-pub(super) fn is_overcommitted(name: &str) -> bool {
+pub(crate) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
 /// An amount in thousandths.
-pub(super) fn size(amount: &Value) -> Option<i128> {
+pub(crate) fn size(amount: &Value) -> Option<i128> {
     quantity::amount(text(amount))
 }
 
@@ -205,7 +205,7 @@ fn in_order(names: &[&str]) -> String {
 }
 
 /// The amounts of a whole pod, beside those of its containers.
-pub(super) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
+pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
     let (asked, at) = (&spec["resources"], format!("{at}.resources"));
     if asked.is_null() {
         return;

@@ -36,7 +36,7 @@ const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@
 const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
 
 /// Why a schedule is none.
-pub(super) fn check(schedule: &str) -> Result<(), String> {
+pub(crate) fn check(schedule: &str) -> Result<(), String> {
     let mut schedule = schedule;
     if let Some(zoned) = schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
         let Some((zone, rest)) = zoned.split_once(' ') else {
@@ -150,12 +150,12 @@ fn not_an_integer(text: &str) -> String {
 }
 
 /// Whether there is a time zone of that name. Go reads it as that of a file, so its letters are not changed.
-pub(super) fn is_zone(name: &str) -> bool {
+pub(crate) fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
 }
 
 /// How many indexes a list such as `1,3-5` names, of those below a number.
-pub(super) fn indexes(list: &str, below: i64) -> Result<i64, String> {
+pub(crate) fn indexes(list: &str, below: i64) -> Result<i64, String> {
     let (mut total, mut last): (i64, Option<i64>) = (0, None);
     for interval in list.split(',').filter(|_| !list.is_empty()) {
         let index = |text: &str| -> Result<i64, String> {

@@ -17,7 +17,7 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const OF_NETWORK: &[&str] = &["net."];
 const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-pub(super) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
+pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
     if context.is_null() {
         return;
     }
@@ -75,7 +75,7 @@ fn shown(context: &Value) -> String {
 }
 
 /// The context of a pod. What is the host's is beside it in the specification.
-pub(super) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
         errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
@@ -177,7 +177,7 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// What only one operating system has.
-pub(super) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
     let system = &spec["os"];
     match text(&system["name"]) {
         _ if system.is_null() => {}

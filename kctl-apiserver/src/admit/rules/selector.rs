@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Errors, entries, text};
 use crate::{names::check_label_value, selector::selects};
 
-pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
         requirement_of(requirement, &format!("{at}.matchExpressions[{index}]"), false, errors);
@@ -13,7 +13,7 @@ pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// One requirement of labels; `any_operator` takes those that nobody knows.
-pub(super) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
+pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     values(requirement, at, any_operator, errors);
     errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
     for (nth, value) in entries(&requirement["values"]) {
@@ -24,7 +24,7 @@ pub(super) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, 
 }
 
 /// Whether a requirement has values, as its operator wants them.
-pub(super) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
+pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
     match text(&requirement["operator"]) {
         "In" | "NotIn" if !has_values => {
@@ -43,7 +43,7 @@ pub(super) fn values(requirement: &Value, at: &str, any_operator: bool, errors: 
 }
 
 /// The selector of a workload, and whether it can be asked; `kind` is what it is called when it is empty.
-pub(super) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
+pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
     let (at, before) = ("spec.selector", errors.len());
     if given.is_null() {
         errors.required(at, "");
@@ -58,7 +58,7 @@ pub(super) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> boo
 }
 
 /// Whether a selector of pods selects those of a template; none selects nothing.
-pub(super) fn fits_template(given: &Value, template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn fits_template(given: &Value, template: &Value, at: &str, errors: &mut Errors) {
     let labels = &template["metadata"]["labels"];
     if given.is_null() || !selects(given, labels) {
         let at = format!("{at}.metadata.labels");
@@ -66,7 +66,7 @@ pub(super) fn fits_template(given: &Value, template: &Value, at: &str, errors: &
     }
 }
 
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     ["matchLabels", "matchExpressions"].iter().all(|part| match &selector[*part] {
         Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),
@@ -75,7 +75,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 }
 
 /// A selector with its fields in Go's order.
-pub(super) fn shown(selector: &Value) -> String {
+pub(crate) fn shown(selector: &Value) -> String {
     if selector.is_null() {
         return "null".to_owned();
     }

@@ -9,7 +9,7 @@ const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 
 /// A version of a group, served by this server or by a service.
-pub(super) fn version(object: &Value, errors: &mut Errors) {
+pub(crate) fn version(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (group, version) = (text(&spec["group"]), text(&spec["version"]));
     let wanted = format!("{version}.{group}");
@@ -64,7 +64,7 @@ fn service(spec: &Value, errors: &mut Errors) {
 }
 
 /// Addresses out of which services get theirs.
-pub(super) fn ranges(object: &Value, errors: &mut Errors) {
+pub(crate) fn ranges(object: &Value, errors: &mut Errors) {
     let (ranges, at) = (&object["spec"]["cidrs"], "spec.cidrs");
     let families: Vec<Option<bool>> =
         entries(ranges).map(|(_, range)| address::range(text(range)).map(|(ip, _)| ip.is_ipv4())).collect();
@@ -84,7 +84,7 @@ pub(super) fn ranges(object: &Value, errors: &mut Errors) {
 }
 
 /// Ranges stay; there may only come one of the other family (`ValidateServiceCIDRUpdate`).
-pub(super) fn ranges_stay(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn ranges_stay(old: &Value, new: &Value, errors: &mut Errors) {
     const DETAIL: &str = "field is immutable";
     let (was, is, at) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
     let n_kept = match (entries(was).count(), entries(is).count()) {
@@ -101,7 +101,7 @@ pub(super) fn ranges_stay(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// An address, and what has it.
-pub(super) fn owned_address(object: &Value, errors: &mut Errors) {
+pub(crate) fn owned_address(object: &Value, errors: &mut Errors) {
     let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
     if parent.is_null() {
         return errors.required(at, "");
@@ -118,7 +118,7 @@ pub(super) fn owned_address(object: &Value, errors: &mut Errors) {
 }
 
 /// Whether a group is served by somebody else.
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let at = format!("status.conditions[{index}].status");
         errors.always_one_of(&at, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);

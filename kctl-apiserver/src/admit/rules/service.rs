@@ -13,7 +13,7 @@ const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const ADDRESSES_MAX: usize = 2;
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
-pub(super) fn service(object: &Value, errors: &mut Errors) {
+pub(crate) fn service(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);
     let list: Vec<(usize, &Value)> = entries(&spec["ports"]).collect();
@@ -47,7 +47,7 @@ pub(super) fn service(object: &Value, errors: &mut Errors) {
     traffic(spec, errors);
 }
 
-pub(super) fn is_headless(spec: &Value) -> bool {
+pub(crate) fn is_headless(spec: &Value) -> bool {
     spec["clusterIPs"] == json!(["None"])
 }
 
@@ -74,7 +74,7 @@ fn affinity(spec: &Value, errors: &mut Errors) {
 }
 
 /// Addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
-pub(super) fn addresses(spec: &Value, errors: &mut Errors) {
+pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     if spec["type"] == "ExternalName" {
         return;
     }
@@ -238,7 +238,7 @@ pub(crate) fn is_checked(spec: &Value) -> bool {
 }
 
 /// The status that a balancer writes (`ValidateLoadBalancerStatus`).
-pub(super) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn status(object: &Value, errors: &mut Errors) {
     const AT: &str = "status.loadBalancer.ingress";
     let list = &object["status"]["loadBalancer"]["ingress"];
     if object["spec"]["type"] != "LoadBalancer" {
@@ -265,7 +265,7 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
 }
 
 /// What a changed service keeps; the causes come before those of its state.
-pub(super) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| spec["type"] == "ExternalName";
     if !external(was) && !external(is) {

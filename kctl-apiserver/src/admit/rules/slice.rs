@@ -30,7 +30,7 @@ const VALUES: [(&str, &str); 8] = [
     ("versions", "VersionValues"),
 ];
 
-pub(super) fn slice(object: &Value, errors: &mut Errors) {
+pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     driver(&spec["driver"], "spec.driver", errors);
     pool(&spec["pool"], errors);

@@ -4,88 +4,16 @@ use serde_json::Value;
 
 use super::{Errors, entries, text};
 
-/// What is demanded of the numbers in a status.
-struct Numbers {
-    group: &'static str,
-    resource: &'static str,
-    /// They are not negative.
-    counts: &'static [&'static str],
-    /// The first of two is not greater than the second, which is called so.
-    orders: &'static [(&'static str, &'static str, &'static str)],
+/// Rules for the numbers in a status.
+pub(crate) struct Numbers {
+    /// Fields that are not negative.
+    pub(crate) counts: &'static [&'static str],
+    /// The first of two fields is not greater than the second; then the name of the second in the error.
+    pub(crate) orders: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const NUMBERS: &[Numbers] = &[
-    Numbers {
-        group: "apps",
-        resource: "deployments",
-        counts: &[
-            "observedGeneration",
-            "replicas",
-            "updatedReplicas",
-            "readyReplicas",
-            "availableReplicas",
-            "unavailableReplicas",
-            "terminatingReplicas",
-            "collisionCount",
-        ],
-        orders: &[
-            ("updatedReplicas", "replicas", "status.replicas"),
-            ("readyReplicas", "replicas", "status.replicas"),
-            ("availableReplicas", "replicas", "status.replicas"),
-            ("availableReplicas", "readyReplicas", "readyReplicas"),
-        ],
-    },
-    Numbers { group: "apps", resource: "replicasets", counts: SETS, orders: ORDERS_OF_SETS },
-    Numbers { group: "", resource: "replicationcontrollers", counts: SETS, orders: ORDERS_OF_SETS },
-    Numbers {
-        group: "apps",
-        resource: "statefulsets",
-        counts: &[
-            "replicas",
-            "readyReplicas",
-            "currentReplicas",
-            "updatedReplicas",
-            "availableReplicas",
-            "observedGeneration",
-            "collisionCount",
-        ],
-        orders: &[
-            ("readyReplicas", "replicas", "status.replicas"),
-            ("currentReplicas", "replicas", "status.replicas"),
-            ("updatedReplicas", "replicas", "status.replicas"),
-            ("availableReplicas", "replicas", "status.replicas"),
-            ("availableReplicas", "readyReplicas", "status.readyReplicas"),
-        ],
-    },
-    Numbers {
-        group: "apps",
-        resource: "daemonsets",
-        counts: &[
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-            "observedGeneration",
-            "updatedNumberScheduled",
-            "numberAvailable",
-            "numberUnavailable",
-            "collisionCount",
-        ],
-        orders: &[],
-    },
-    Numbers {
-        group: "policy",
-        resource: "poddisruptionbudgets",
-        counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"],
-        orders: &[],
-    },
-    Numbers {
-        group: "autoscaling",
-        resource: "horizontalpodautoscalers",
-        counts: &["currentReplicas", "desiredReplicas"],
-        orders: &[],
-    },
-];
+/// The numbers of `ReplicaSet` and `ReplicationController`.
+pub(crate) const OF_REPLICA_SETS: Numbers = Numbers { counts: SETS, orders: ORDERS_OF_SETS };
 
 const SETS: &[&str] = &[
     "replicas",
@@ -102,13 +30,9 @@ const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
     ("availableReplicas", "readyReplicas", "readyReplicas"),
 ];
 
-/// What is wrong with a status, by group and resource.
-pub(super) fn status(of: (&str, &str), old: &Value, new: &Value, errors: &mut Errors) {
-    let Some(numbers) = NUMBERS.iter().find(|numbers| (numbers.group, numbers.resource) == of) else { return };
+/// Validates the numbers in a status.
+pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
-    if of.0 == "policy" {
-        conditions(&status["conditions"], "status.conditions", errors);
-    }
     let number = |name: &str| status[name].as_i64().unwrap_or(0);
     for name in numbers.counts {
         errors.not_negative(&format!("status.{name}"), &status[*name]);
@@ -134,7 +58,7 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 
 /// What is wrong with conditions of the shared type (`ValidateConditions` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-pub(super) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
         let at = |field: &str| format!("{at}[{index}].{field}");

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{names::NameRule, quantity::Quantity};
 
-pub(super) fn claim(object: &Value, errors: &mut Errors) {
+pub(crate) fn claim(object: &Value, errors: &mut Errors) {
     claim_spec(&object["spec"], "spec", errors);
 }
 
 /// What a claim asks for, also in templates of claims.
-pub(super) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     let modes_at = format!("{at}.accessModes");
     if entries(&spec["accessModes"]).next().is_none() {
         errors.required(&modes_at, "at least 1 access mode is required");
@@ -39,7 +39,7 @@ pub(super) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", ALONE];
     for (_, mode) in entries(list) {
@@ -84,7 +84,7 @@ fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn volume(object: &Value, errors: &mut Errors) {
+pub(crate) fn volume(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if entries(&spec["accessModes"]).next().is_none() {
         errors.required("spec.accessModes", "");
@@ -104,7 +104,7 @@ pub(super) fn volume(object: &Value, errors: &mut Errors) {
 }
 
 /// A volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of one that is inline).
-pub(super) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let unsaid = "may not be specified in the context of inline volumes";
     if !spec["claimRef"].is_null() {
@@ -190,7 +190,7 @@ fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
 }
 
 /// The sources of volumes in the order in which the real server looks for them, which is not that of pods.
-pub(super) const SOURCES: &[&str] = &[
+pub(crate) const SOURCES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -246,7 +246,7 @@ fn local(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn class(object: &Value, errors: &mut Errors) {
+pub(crate) fn class(object: &Value, errors: &mut Errors) {
     attached::provisioner(text(&object["provisioner"]), "provisioner", errors);
     attached::parameters(&object["parameters"], errors);
     if object["reclaimPolicy"] != "" {
@@ -285,7 +285,7 @@ fn topologies(terms: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
+pub(crate) fn csi_driver(object: &Value, errors: &mut Errors) {
     /// Seconds for which the token of a pod lives at least.
     const TOKEN_SECONDS_MIN: i64 = 600;
     /// Seconds between two looks at what a node can take.
@@ -323,7 +323,7 @@ pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
 }
 
 /// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
-pub(super) fn status_of_claim(object: &Value, errors: &mut Errors) {
+pub(crate) fn status_of_claim(object: &Value, errors: &mut Errors) {
     const RESIZES: &[&str] = &[
         "ControllerResizeInProgress",
         "ControllerResizeInfeasible",

@@ -45,14 +45,14 @@ const SOURCES: &[&str] = &[
 ];
 
 /// A volume that containers may use.
-pub(super) struct Known<'a> {
+pub(crate) struct Known<'a> {
     pub(super) name: &'a str,
     /// Whether it is a claim, and so can be a device.
     pub(super) is_claim: bool,
 }
 
 /// The volumes of a pod that are right. `pod` is its name, where it has one.
-pub(super) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
+pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
     let mut known: Vec<Known<'a>> = Vec::new();
     for (index, volume) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -219,7 +219,7 @@ fn token(token: &Value, volume_at: &str, at: &str, errors: &mut Errors) {
 }
 
 /// Tokens in volumes are those of the account that a pod names.
-pub(super) fn tokens(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn tokens(spec: &Value, at: &str, errors: &mut Errors) {
     if !text(&spec["serviceAccountName"]).is_empty() {
         return;
     }

@@ -10,7 +10,7 @@ use crate::names::NameRule;
 
 /// Whose source it is: of a pod, or of the `PersistentVolume` of that name.
 #[derive(Clone, Copy)]
-pub(super) enum Of<'a> {
+pub(crate) enum Of<'a> {
     Pod,
     Cluster(&'a str),
 }
@@ -43,7 +43,7 @@ const HOST_PATHS: &[&str] =
     &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
 /// Judges what a kind of source asks for; `at` is the path of the volume.
-pub(super) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
+pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     // The one name that the real server's paths and its objects do not share.
     let at = format!("{at}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[] as &[&str], |(_, fields)| fields);
@@ -137,12 +137,12 @@ const PORTAL_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal
                                iscsi.initiatorName is specified.";
 
 /// Whether the name of the volume and the portal are too long for an interface of their own.
-pub(super) fn has_long_portal(source: &Value, volume: &str) -> bool {
+pub(crate) fn has_long_portal(source: &Value, volume: &str) -> bool {
     source["initiatorName"].is_string() && volume.len() + 1 + text(&source["targetPortal"]).len() > PORTAL_LEN_MAX
 }
 
 /// The same as an error at a field of the volume.
-pub(super) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors) {
+pub(crate) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors) {
     errors.invalid(field, value, PORTAL_TOO_LONG);
 }
 
@@ -288,7 +288,7 @@ fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     let driver = text(name);
     if driver.is_empty() {
         return errors.required(at, "");

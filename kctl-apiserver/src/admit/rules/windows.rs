@@ -24,7 +24,7 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The options of a pod or a container.
-pub(super) fn options(options: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
     if options["gmsaCredentialSpecName"].is_string() {
         let at = format!("{at}.gmsaCredentialSpecName");
         errors.name(&at, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
@@ -76,7 +76,7 @@ fn mistakes(name: &str) -> Vec<String> {
 }
 
 /// Containers that are processes of the host: all of a pod, and with its network.
-pub(super) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
     let said = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
     let of_pod = said(&spec["securityContext"]);
     let (mut n_containers, mut n_on_host) = (0, 0);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Errors, entries, pod, selector, storage, text};
 use crate::names::NameRule;
 
-pub(super) fn deployment(object: &Value, errors: &mut Errors) {
+pub(crate) fn deployment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);
     template_of_set(spec, errors);
@@ -84,14 +84,14 @@ fn runs_for_ever(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn replica_set(object: &Value, errors: &mut Errors) {
+pub(crate) fn replica_set(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     template_of_set(spec, errors);
 }
 
-pub(super) fn replication_controller(object: &Value, errors: &mut Errors) {
+pub(crate) fn replication_controller(object: &Value, errors: &mut Errors) {
     let (spec, at) = (&object["spec"], "spec.template");
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
@@ -109,7 +109,7 @@ pub(super) fn replication_controller(object: &Value, errors: &mut Errors) {
 }
 
 /// A revision; what it holds stays, so of a new one alone it is asked whether there is any.
-pub(super) fn revision(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn revision(object: &Value, is_new: bool, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
     if !is_new {
         return;
@@ -122,7 +122,7 @@ pub(super) fn revision(object: &Value, is_new: bool, errors: &mut Errors) {
 }
 
 /// A stateful set; of a new one also what never changes.
-pub(super) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
         let detail = "must be 'OrderedReady' or 'Parallel'";
@@ -199,7 +199,7 @@ fn update_of_stateful_set(strategy: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn daemon_set(object: &Value, errors: &mut Errors) {
+pub(crate) fn daemon_set(object: &Value, errors: &mut Errors) {
     let (spec, at) = (&object["spec"], "spec.template");
     let (given, before) = (&spec["selector"], errors.len());
     selector::selector(given, "spec.selector", errors);

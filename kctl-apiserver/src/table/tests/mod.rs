@@ -21,10 +21,15 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
+/// Returns the rules of a built-in kind, or those of a kind without rules.
+fn kind(group: &str, kind: &str) -> &'static Kind {
+    crate::kinds::ALL.iter().find(|one| (one.group, one.kind) == (group, kind)).unwrap_or(&&Kind::DEFAULT)
+}
+
 fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {
     let mut object = object.clone();
     object["metadata"]["creationTimestamp"] = json!(CREATED);
-    let table = table(group, kind, &[object], now(), Include::None, json!({}));
+    let table = table(self::kind(group, kind), &[object], now(), Include::None, json!({}));
     assert_eq!(&table["rows"][0]["cells"], cells, "{kind}");
 }
 
@@ -32,7 +37,8 @@ fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {
 fn a_table_has_the_metadata_of_the_list_and_a_row_per_object() {
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
     let list_meta = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 1});
-    let answer = |include| table("", "ConfigMap", std::slice::from_ref(&object), now(), include, list_meta.clone());
+    let answer =
+        |include| table(kind("", "ConfigMap"), std::slice::from_ref(&object), now(), include, list_meta.clone());
 
     let bare = answer(Include::None);
     assert_eq!((&bare["kind"], &bare["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
@@ -45,7 +51,7 @@ fn a_table_has_the_metadata_of_the_list_and_a_row_per_object() {
 
 #[test]
 fn a_table_without_objects_still_has_columns() {
-    let table = table("", "Pod", &[], now(), Include::Metadata, json!({}));
+    let table = table(kind("", "Pod"), &[], now(), Include::Metadata, json!({}));
     assert_eq!(table["rows"], json!([]));
     let names: Vec<_> = table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
     assert_eq!(
@@ -58,7 +64,7 @@ fn a_table_without_objects_still_has_columns() {
 fn the_row_of_an_ended_pod_has_a_condition() {
     let row = |phase: &str| {
         let object = json!({"metadata": {"name": "a"}, "status": {"phase": phase}});
-        table("", "Pod", &[object], now(), Include::None, json!({}))["rows"][0]["conditions"].clone()
+        table(kind("", "Pod"), &[object], now(), Include::None, json!({}))["rows"][0]["conditions"].clone()
     };
     let condition = |reason: &str, message: &str| json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]);
     assert_eq!(row("Running"), Value::Null);
@@ -71,7 +77,7 @@ fn flow_schemas_are_in_the_order_in_which_they_match() {
     let schema =
         |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
     let objects = [schema("a", 900), schema("c", 100), schema("b", 100)];
-    let table = table("flowcontrol.apiserver.k8s.io", "FlowSchema", &objects, now(), Include::None, json!({}));
+    let table = table(kind("flowcontrol.apiserver.k8s.io", "FlowSchema"), &objects, now(), Include::None, json!({}));
     let names: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| &row["cells"][0]).collect();
     assert_eq!(names, ["b", "c", "a"]);
 }
@@ -88,7 +94,7 @@ fn objects_of_no_sense_are_rows_too() {
         [json!(null), json!([]), json!({}), json!({"metadata": 1, "spec": "x", "status": [], "subsets": {}})];
     for ((group, kind), columns) in COLUMNS.iter() {
         let n_columns = columns.as_array().unwrap().len() + usize::from(kind == "IPAddress");
-        let table = table(group, kind, &nonsense, now(), Include::Metadata, json!({}));
+        let table = table(self::kind(group, kind), &nonsense, now(), Include::Metadata, json!({}));
         for row in table["rows"].as_array().unwrap() {
             assert_eq!(row["cells"].as_array().unwrap().len(), n_columns, "{kind}");
         }
@@ -142,7 +148,7 @@ fn an_event_of_the_newer_group_has_the_same_row() {
 fn a_kernel_stands_with_its_architecture() {
     let kernel = |info: Value| {
         let object = json!({"metadata": {"name": "n"}, "status": {"nodeInfo": info}});
-        table("", "Node", &[object], now(), Include::None, json!({}))["rows"][0]["cells"][8].clone()
+        table(kind("", "Node"), &[object], now(), Include::None, json!({}))["rows"][0]["cells"][8].clone()
     };
     assert_eq!(kernel(json!({"kernelVersion": "k"})), "k");
     assert_eq!(kernel(json!({"architecture": "a"})), "<unknown> (a)");

@@ -2,7 +2,7 @@
 
 use crate::{
     request::Call,
-    selector::{Selector, fields_of},
+    selector::Selector,
     status::{Cause, Refusal},
 };
 
@@ -74,7 +74,7 @@ impl Asked {
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
             }
-            None => fields_of(&call.resource.of.group, &call.resource.of.resource),
+            None => call.resource.rules.selectable_fields,
         };
         self.selector.check(known)?;
         if call.name.is_empty() || self.selector.name() == Some(&call.name) {

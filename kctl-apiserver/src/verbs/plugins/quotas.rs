@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Refuse;
 use crate::{
     admission::Attributes,
+    kinds,
     lifecycle::Writer,
     quota::{Change, Counter, charged, shown},
     state::State,
@@ -23,7 +24,7 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status"
 pub(in crate::verbs) struct Charges(Vec<(Arc<Value>, Value)>);
 
 fn of_quotas() -> GroupResource {
-    GroupResource::new("", "resourcequotas")
+    kinds::core::resource_quota::KIND.group_resource()
 }
 
 /// Asks all quotas of the namespace, when all else has agreed.
@@ -33,7 +34,7 @@ fn of_quotas() -> GroupResource {
 pub(in crate::verbs) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, Refusal> {
     let call = attributes.call;
     let mut charges = Vec::new();
-    let (Some(counter), Some(new)) = (Counter::of(&call.resource.of), &attributes.object) else {
+    let (Some(counter), Some(new)) = (Counter::of(&call.resource), &attributes.object) else {
         return Ok(Charges(charges));
     };
     let old = attributes.old.as_deref();

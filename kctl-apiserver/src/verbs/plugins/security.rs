@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::{Refuse, text};
 use crate::{
     admission::Attributes,
+    kinds::core::{namespace, pod},
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
     request::Operation,
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// Pods that are looked at when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
@@ -25,29 +26,22 @@ const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "
 
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
     let call = attributes.call;
-    let (group, resource) = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
     let is_whole = call.subresource.is_empty();
-    let template = match (group, resource) {
-        ("", "namespaces") if is_whole => return check_namespace(state, attributes, object),
-        ("", "pods") if !OTHER_SUBRESOURCES.contains(&call.subresource.as_str()) => {
-            return check_pod(state, attributes, object);
-        }
-        ("", "podtemplates") => &object["template"],
-        ("", "replicationcontrollers")
-        | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs") => &object["spec"]["template"],
-        ("batch", "cronjobs") => &object["spec"]["jobTemplate"]["spec"]["template"],
-        _ => return Ok(()),
-    };
-    let policy = policy_of(state, &call.namespace);
-    if is_whole && template.is_object() {
-        tell(attributes, &policy, template);
+    if call.resource.is(&namespace::KIND) && is_whole {
+        return check_namespace(state, attributes, object);
+    }
+    if call.resource.is(&pod::KIND) && !OTHER_SUBRESOURCES.contains(&call.subresource.as_str()) {
+        return check_pod(state, attributes, object);
+    }
+    let template = call.resource.rules.pod_template.and_then(|pointer| object.pointer(pointer));
+    if let Some(template) = template.filter(|template| is_whole && template.is_object()) {
+        tell(attributes, &policy_of(state, &call.namespace), template);
     }
     Ok(())
 }
 
 fn policy_of(state: &State, namespace: &str) -> Policy {
-    let namespace = state.get(&GroupResource::new("", "namespaces"), &(String::new(), namespace.to_owned()));
+    let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     Policy::of(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
@@ -116,7 +110,7 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
 
 /// What is told of pods that are there already: those with the same violations together.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
-    let pods = by_priority(state.objects(&GroupResource::new("", "pods"), Some(namespace)).collect());
+    let pods = by_priority(state.objects(&pod::KIND.group_resource(), Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in pods.iter().take(PODS_LEN_MAX) {
         let violations = violations(standard, pod);

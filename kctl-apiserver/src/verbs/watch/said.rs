@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     conversion::{self, Way},
-    kinds::Resource,
+    registry::Resource,
     selector::Selector,
     state::State,
     status::Refusal,

@@ -16,7 +16,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
 ];
 
-pub(super) fn stays(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn stays(old: &Value, new: &Value, errors: &mut Errors) {
     // The real server judges the specification twice.
     storage::volume(new, errors);
     let (was, is) = (&old["spec"], &new["spec"]);

@@ -1,0 +1,148 @@
+//! How much of each resource pods ask for: reads their containers, hands on sums.
+//!
+//! Behaviour: `k8s.io/component-helpers/resource/helpers.go`, and its copy in the admission plugin `LimitRanger`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub(crate) use crate::quantity::Quantity;
+
+/// Amounts by the names of their resources.
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
+
+/// Of these resources a pod as a whole may say how much it needs.
+const OF_PODS: &[&str] = &["cpu", "memory"];
+const PAGES: &str = "hugepages-";
+
+/// The half of the resources of a container that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Requests,
+    Limits,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Limits => "limits",
+        }
+    }
+
+    /// What a container, or a pod as a whole, says.
+    pub(crate) fn of(self, asks: &Value) -> Amounts {
+        read(&asks["resources"][self.name()])
+    }
+}
+
+/// The amounts in a map of resources.
+pub(crate) fn read(map: &Value) -> Amounts {
+    let pairs = map.as_object().into_iter().flatten();
+    pairs.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?))).collect()
+}
+
+/// What a pod needs: its containers together, or what its greatest moment before them needs.
+pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
+    let mut sum = Amounts::new();
+    for container in list(spec, "containers") {
+        add(&mut sum, &side.of(container));
+    }
+    // Of a container that stays, all that come after it have to leave room.
+    let (mut staying, mut greatest) = (Amounts::new(), Amounts::new());
+    for container in list(spec, "initContainers") {
+        let mut own = side.of(container);
+        if container["restartPolicy"] == "Always" {
+            add(&mut sum, &own);
+            add(&mut staying, &own);
+            own = staying.clone();
+        } else {
+            add(&mut own, &staying);
+        }
+        raise(&mut greatest, &own);
+    }
+    raise(&mut sum, &greatest);
+    sum
+}
+
+/// The same where what the pod as a whole says counts instead of its containers.
+pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
+    let mut sum = of_pod(spec, side);
+    let whole = side.of(spec).into_iter();
+    sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
+    sum
+}
+
+/// Whether a pod as a whole may say how much of it it needs.
+pub(crate) fn is_of_pods(name: &str) -> bool {
+    OF_PODS.contains(&name) || is_pages(name)
+}
+
+/// Whether these are huge pages, of which no more is handed out than there is.
+pub(crate) fn is_pages(name: &str) -> bool {
+    name.starts_with(PAGES)
+}
+
+/// Adds amounts to a sum.
+pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        sum.entry(name.clone()).and_modify(|known| *known = known.plus(*amount)).or_insert(*amount);
+    }
+}
+
+fn raise(known: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        if known.get(name).is_none_or(|known| amount.thousandths() > known.thousandths()) {
+            known.insert(name.clone(), *amount);
+        }
+    }
+}
+
+fn list<'a>(spec: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    spec[name].as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn container(cpu: &str) -> Value {
+        json!({ "resources": { "requests": { "cpu": cpu } } })
+    }
+
+    #[track_caller]
+    fn check(spec: &Value, expected: &str) {
+        assert_eq!(of_pod(spec, Side::Requests)["cpu"].to_string(), expected);
+    }
+
+    #[test]
+    fn a_pod_needs_its_containers_or_its_greatest_moment_before() {
+        let two = [container("1"), container("500m")];
+        check(&json!({ "containers": two }), "1500m");
+        check(&json!({ "containers": two, "initContainers": [container("1"), container("2")] }), "2");
+        let mut staying = container("1");
+        staying["restartPolicy"] = "Always".into();
+        check(&json!({ "containers": two, "initContainers": [staying.clone()] }), "2500m");
+        check(&json!({ "containers": two, "initContainers": [staying.clone(), container("2")] }), "3");
+        check(&json!({ "containers": two, "initContainers": [container("2"), staying] }), "2500m");
+    }
+
+    #[test]
+    fn what_a_pod_says_as_a_whole_counts_instead() {
+        let spec = json!({ "containers": [container("1")], "resources": { "requests": { "cpu": "3", "other": "1" } } });
+        let whole = of_whole_pod(&spec, Side::Requests);
+        assert_eq!(whole["cpu"].to_string(), "3");
+        assert!(!whole.contains_key("other"));
+    }
+
+    #[test]
+    fn sums_are_written_as_their_first_part() {
+        let sum = |one: &str, other: &str| Quantity::parse(one).unwrap().plus(Quantity::parse(other).unwrap());
+        assert_eq!(sum("1Mi", "1M").to_string(), "2048576");
+        assert_eq!(sum("1Gi", "1024Mi").to_string(), "2Gi");
+        assert_eq!(sum("0", "1Gi").to_string(), "1Gi");
+        assert_eq!(Quantity::parse("1Gi").unwrap().minus(Quantity::parse("2Gi").unwrap()).to_string(), "-1Gi");
+    }
+}

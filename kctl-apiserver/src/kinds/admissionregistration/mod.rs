@@ -1,0 +1,8 @@
+//! Kinds of `admissionregistration.k8s.io`.
+
+pub(crate) mod mutating_admission_policy;
+pub(crate) mod mutating_admission_policy_binding;
+pub(crate) mod mutating_webhook_configuration;
+pub(crate) mod validating_admission_policy;
+pub(crate) mod validating_admission_policy_binding;
+pub(crate) mod validating_webhook_configuration;

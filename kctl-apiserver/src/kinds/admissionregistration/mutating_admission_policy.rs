@@ -1,0 +1,21 @@
+//! `MutatingAdmissionPolicy` of `admissionregistration.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::{Generation, Kind},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    resource: "mutatingadmissionpolicies",
+    kind: "MutatingAdmissionPolicy",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    is_exempt_from_policies: true,
+    default: defaults::api::admission_policy,
+    validate: rules::policies::mutating_policy,
+    printer: Some(table::policy::mutating_policy),
+    ..Kind::DEFAULT
+};

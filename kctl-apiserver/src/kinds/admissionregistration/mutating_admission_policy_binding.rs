@@ -1,0 +1,21 @@
+//! `MutatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::{Generation, Kind},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    resource: "mutatingadmissionpolicybindings",
+    kind: "MutatingAdmissionPolicyBinding",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    is_exempt_from_policies: true,
+    default: defaults::api::admission_policy_binding,
+    validate: rules::policies::mutating_binding,
+    printer: Some(table::policy::policy_binding),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,20 @@
+//! `MutatingWebhookConfiguration` of `admissionregistration.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::{Generation, Kind},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    resource: "mutatingwebhookconfigurations",
+    kind: "MutatingWebhookConfiguration",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    default: defaults::api::mutating_webhooks,
+    validate: rules::admission::mutating_webhooks,
+    printer: Some(table::policy::webhooks),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,25 @@
+//! `ValidatingAdmissionPolicy` of `admissionregistration.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::{Generation, Kind, NewStatus},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    resource: "validatingadmissionpolicies",
+    kind: "ValidatingAdmissionPolicy",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    is_exempt_from_policies: true,
+    new_status: NewStatus::Empty,
+    kept_by_status: Kind::CLIENT_METADATA,
+    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
+    default: defaults::api::admission_policy,
+    validate: rules::policies::validating_policy,
+    validate_status: |_, new, errors| rules::policies::status(new, errors),
+    printer: Some(table::policy::validating_policy),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,20 @@
+//! `ValidatingWebhookConfiguration` of `admissionregistration.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::{Generation, Kind},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    resource: "validatingwebhookconfigurations",
+    kind: "ValidatingWebhookConfiguration",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    default: defaults::api::validating_webhooks,
+    validate: rules::admission::validating_webhooks,
+    printer: Some(table::policy::webhooks),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,57 @@
+//! `CustomResourceDefinition` of `apiextensions.k8s.io`.
+
+use serde_json::{Value, json};
+
+use crate::{
+    crd, format, go,
+    registry::kind::{Generation, Kind},
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "apiextensions.k8s.io",
+    resource: "customresourcedefinitions",
+    kind: "CustomResourceDefinition",
+    finalizers_without_domain: true,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    is_marked_first: true,
+    prepare_create: |_, object| crd::default_definition(object),
+    prepare_update,
+    validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
+    validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
+    validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
+    validates_metadata_again: true,
+    warn,
+    ..Kind::DEFAULT
+};
+
+fn prepare_update(_: &str, _: &Value, new: &mut Value) {
+    crd::default_definition_spec(new);
+    keep_stored_version(new);
+}
+
+/// Adds the version in which objects will be stored to those in which some are.
+fn keep_stored_version(definition: &mut Value) {
+    let versions = definition["spec"]["versions"].as_array();
+    let name = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .map(|version| version["name"].clone());
+    let stored = definition
+        .get_mut("status")
+        .and_then(Value::as_object_mut)
+        .map(|status| status.entry("storedVersions").or_insert(Value::Null));
+    match (name, stored) {
+        (Some(name), Some(Value::Array(stored))) if !stored.contains(&name) => stored.push(name),
+        (Some(name), Some(stored)) if stored.is_null() => *stored = json!([name]),
+        _ => {}
+    }
+}
+
+/// Warns about formats that the schemas have not had before and the server does not know.
+fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    let before = old.map(format::unrecognized).unwrap_or_default();
+    let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));
+    warnings.extend(new.map(|format| format!("unrecognized format {}", go::quote(&format))));
+}

@@ -1,0 +1,3 @@
+//! Kinds of `apiregistration.k8s.io`.
+
+pub(crate) mod api_service;

@@ -1,0 +1,86 @@
+//! `DaemonSet` of `apps`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, status::Numbers},
+        warnings,
+    },
+    go,
+    registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded, UpdateOrder},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "apps",
+    resource: "daemonsets",
+    kind: "DaemonSet",
+    generation: Generation::Counted,
+    new_status: NewStatus::Empty,
+    prepare_create,
+    prepare_update: |_, old, new| count_template(old, new),
+    default: defaults::workload::daemon_set,
+    defaults_metadata: true,
+    later_defaults: &[(TEMPLATE_COUNT_POINTER, Undecoded::Text("0"))],
+    decode_error: wrong_template_count,
+    owned_state: OwnedState::Sent,
+    complete_owned: say_no_template_count,
+    validate: rules::workload::daemon_set,
+    validate_update: rules::change::selector_stays,
+    update_order: UpdateOrder::BeforeValidate,
+    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    validates_spec_only: true,
+    warn: warnings::of_template,
+    warns_once_per_generation: true,
+    printer: Some(table::workload::daemon_set),
+    pod_template: Some("/spec/template"),
+    ..Kind::DEFAULT
+};
+
+const STATUS: Numbers = Numbers {
+    counts: &[
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+        "collisionCount",
+    ],
+    orders: &[],
+};
+/// The annotation that counts the templates. Upstream has a deprecated field for it, which is written so.
+const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
+const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
+
+fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
+    let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
+    if said.and_then(|count| count.parse::<i64>().ok()).is_none_or(|count| count < 1) {
+        object["metadata"]["annotations"][TEMPLATE_COUNT] = "1".into();
+    }
+}
+
+/// Counts a change of the template.
+fn count_template(old: &Value, new: &mut Value) {
+    let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+    let is_another = old["spec"]["template"] != new["spec"]["template"];
+    let count = known.unwrap_or(0).wrapping_add(i64::from(is_another));
+    new["metadata"]["annotations"][TEMPLATE_COUNT] = count.to_string().into();
+}
+
+/// Sets the count of a DaemonSet that was sent without one: it is 0 when it is decoded, and its manager owns that.
+fn say_no_template_count(sent: &Value, object: &mut Value) {
+    if sent["metadata"]["annotations"][TEMPLATE_COUNT].is_null() {
+        object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into();
+    }
+}
+
+/// Returns the error of a count that is not a number.
+fn wrong_template_count(object: &Value) -> Option<String> {
+    let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
+    said.parse::<i64>().is_err().then(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go::quote(said)))
+}

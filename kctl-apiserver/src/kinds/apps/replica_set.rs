@@ -1,0 +1,25 @@
+//! `ReplicaSet` of `apps`.
+
+use crate::{
+    admit::{defaults, rules, warnings},
+    registry::kind::{Generation, Kind, NewStatus},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "apps",
+    resource: "replicasets",
+    kind: "ReplicaSet",
+    generation: Generation::Counted,
+    new_status: NewStatus::Empty,
+    default: defaults::workload::replica_set,
+    validate: rules::workload::replica_set,
+    validate_update: rules::change::selector_stays,
+    validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
+    validates_spec_only: true,
+    warn: warnings::of_template,
+    warns_once_per_generation: true,
+    printer: Some(table::workload::replica_set),
+    pod_template: Some("/spec/template"),
+    ..Kind::DEFAULT
+};

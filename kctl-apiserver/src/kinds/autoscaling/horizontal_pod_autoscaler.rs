@@ -1,0 +1,36 @@
+//! `HorizontalPodAutoscaler` of `autoscaling`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, status::Numbers},
+    },
+    autoscaling,
+    registry::kind::Kind,
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "autoscaling",
+    resource: "horizontalpodautoscalers",
+    kind: "HorizontalPodAutoscaler",
+    default,
+    validate: rules::autoscaler::autoscaler,
+    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    printer: Some(table::autoscaling::horizontal_pod_autoscaler),
+    is_autoscaler: true,
+    ..Kind::DEFAULT
+};
+
+const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"], orders: &[] };
+
+/// Sets the defaults of the object's version.
+fn default(object: &mut Value) {
+    if object["apiVersion"] == autoscaling::FIRST {
+        defaults::workload::first_horizontal_pod_autoscaler(object);
+    } else {
+        defaults::workload::horizontal_pod_autoscaler(object);
+    }
+}

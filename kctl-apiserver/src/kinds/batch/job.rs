@@ -1,0 +1,96 @@
+//! `Job` of `batch`.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    admit::{defaults, rules, warnings},
+    field_errors::Errors,
+    registry::kind::{Generation, Kind, NewStatus, RepeatedErrors},
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "batch",
+    resource: "jobs",
+    kind: "Job",
+    generation: Generation::Counted,
+    selectable_fields: &["status.successful"],
+    orphans_dependents: true,
+    deletion_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning",
+    ),
+    new_status: NewStatus::Empty,
+    prepare_create: |_, object| select_own_pods(object),
+    set_generated_name,
+    default: defaults::workload::job,
+    default_metadata: label_as_pods,
+    filled_in: &["/spec/selector", "/spec/template/metadata", "/metadata/labels"],
+    filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
+    complete_sent: Some(label_as_pods),
+    validate: rules::job::job,
+    validate_create: Some(validate_create),
+    validate_update: rules::change::job,
+    validate_status: rules::job_status::status,
+    repeated_errors: RepeatedErrors::AllByFinalizer,
+    warn: warnings::of_template,
+    warns_once_per_generation: true,
+    printer: Some(table::workload::job),
+    pod_template: Some("/spec/template"),
+    ..Kind::DEFAULT
+};
+
+fn validate_create(object: &Value, errors: &mut Errors) {
+    rules::job::job(object, errors);
+    rules::job::new_job(object, errors);
+}
+
+/// Sets the labels with the generated name. A Job whose name was sent shares its labels with its Pods, where the template is
+/// completed; one whose name is generated has a copy.
+fn set_generated_name(sent: &Value, object: &mut Value) {
+    let name = object["metadata"]["name"].clone();
+    let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+    for label in ["batch.kubernetes.io/job-name", "job-name"] {
+        if labels[label] == "" {
+            labels[label] = name.clone();
+        }
+    }
+    let mut sent = sent.clone();
+    label_as_pods(&mut sent);
+    let labels = sent["metadata"].get("labels").filter(|labels| !labels.is_null()).cloned();
+    set(&mut object["metadata"], "labels", labels);
+    label_as_pods(object);
+}
+
+/// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`).
+fn select_own_pods(job: &mut Value) {
+    let is_own = job["spec"]["manualSelector"] != true;
+    if is_own {
+        label_own_pods(job);
+    }
+    label_as_pods(job);
+}
+
+/// Gives a Job without labels of its own those of its Pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
+fn label_as_pods(job: &mut Value) {
+    let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
+    let own = &mut job["metadata"]["labels"];
+    if own.as_object().is_none_or(Map::is_empty) && !template.is_null() {
+        *own = template;
+    }
+}
+
+fn label_own_pods(job: &mut Value) {
+    let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    for (label, value) in labels {
+        job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
+    }
+    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}

@@ -1,0 +1,32 @@
+//! `Lease` of `coordination.k8s.io`.
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::{defaults, rules},
+    registry::kind::Kind,
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "coordination.k8s.io",
+    resource: "leases",
+    kind: "Lease",
+    finalizers_without_domain: true,
+    creates_on_update: true,
+    allows_unconditional_update: false,
+    drop_unstored: drop_disabled,
+    default: |object| defaults::add(object, "spec", json!({})),
+    filled_in: &["/spec/strategy", "/spec/preferredHolder"],
+    validate: rules::config::lease,
+    printer: Some(table::policy::lease),
+    ..Kind::DEFAULT
+};
+
+/// Drops the fields of `CoordinatedLeaderElection`, which is off by default.
+fn drop_disabled(lease: &mut Value) {
+    for field in ["strategy", "preferredHolder"] {
+        set(&mut lease["spec"], field, None);
+    }
+}

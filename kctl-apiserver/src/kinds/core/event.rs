@@ -1,0 +1,37 @@
+//! `Event` of the core group.
+
+use crate::{
+    admit::{defaults, rules},
+    names::NameRule,
+    registry::kind::{Kind, MetadataErrors, Quota},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "events",
+    kind: "Event",
+    names: NameRule::PathSegment,
+    selectable_fields: &[
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ],
+    creates_on_update: true,
+    has_no_dependents: true,
+    default: defaults::api::event,
+    filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
+    validate: rules::events::core_event,
+    metadata_errors: MetadataErrors::AloneIfNew,
+    repeats_changes: false,
+    printer: Some(table::core::event),
+    quota: Quota::NOT_COUNTED,
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,98 @@
+//! `PersistentVolumeClaim` of the core group.
+
+mod quota;
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, change::keeps},
+        warnings,
+    },
+    field_errors::Errors,
+    kinds::storage::protect,
+    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, RepeatedErrors},
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "persistentvolumeclaims",
+    kind: "PersistentVolumeClaim",
+    delete_answer: DeleteAnswer::Object,
+    prepare_create,
+    complete_by_plugins: |object| protect("pvc", object),
+    prepare_update,
+    default: defaults::api::persistent_volume_claim,
+    filled_in: &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"],
+    owned_state: OwnedState::SentByClient,
+    validate: rules::storage::claim,
+    validate_update,
+    validate_status: |_, new, errors| rules::storage::status_of_claim(new, errors),
+    repeated_errors: RepeatedErrors::All,
+    warn: |_, object, warnings| warnings::persistent_volume_claim(object, warnings),
+    printer: Some(table::storage::persistent_volume_claim),
+    quota: QUOTA,
+    ..Kind::DEFAULT
+};
+
+const QUOTA: Quota = Quota {
+    counts: quota::counts,
+    usage: |claim, _| quota::usage(claim),
+    changes_usage: |subresource, _, _| ["", "status"].contains(&subresource),
+    frees_usage: Some(|old, new, _| old.is_some_and(|old| old["status"] != new["status"])),
+    is_in_scope: quota::is_in_scope,
+    ..Quota::DEFAULT
+};
+
+fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
+    object["status"] = json!({ "phase": "Pending" });
+    settle_sources(None, &mut object["spec"]);
+}
+
+fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
+    if subresource.is_empty() {
+        settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
+    }
+}
+
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    rules::change::claim(old, new, errors);
+    keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
+}
+
+/// Settles the two fields for the source of a claim, which say the same: `dataSource` takes few kinds, unless it had another
+/// before (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
+fn settle_sources(before: Option<&Value>, spec: &mut Value) {
+    let is_taken = |source: &Value| {
+        let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
+        matches!(
+            (group, kind),
+            ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+        )
+    };
+    let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+    // `CrossNamespaceVolumeDataSource` is off by default.
+    if has(&spec["dataSourceRef"]["namespace"]) {
+        set(spec, "dataSourceRef", None);
+    }
+    let was_there = before.is_some_and(|source| !source.is_null());
+    if !was_there && spec["dataSourceRef"].is_null() && !is_taken(&spec["dataSource"]) {
+        set(spec, "dataSource", None);
+    }
+    share_sources(spec);
+}
+
+/// Copies one of the two fields to the other if that is absent.
+fn share_sources(spec: &mut Value) {
+    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (source, reference) {
+        (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
+        (None, Some(mut reference)) if !reference.is_null() => {
+            set(&mut reference, "namespace", None);
+            set(spec, "dataSource", Some(reference));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,52 @@
+//! Usage of quotas by `PersistentVolumeClaim` objects.
+
+use serde_json::Value;
+
+use crate::{
+    admit::class_of_claim,
+    amounts::{self, Amounts, Quantity, Side},
+    kinds::core::is_selected,
+};
+
+/// Between the name of a storage class and the name of what is counted of its claims.
+const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
+
+/// Returns `true` if a name in a quota is about claims.
+pub(super) fn counts(name: &str) -> bool {
+    let plain = name.split_once(OF_CLASS).map_or(name, |(_, plain)| plain);
+    COUNTED.contains(&plain)
+}
+
+/// Returns what a claim uses.
+pub(super) fn usage(claim: &Value) -> Amounts {
+    let asked = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded());
+    let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();
+    let size = asked.map(|asked| given.filter(|given| given.thousandths() > asked.thousandths()).unwrap_or(asked));
+    let class = class_of_claim(claim);
+    let mut usage = Amounts::new();
+    for (name, amount) in [("persistentvolumeclaims", Some(Quantity::count(1))), ("requests.storage", size)] {
+        let Some(amount) = amount else { continue };
+        usage.insert(name.into(), amount);
+        if !class.is_empty() {
+            usage.insert(format!("{class}{OF_CLASS}{name}"), amount);
+        }
+    }
+    usage
+}
+
+/// Returns `true` if a claim is in the scope.
+pub(super) fn is_in_scope(claim: &Value, scope: &str, operator: &str, values: &Value) -> bool {
+    scope == "VolumeAttributesClass" && is_selected(&classes(claim), operator, values)
+}
+
+/// Returns the names of the classes that a claim has, had or gets.
+fn classes(claim: &Value) -> Vec<&str> {
+    let places = [
+        "/spec/volumeAttributesClassName",
+        "/status/currentVolumeAttributesClassName",
+        "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
+    ];
+    let named = places.iter().filter_map(|place| claim.pointer(place)?.as_str());
+    named.filter(|name| !name.is_empty()).collect()
+}

@@ -1,0 +1,169 @@
+//! `Pod` of the core group.
+
+mod parts;
+pub(crate) mod quota;
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::{defaults, rules, warnings},
+    amounts::Amounts,
+    field_errors::Errors,
+    registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota, RepeatedErrors},
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "pods",
+    kind: "Pod",
+    generation: Generation::Counted,
+    selectable_fields: &[
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    ],
+    delete_answer: DeleteAnswer::Object,
+    connects: &["attach", "exec", "log", "portforward", "proxy"],
+    answers_other_kinds: &["binding", "eviction"],
+    deletes_gracefully: true,
+    prepare_create,
+    prepare_status,
+    kept_by_status: &["ownerReferences"],
+    reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
+    parts: &["resize", "ephemeralcontainers"],
+    with_part: parts::with_part,
+    default: defaults::pod::pod,
+    set_once: Some("qosClass"),
+    filled_in: FILLED_IN,
+    filled_in_by_update: FILLED_IN,
+    validate: rules::pod::pod,
+    validate_create: Some(validate_create),
+    validate_update: rules::change::pod,
+    validate_status: rules::pod_status::status,
+    validate_part,
+    validates_spec_only: true,
+    repeated_errors: RepeatedErrors::All,
+    warn,
+    warns_once_per_generation: true,
+    printer: Some(table::pod::pod),
+    row_conditions: table::pod::row_conditions,
+    quota: QUOTA,
+    ..Kind::DEFAULT
+};
+
+const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
+const QUOTA: Quota = Quota {
+    counts: quota::counts,
+    usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },
+    changes_usage: |subresource, old, new| {
+        subresource == "resize" || (subresource.is_empty() && quota::has_deadline(old) != quota::has_deadline(new))
+    },
+    frees_usage: Some(quota::frees),
+    missing: |counted, pod| quota::missing(counted, &pod["spec"]),
+    is_in_scope: quota::is_in_scope,
+    ..Quota::DEFAULT
+};
+
+fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
+    object["status"] = json!({ "phase": "Pending" });
+    select_by_own_labels(object);
+    if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        object["status"]["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastTransitionTime": environment.now(),
+        }]);
+    }
+}
+
+fn prepare_status(old: &Value, new: &mut Value) {
+    keep_observed(&old["status"], &mut new["status"]);
+    // The kubelet has promised it since the Pod was created.
+    if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
+        set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
+    }
+    // The feature gate `DRANodeAllocatableResources` is off by default.
+    set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+}
+
+fn validate_create(object: &Value, errors: &mut Errors) {
+    rules::pod::pod(object, errors);
+    rules::pod::new_pod(object, errors);
+}
+
+fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    // If a Pod can't be resized at all, nothing else is reported.
+    if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
+        rules::pod::pod(new, errors);
+    }
+    let validate = if subresource == "resize" { rules::resize::resize } else { rules::resize::ephemeral };
+    validate(old, new, errors);
+}
+
+/// Warns about new Pods only.
+fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    if old.is_none() {
+        warnings::template(object, "", warnings);
+    }
+}
+
+/// Adds the Pod's own values of `matchLabelKeys` and `mismatchLabelKeys` to the selectors
+/// (`applyMatchLabelKeysAndMismatchLabelKeys`).
+fn select_by_own_labels(pod: &mut Value) {
+    let labels = pod["metadata"]["labels"].clone();
+    let spec = &mut pod["spec"];
+    let mut each = |pointer: &str, part: &str| {
+        for term in spec.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(term) = term.pointer_mut(part) {
+                add_requirements(term, &labels);
+            }
+        }
+    };
+    each("/topologySpreadConstraints", "");
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        each(&format!("/affinity/{kind}/requiredDuringSchedulingIgnoredDuringExecution"), "");
+        each(&format!("/affinity/{kind}/preferredDuringSchedulingIgnoredDuringExecution"), "/podAffinityTerm");
+    }
+}
+
+fn add_requirements(term: &mut Value, labels: &Value) {
+    for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in term.get(field).and_then(Value::as_array).cloned().into_iter().flatten() {
+            let Some(value) = key.as_str().and_then(|key| labels[key].as_str()) else { continue };
+            if !term.get("labelSelector").is_some_and(Value::is_object) {
+                continue;
+            }
+            let requirement = json!({ "key": key, "operator": operator, "values": [value] });
+            match &mut term["labelSelector"]["matchExpressions"] {
+                Value::Array(list) => list.push(requirement),
+                none => *none = json!([requirement]),
+            }
+        }
+    }
+}
+
+/// Keeps the observed generations that a status leaves out (`preserveOldObservedGeneration`).
+fn keep_observed(old: &Value, new: &mut Value) {
+    const FIELD: &str = "observedGeneration";
+    let is_unsaid = |of: &Value| of[FIELD].as_i64().unwrap_or(0) == 0;
+    if is_unsaid(new) {
+        set(new, FIELD, old.get(FIELD).cloned());
+    }
+    let mut known: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
+    for condition in new.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(at) = known.iter().position(|one| one["type"] == condition["type"]) else { continue };
+        let before = known.remove(at);
+        if is_unsaid(condition) {
+            set(condition, FIELD, before.get(FIELD).cloned());
+        }
+    }
+}

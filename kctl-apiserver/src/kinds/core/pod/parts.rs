@@ -1,0 +1,44 @@
+//! Writes through `resize` and `ephemeralcontainers`: the old Pod with one part of the new one.
+
+use serde_json::{Value, json};
+
+use crate::ways::set;
+
+/// Returns the old Pod with the part of the new one that the subresource is for.
+pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
+    let mut pod = old.clone();
+    set(&mut pod["metadata"], "managedFields", new["metadata"].get("managedFields").cloned());
+    let (was, sent) = (&old["spec"], &new["spec"]);
+    let spec = &mut pod["spec"];
+    if subresource == "ephemeralcontainers" {
+        set(spec, "ephemeralContainers", sent.get("ephemeralContainers").cloned());
+        return pod;
+    }
+    let n_of = |spec: &Value, list: &str| spec[list].as_array().map_or(0, Vec::len);
+    if ["containers", "initContainers"].iter().any(|list| n_of(was, list) != n_of(sent, list)) {
+        // Validation rejects it, and computes the class from the containers that were sent.
+        let class = new["status"].get("qosClass").cloned();
+        set(&mut pod["status"], "qosClass", class);
+    }
+    let spec = &mut pod["spec"];
+    for list in ["containers", "initContainers"] {
+        let sent = sent.get(list).map(|sent| resized(&was[list], sent));
+        set(spec, list, sent);
+    }
+    set(spec, "resources", sent.get("resources").cloned());
+    pod
+}
+
+/// Returns the old containers with the resources that were sent. Unknown ones stay as sent, so that validation names them.
+fn resized(old: &Value, sent: &Value) -> Value {
+    let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
+    let one = |sent: &Value| {
+        let Some(known) = old.iter().find(|known| known["name"] == sent["name"]) else { return sent.clone() };
+        let mut container = known.clone();
+        for field in ["resources", "resizePolicy"] {
+            set(&mut container, field, sent.get(field).cloned());
+        }
+        container
+    };
+    sent.as_array().map_or_else(|| json!([]), |sent| sent.iter().map(one).collect())
+}

@@ -1,0 +1,139 @@
+//! Usage of quotas by Pods.
+//!
+//! Behaviour: `k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    admit::{defaults::quality_of_service, rules::COUNTED_OF_PODS},
+    amounts::{self, Amounts, Quantity, Side},
+    kinds::core::is_selected,
+};
+
+/// Amounts that each container has to state if a quota counts them.
+const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+const PAGES: &str = "hugepages-";
+
+pub(super) fn counts(name: &str) -> bool {
+    let plain = name.strip_prefix("requests.").unwrap_or(name);
+    COUNTED_OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
+}
+
+/// Returns `true` for resources of other domains.
+fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+pub(super) fn has_deadline(pod: &Value) -> bool {
+    pod["spec"]["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0)
+}
+
+/// Returns the amounts by the names that quotas have for them.
+fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
+    let mut named = Amounts::from([("pods".to_owned(), Quantity::count(1))]);
+    for (name, amount) in requests {
+        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with(PAGES);
+        if is_plain {
+            named.insert(name.clone(), *amount);
+        }
+        if is_plain || is_extended(name) {
+            named.insert(format!("requests.{name}"), *amount);
+        }
+    }
+    for name in ["cpu", "memory", "ephemeral-storage"] {
+        if let Some(amount) = limits.get(name) {
+            named.insert(format!("limits.{name}"), *amount);
+        }
+    }
+    named
+}
+
+pub(super) fn usage(spec: &Value) -> Amounts {
+    let overhead = amounts::read(&spec["overhead"]);
+    let mut requests = amounts::of_whole_pod(spec, Side::Requests);
+    amounts::add(&mut requests, &overhead);
+    let mut limits = amounts::of_whole_pod(spec, Side::Limits);
+    let limited: Amounts = overhead.into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
+    amounts::add(&mut limits, &limited);
+    named(&requests, &limits)
+}
+
+/// Returns the amounts that containers do not state, unless the Pod states them for all.
+pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
+    let is_of_pods = |name: &String| ["cpu", "memory"].contains(&name.as_str()) || name.starts_with(PAGES);
+    if [Side::Requests, Side::Limits].iter().any(|side| side.of(spec).keys().any(is_of_pods)) {
+        return None;
+    }
+    let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            let said = named(&Side::Requests.of(container), &Side::Limits.of(container));
+            let unsaid = counted.iter().filter(|name| REQUIRED.contains(name) && !said.contains_key(**name));
+            for name in unsaid {
+                missing.entry(name).or_default().insert(container["name"].as_str().unwrap_or_default());
+            }
+        }
+    }
+    let told = missing.iter().map(|(name, containers)| {
+        let containers: Vec<&str> = containers.iter().copied().collect();
+        format!("{name} for: {}", containers.join(","))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("must specify {}", told.join("; ")))
+}
+
+/// Returns `true` if a Pod has ended, or should have by now (`QuotaV1Pod`).
+pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
+    if ["Failed", "Succeeded"].contains(&pod["status"]["phase"].as_str().unwrap_or_default()) {
+        return true;
+    }
+    let meta = &pod["metadata"];
+    let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|time| time.parse().ok());
+    let (Some(due), Some(grace)) = (due, meta["deletionGracePeriodSeconds"].as_i64()) else { return false };
+    now.duration_since(due) > jiff::SignedDuration::from_secs(grace)
+}
+
+/// Returns `true` if a Pod uses less than before: its deadline has changed, or it has ended.
+pub(super) fn frees(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
+    old.is_some_and(|old| {
+        old["spec"]["activeDeadlineSeconds"] != new["spec"]["activeDeadlineSeconds"]
+            || (!is_spent(old, now) && is_spent(new, now))
+    })
+}
+
+/// Returns `true` if a Pod is in the scope.
+pub(super) fn is_in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
+    match scope {
+        "Terminating" => has_deadline(pod),
+        "NotTerminating" => !has_deadline(pod),
+        "BestEffort" => is_best_effort(pod),
+        "NotBestEffort" => !is_best_effort(pod),
+        "CrossNamespacePodAffinity" => looks_elsewhere(pod),
+        "PriorityClass" => {
+            let class = pod["spec"]["priorityClassName"].as_str().filter(|class| !class.is_empty());
+            is_selected(&class.into_iter().collect::<Vec<_>>(), operator, values)
+        }
+        _ => false,
+    }
+}
+
+fn is_best_effort(pod: &Value) -> bool {
+    let known = pod["status"]["qosClass"].as_str().filter(|class| !class.is_empty());
+    known.unwrap_or_else(|| quality_of_service(&mut pod["spec"].clone())) == "BestEffort"
+}
+
+/// Returns `true` if a term of affinity is about Pods of other namespaces.
+fn looks_elsewhere(pod: &Value) -> bool {
+    let elsewhere = |term: &Value| {
+        term["namespaces"].as_array().is_some_and(|all| !all.is_empty()) || !term["namespaceSelector"].is_null()
+    };
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let affinity = &pod["spec"]["affinity"][*kind];
+        let required = affinity["requiredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
+        let preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
+        required.chain(preferred.map(|weighted| &weighted["podAffinityTerm"])).any(elsewhere)
+    })
+}

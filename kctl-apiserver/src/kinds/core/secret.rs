@@ -1,0 +1,40 @@
+//! `Secret` of the core group.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, change::keeps},
+        warnings,
+    },
+    field_errors::Errors,
+    registry::kind::{Kind, RepeatedErrors, UpdateOrder},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "secrets",
+    kind: "Secret",
+    selectable_fields: &["type"],
+    default: defaults::api::secret,
+    validate: rules::config::secret,
+    validate_update,
+    update_order: UpdateOrder::BeforeValidate,
+    repeated_errors: RepeatedErrors::All,
+    warn,
+    printer: Some(table::core::secret),
+    quota: super::counted_by_name!("secrets"),
+    ..Kind::DEFAULT
+};
+
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    keeps("type", &old["type"], &new["type"], errors);
+    rules::change::config(old, new, errors);
+}
+
+fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    if object["type"] == "kubernetes.io/tls" {
+        warnings.extend(warnings::pair_of_keys(&object["data"]));
+    }
+}

@@ -1,0 +1,190 @@
+//! `Service` of the core group.
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::{defaults, rules, warnings},
+    amounts::{Amounts, Quantity},
+    names::NameRule,
+    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded, UpdateOrder},
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "services",
+    kind: "Service",
+    names: NameRule::Label,
+    selectable_fields: &["spec.clusterIP", "spec.type"],
+    creates_on_update: true,
+    delete_answer: DeleteAnswer::Object,
+    storage_key: Some("services/specs"),
+    connects: &["proxy"],
+    prepare_create: |_, object| forget_traffic(object),
+    allocate: allocate_address,
+    prepare_update,
+    default: defaults::service::service,
+    keep_before_default: keep_families,
+    defaults_after_update: true,
+    later_defaults: &[
+        ("/spec/clusterIPs", Undecoded::Absent),
+        ("/spec/ipFamilies", Undecoded::Absent),
+        ("/spec/ipFamilyPolicy", Undecoded::Absent),
+    ],
+    filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
+    owned_state: OwnedState::SentByClient,
+    validate: rules::service::service,
+    validate_update: rules::service::kept,
+    update_order: UpdateOrder::BeforeValidate,
+    validate_status: |_, new, errors| rules::service::status(new, errors),
+    warn: |_, object, warnings| warnings::service(object, warnings),
+    printer: Some(table::network::service),
+    quota: QUOTA,
+    ..Kind::DEFAULT
+};
+
+const QUOTA: Quota = Quota {
+    counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
+    usage: |service, _| usage(&service["spec"]),
+    changes_usage: |subresource, _, _| subresource.is_empty(),
+    frees_usage: Some(|old, new, _| old.is_some_and(|old| old["spec"]["type"] != new["spec"]["type"])),
+    ..Quota::DEFAULT
+};
+
+fn prepare_update(_: &str, old: &Value, new: &mut Value) {
+    keep_addresses(old, new);
+    forget_other_type(old, new);
+    keep_health_port(old, new);
+    forget_traffic(new);
+}
+
+/// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`).
+fn keep_families(old: &Value, new: &mut Value) {
+    const SINGLE: &str = "SingleStack";
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if !is.is_object() || [was, &*is].iter().any(|spec| spec["type"] == "ExternalName") {
+        return;
+    }
+    let (policy, families) = ("ipFamilyPolicy", "ipFamilies");
+    if is[policy].is_null() {
+        set(is, policy, was.get(policy).cloned());
+    }
+    let stays = was[policy] == is[policy];
+    let unsaid = is[families].as_array().is_none_or(Vec::is_empty);
+    if unsaid && stays {
+        set(is, families, was.get(families).cloned());
+    } else if !unsaid && !stays && is[policy] == SINGLE && was[families] == is[families] {
+        is[families].as_array_mut().into_iter().for_each(|families| families.truncate(1));
+    }
+}
+
+/// Drops the internal traffic policy of an `ExternalName` Service, which has no traffic.
+fn forget_traffic(service: &mut Value) {
+    let spec = &mut service["spec"];
+    if spec["type"] == "ExternalName"
+        && ["Cluster", "Local"].iter().any(|policy| spec["internalTrafficPolicy"] == *policy)
+    {
+        set(spec, "internalTrafficPolicy", None);
+    }
+}
+
+/// Allocates a cluster IP for a Service whose type has one and that was sent without.
+fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
+    let spec = &mut object["spec"];
+    if spec["type"] == "ExternalName" || spec["clusterIP"].as_str().is_some_and(|given| !given.is_empty()) {
+        return;
+    }
+    let address = environment.cluster_ip();
+    spec["clusterIPs"] = json!([address]);
+    spec["clusterIP"] = address.into();
+}
+
+/// Keeps the addresses that an update leaves out. If only the first has changed, it is the only one.
+fn keep_addresses(old: &Value, new: &mut Value) {
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            set(is, field, None);
+        }
+    }
+    if was["type"] == "ExternalName" || is["type"] == "ExternalName" {
+        return;
+    }
+    if is["clusterIP"].as_str().is_none_or(str::is_empty) {
+        set(is, "clusterIP", was.get("clusterIP").cloned());
+    }
+    if is["clusterIPs"].is_null() || (is["clusterIPs"] == was["clusterIPs"] && is["clusterIP"] != was["clusterIP"]) {
+        let address = is["clusterIP"].clone();
+        set(is, "clusterIPs", (!address.is_null()).then(|| json!([address])));
+    }
+}
+
+/// Keeps the port of the nodes' health checks as long as it is used.
+fn keep_health_port(old: &Value, new: &mut Value) {
+    const PORT: &str = "healthCheckNodePort";
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if !rules::service::is_checked(was) {
+        return;
+    }
+    let is_checked = rules::service::is_checked(is);
+    if is_checked && is[PORT].as_i64().unwrap_or(0) == 0 {
+        set(is, PORT, was.get(PORT).cloned());
+    } else if !is_checked && is[PORT] == was[PORT] {
+        set(is, PORT, None);
+    }
+}
+
+/// Drops fields that the old type had and the new one has not, unless they were changed, too (`dropTypeDependentFields`).
+fn forget_other_type(old: &Value, new: &mut Value) {
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();
+    let (before, after) = (kind(was), kind(is));
+    let on_nodes = |kind: &str| ["NodePort", "LoadBalancer"].contains(&kind);
+    if on_nodes(&before) && !on_nodes(&after) {
+        // Ports may be in another order, but none may be new.
+        let ports = |spec: &Value| -> Vec<i64> {
+            let list = spec["ports"].as_array().into_iter().flatten();
+            list.filter_map(|port| port["nodePort"].as_i64()).filter(|port| *port != 0).collect()
+        };
+        let known = ports(was);
+        if ports(is).iter().all(|port| known.contains(port)) {
+            for port in is["ports"].as_array_mut().into_iter().flatten() {
+                set(port, "nodePort", None);
+            }
+        }
+    }
+    if before == "LoadBalancer" && after != "LoadBalancer" {
+        new["status"]["loadBalancer"] = json!({});
+    }
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    let is_outside =
+        |spec: &Value, kind: &str| on_nodes(kind) || spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+    let mut of_type = Vec::new();
+    if before == "LoadBalancer" && after != "LoadBalancer" {
+        of_type.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
+    }
+    if is_outside(was, &before) && !is_outside(is, &after) {
+        of_type.push("externalTrafficPolicy");
+    }
+    for field in of_type.into_iter().filter(|field| was[*field] == is[*field]).collect::<Vec<_>>() {
+        set(is, field, None);
+    }
+}
+
+/// Returns what a Service uses of a quota.
+fn usage(spec: &Value) -> Amounts {
+    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let n_given = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();
+    let (n_ports, n_balancers) = match spec["type"].as_str() {
+        Some("NodePort") => (ports.len(), 0),
+        Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => (n_given, 1),
+        Some("LoadBalancer") => (ports.len(), 1),
+        _ => (0, 0),
+    };
+    let count = |amount: usize| Quantity::count(i64::try_from(amount).unwrap_or(i64::MAX));
+    Amounts::from([
+        ("services".into(), count(1)),
+        ("services.nodeports".into(), count(n_ports)),
+        ("services.loadbalancers".into(), count(n_balancers)),
+    ])
+}

@@ -1,0 +1,30 @@
+//! `ServiceAccount` of the core group.
+
+use serde_json::Value;
+
+use crate::{
+    admit::defaults,
+    registry::kind::{DeleteAnswer, Kind, RepeatedErrors},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    resource: "serviceaccounts",
+    kind: "ServiceAccount",
+    delete_answer: DeleteAnswer::Object,
+    answers_other_kinds: &["token"],
+    default: defaults::api::service_account,
+    repeated_errors: RepeatedErrors::All,
+    warn,
+    printer: Some(table::core::name_and_age),
+    ..Kind::DEFAULT
+};
+
+fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    let annotation = "kubernetes.io/enforce-mountable-secrets";
+    let has = |account: &Value| account["metadata"]["annotations"].get(annotation).is_some();
+    if has(object) && !old.is_some_and(has) {
+        let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
+        warnings.push(format!("metadata.annotations[{annotation}]: {why}"));
+    }
+}

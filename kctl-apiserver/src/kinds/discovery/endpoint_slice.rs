@@ -1,0 +1,49 @@
+//! `EndpointSlice` of `discovery.k8s.io`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, change::keeps},
+    },
+    field_errors::Errors,
+    registry::kind::{Generation, Kind, UpdateOrder},
+    table,
+    ways::set,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "discovery.k8s.io",
+    resource: "endpointslices",
+    kind: "EndpointSlice",
+    generation: Generation::Counted,
+    counted_metadata: &["labels"],
+    drop_unstored: drop_old_topology,
+    default: defaults::service::endpoint_slice,
+    filled_in: &["/endpoints", "/ports"],
+    validate: rules::endpoints::new_slice,
+    validate_update,
+    update_order: UpdateOrder::InsteadOfValidate,
+    warn,
+    printer: Some(table::network::endpoint_slice),
+    ..Kind::DEFAULT
+};
+
+/// Drops the topology of versions before `discovery.k8s.io/v1` (`dropTopologyOnV1`).
+fn drop_old_topology(slice: &mut Value) {
+    for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+        set(endpoint, "deprecatedTopology", None);
+    }
+}
+
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    rules::endpoints::slice(new, old, errors);
+    keeps("addressType", &old["addressType"], &new["addressType"], errors);
+}
+
+fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    if old.is_none() && object["addressType"] == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+}

@@ -1,0 +1,38 @@
+//! `PodDisruptionBudget` of `policy`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, status::Numbers},
+    },
+    field_errors::Errors,
+    names::NameRule,
+    registry::kind::{Generation, Kind, MetadataErrors, NewStatus},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "policy",
+    resource: "poddisruptionbudgets",
+    kind: "PodDisruptionBudget",
+    names: NameRule::PathSegment,
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    new_status: NewStatus::Empty,
+    default: defaults::workload::pod_disruption_budget,
+    validate: rules::policy::disruption_budget,
+    validate_status,
+    metadata_errors: MetadataErrors::Alone,
+    printer: Some(table::autoscaling::pod_disruption_budget),
+    ..Kind::DEFAULT
+};
+
+const STATUS: Numbers =
+    Numbers { counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], orders: &[] };
+
+fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
+    rules::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
+    rules::status::numbers(&STATUS, old, new, errors);
+}

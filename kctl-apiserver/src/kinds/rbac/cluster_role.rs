@@ -1,0 +1,22 @@
+//! `ClusterRole` of `rbac.authorization.k8s.io`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{defaults, rules},
+    names::NameRule,
+    registry::kind::{Kind, Undecoded},
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    resource: "clusterroles",
+    kind: "ClusterRole",
+    names: NameRule::WholePathSegment,
+    creates_on_update: true,
+    default: |object| defaults::add(object, "rules", Value::Null),
+    later_defaults: &[("/rules", Undecoded::AsDefault)],
+    filled_in: &["/rules"],
+    validate: rules::access::cluster_role,
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,21 @@
+//! `ClusterRoleBinding` of `rbac.authorization.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    names::NameRule,
+    registry::kind::Kind,
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    resource: "clusterrolebindings",
+    kind: "ClusterRoleBinding",
+    names: NameRule::WholePathSegment,
+    creates_on_update: true,
+    default: defaults::api::role_binding,
+    validate: |object, errors| rules::access::binding(object, false, errors),
+    validate_update: rules::change::role_stays,
+    printer: Some(table::policy::role_binding),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,23 @@
+//! `Role` of `rbac.authorization.k8s.io`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{defaults, rules},
+    names::NameRule,
+    registry::kind::{Kind, RepeatedErrors, Undecoded},
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    resource: "roles",
+    kind: "Role",
+    names: NameRule::WholePathSegment,
+    creates_on_update: true,
+    default: |object| defaults::add(object, "rules", Value::Null),
+    later_defaults: &[("/rules", Undecoded::AsDefault)],
+    filled_in: &["/rules"],
+    validate: |object, errors| rules::access::role(object, true, errors),
+    repeated_errors: RepeatedErrors::AllByFinalizer,
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,22 @@
+//! `RoleBinding` of `rbac.authorization.k8s.io`.
+
+use crate::{
+    admit::{defaults, rules},
+    names::NameRule,
+    registry::kind::{Kind, RepeatedErrors},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    resource: "rolebindings",
+    kind: "RoleBinding",
+    names: NameRule::WholePathSegment,
+    creates_on_update: true,
+    default: defaults::api::role_binding,
+    validate: |object, errors| rules::access::binding(object, true, errors),
+    validate_update: rules::change::role_stays,
+    repeated_errors: RepeatedErrors::AllByFinalizer,
+    printer: Some(table::policy::role_binding),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,24 @@
+//! `ResourceClaimTemplate` of `resource.k8s.io`.
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, change::keeps},
+    },
+    registry::kind::{DeleteAnswer, Kind, UpdateOrder},
+    table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "resource.k8s.io",
+    resource: "resourceclaimtemplates",
+    kind: "ResourceClaimTemplate",
+    delete_answer: DeleteAnswer::Object,
+    default: defaults::device::claim_template,
+    filled_in: &["/spec/spec/devices/requests"],
+    validate: rules::claim::template,
+    validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
+    update_order: UpdateOrder::InsteadOfValidate,
+    printer: Some(table::core::name_and_age),
+    ..Kind::DEFAULT
+};

@@ -1,0 +1,59 @@
+//! `ResourceSlice` of `resource.k8s.io`.
+
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        defaults,
+        rules::{self, change::keeps},
+    },
+    field_errors::{Errors, text},
+    go,
+    registry::kind::{DeleteAnswer, Environment, Generation, Kind},
+    selector, table,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "resource.k8s.io",
+    resource: "resourceslices",
+    kind: "ResourceSlice",
+    generation: Generation::Counted,
+    selectable_fields: selector::OF_SLICES,
+    delete_answer: DeleteAnswer::Object,
+    set_times: set_taint_times,
+    default: defaults::device::slice,
+    validate: rules::slice::slice,
+    validate_update,
+    warn,
+    printer: Some(table::policy::resource_slice),
+    ..Kind::DEFAULT
+};
+
+/// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint` of `pkg/apis/resource/v1/defaults.go`).
+fn set_taint_times(environment: &dyn Environment, object: &mut Value) {
+    let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten() {
+        let taints = device.get_mut("taints").and_then(Value::as_array_mut);
+        for taint in taints.into_iter().flatten().filter(|taint| taint.is_object()) {
+            if taint["timeAdded"].is_null() {
+                taint["timeAdded"] = environment.now().into();
+            }
+        }
+    }
+}
+
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    let own = |value: &Value| Value::from(text(value));
+    keeps("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), errors);
+    keeps("spec.driver", &own(&was["driver"]), &own(&is["driver"]), errors);
+    keeps("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
+}
+
+fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    let driver = text(&object["spec"]["driver"]);
+    if driver.to_lowercase() != driver {
+        let name = go::quote(driver);
+        warnings.push(format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Kinds of `storage.k8s.io`.
+
+pub(crate) mod csi_driver;
+pub(crate) mod csi_node;
+pub(crate) mod csi_storage_capacity;
+pub(crate) mod storage_class;
+pub(crate) mod volume_attachment;
+pub(crate) mod volume_attributes_class;
+
+use serde_json::{Value, json};
+
+/// Adds the finalizer of the admission plugin `StorageObjectInUseProtection`. `name` is the short name of the kind.
+pub(in crate::kinds) fn protect(name: &str, object: &mut Value) {
+    let finalizer = Value::from(format!("kubernetes.io/{name}-protection"));
+    match &mut object["metadata"]["finalizers"] {
+        Value::Array(list) if list.contains(&finalizer) => {}
+        Value::Array(list) => list.push(finalizer),
+        none => *none = json!([finalizer]),
+    }
+}

@@ -1,0 +1,443 @@
+//! The type of a kind's rules: all that differs between built-in kinds, as data and functions.
+//!
+//! The values are in `kinds/<group>/<kind>.rs`. A field that a kind does not name has the value of [`Kind::DEFAULT`].
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Resource;
+use crate::{
+    amounts::Amounts,
+    field_errors::Errors,
+    names::NameRule,
+    status::{Cause, GroupResource},
+};
+
+/// Returns the cells of an object's row in a `Table`.
+pub(crate) type Printer = fn(&Value, Timestamp) -> Vec<Value>;
+/// Validates an object.
+pub(crate) type Validate = fn(&Value, &mut Errors);
+/// Validates the change from an old object to a new one.
+pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
+/// Paths of fields, each as the names from the object down.
+pub(crate) type Paths = &'static [&'static [&'static str]];
+
+/// Values that the server gives to an object when it is written.
+pub(crate) trait Environment {
+    /// Returns the time in the format of `metadata.creationTimestamp`.
+    fn now(&self) -> String;
+    /// Returns a new uid.
+    fn uid(&mut self) -> String;
+    /// Returns an address of the cluster's range that no Service has.
+    fn cluster_ip(&mut self) -> String;
+}
+
+/// The rules of one kind. Each field cites what it stands for in kube-apiserver.
+pub(crate) struct Kind {
+    pub(crate) group: &'static str,
+    /// The plural name, as in a path.
+    pub(crate) resource: &'static str,
+    pub(crate) kind: &'static str,
+
+    // Metadata.
+    /// The rule for `metadata.name` and `metadata.generateName`.
+    pub(crate) names: NameRule,
+    /// Finalizers need no domain: the kind has only the validation of k8s.io/apimachinery (`ValidateObjectMeta`), not that of
+    /// the core (`validateKubeFinalizerName`).
+    pub(crate) finalizers_without_domain: bool,
+    pub(crate) generation: Generation,
+    /// Fields of the metadata whose change counts as a generation, too.
+    pub(crate) counted_metadata: &'static [&'static str],
+
+    // Requests.
+    /// The warning in each response.
+    pub(crate) deprecation: Option<&'static str>,
+    /// Fields for `fieldSelector` besides name and namespace (`AddFieldLabelConversionsFor…`).
+    pub(crate) selectable_fields: &'static [&'static str],
+    /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
+    pub(crate) creates_on_update: bool,
+    /// An update without `resourceVersion` is allowed (`AllowUnconditionalUpdate`).
+    pub(crate) allows_unconditional_update: bool,
+    pub(crate) delete_answer: DeleteAnswer,
+    /// The kind's name in the keys of the storage, where it is older than the API.
+    pub(crate) storage_key: Option<&'static str>,
+    /// Objects are requests that are answered and never stored.
+    pub(crate) review: Option<Review>,
+    /// Subresources that lead to processes, which do not exist here.
+    pub(crate) connects: &'static [&'static str],
+    /// Subresources with a kind of their own that is answered, and has no table.
+    pub(crate) answers_other_kinds: &'static [&'static str],
+    /// No admission policy sees the objects (`admission/exclusion/resources.go`).
+    pub(crate) is_exempt_from_policies: bool,
+    /// The group that errors name, if it is not that of the kind.
+    pub(crate) error_group: Option<&'static str>,
+
+    // Deletion.
+    /// A delete waits for the grace period of the object (`RESTGracefulDeleteStrategy`).
+    pub(crate) deletes_gracefully: bool,
+    /// A delete sets the deletion time before it looks at anything else.
+    pub(crate) is_marked_first: bool,
+    /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
+    pub(crate) orphans_dependents: bool,
+    /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`).
+    pub(crate) has_no_dependents: bool,
+    /// The warning about a delete without a propagation policy.
+    pub(crate) deletion_warning: Option<&'static str>,
+
+    // Creation and update.
+    /// `status` of a new object, for kinds with a subresource `status`.
+    pub(crate) new_status: NewStatus,
+    /// Completes a new object (`PrepareForCreate`).
+    pub(crate) prepare_create: fn(&mut dyn Environment, &mut Value),
+    /// Adds what admission plugins add to a new object, which webhooks see.
+    pub(crate) complete_by_plugins: fn(&mut Value),
+    /// Gives a new or changed object what the server allocates.
+    pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
+    /// Sets names and labels that contain a generated name. The first object is as it was sent.
+    pub(crate) set_generated_name: fn(&Value, &mut Value),
+    /// Takes over what an update through the subresource may not change (`PrepareForUpdate`): subresource, old, new.
+    pub(crate) prepare_update: fn(&str, &Value, &mut Value),
+    /// Takes over parts of the old status in a write of the status.
+    pub(crate) prepare_status: fn(&Value, &mut Value),
+    /// Sets the times in a status that was written.
+    pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
+    /// Sets times that were left out.
+    pub(crate) set_times: fn(&dyn Environment, &mut Value),
+    /// Drops fields that are accepted and never stored. A write of them still counts as a generation.
+    pub(crate) drop_unstored: fn(&mut Value),
+    /// Fields of the metadata that a write of the status leaves as they are.
+    pub(crate) kept_by_status: &'static [&'static str],
+    /// Fields that a write resets, by subresource (`GetResetFields`), where the usual ones do not apply.
+    pub(crate) reset_fields: &'static [(&'static str, Paths)],
+    /// Subresources that write a part of the specification.
+    pub(crate) parts: &'static [&'static str],
+    /// Returns the old object with the part of a new one that the subresource is for.
+    pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
+    /// A list that is stored as `null` when it is empty, as a JSON pointer.
+    pub(crate) null_when_empty: Option<&'static str>,
+
+    // Defaults.
+    /// Sets the defaults (`SetDefaults_…`).
+    pub(crate) default: fn(&mut Value),
+    /// The metadata has defaults.
+    pub(crate) defaults_metadata: bool,
+    /// Takes over fields of the stored object before an update gets its defaults.
+    pub(crate) keep_before_default: fn(&Value, &mut Value),
+    /// A field of the status that only the defaults of a new object set.
+    pub(crate) set_once: Option<&'static str>,
+    /// The changes of the strategy make other defaults necessary.
+    pub(crate) defaults_after_update: bool,
+    /// Defaults that an object does not have yet when it is decoded, by JSON pointer.
+    pub(crate) later_defaults: &'static [(&'static str, Undecoded)],
+    /// Sets defaults of the metadata that depend on the rest, in each write and read.
+    pub(crate) default_metadata: fn(&mut Value),
+    /// Returns why an object that was sent can't be decoded.
+    pub(crate) decode_error: fn(&Value) -> Option<String>,
+
+    // Ownership of fields.
+    /// Fields that the server fills in: a client owns them only if it has sent them. JSON pointers.
+    pub(crate) filled_in: &'static [&'static str],
+    /// Those that an update fills in again.
+    pub(crate) filled_in_by_update: &'static [&'static str],
+    /// Fields that a creator does not own. JSON pointers.
+    pub(crate) unowned: &'static [&'static str],
+    /// The state of an object from which an update takes its managers' fields.
+    pub(crate) owned_state: OwnedState,
+    /// Completes what was sent with what decoding makes of it.
+    pub(crate) complete_sent: Option<fn(&mut Value)>,
+    /// Changes the state from which the managers' fields are taken: the object as sent, with defaults.
+    pub(crate) complete_owned: fn(&Value, &mut Value),
+
+    // Validation.
+    pub(crate) validate: Validate,
+    /// Validates a new object instead of `validate`.
+    pub(crate) validate_create: Option<Validate>,
+    pub(crate) validate_update: ValidateChange,
+    pub(crate) update_order: UpdateOrder,
+    pub(crate) validate_status: ValidateChange,
+    /// Validates changes at the end, by subresource.
+    pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
+    /// Validates a write through one of `parts`.
+    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Errors),
+    /// A write of a subresource is validated like one of the object.
+    pub(crate) validates_subresources: bool,
+    /// `validate` looks at the name and the specification only, so that an unchanged specification is not validated again.
+    pub(crate) validates_spec_only: bool,
+    /// `validate` reports errors of the metadata, too.
+    pub(crate) validates_metadata_again: bool,
+    /// When errors of the metadata are reported.
+    pub(crate) metadata_errors: MetadataErrors,
+    /// Which errors of a changed object's metadata are reported once more.
+    pub(crate) repeated_errors: RepeatedErrors,
+    /// Errors of changes in the metadata are reported twice.
+    pub(crate) repeats_changes: bool,
+    /// Adds the warnings about a created or changed object: old, new, warnings.
+    pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
+    /// Warnings are repeated when the generation changes, not with each write.
+    pub(crate) warns_once_per_generation: bool,
+
+    // Tables.
+    /// `None`: name and time of creation.
+    pub(crate) printer: Option<Printer>,
+    /// Returns the conditions of a row.
+    pub(crate) row_conditions: fn(&Value) -> Option<Value>,
+    /// Orders the rows; otherwise they are in the order of the list.
+    pub(crate) row_order: Option<fn(&Value) -> (i64, &str)>,
+
+    // Relations.
+    /// The template from which the kind's controller makes Pods, as a JSON pointer.
+    pub(crate) pod_template: Option<&'static str>,
+    /// Stored as `autoscaling/v2`, and converted for version 1.
+    pub(crate) is_autoscaler: bool,
+    pub(crate) quota: Quota,
+}
+
+/// How `metadata.generation` changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// There is none.
+    None,
+    /// It is 1 and stays.
+    Fixed,
+    /// It is 1, and counts changes.
+    Counted,
+    /// It counts changes, and a new object has none.
+    CountedFromNone,
+}
+
+/// The response to a delete that removes the object at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeleteAnswer {
+    Status,
+    /// The object's last state.
+    Object,
+    /// The object's last state, though the OpenAPI document says `Status`.
+    UndocumentedObject,
+}
+
+/// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Review {
+    Binding,
+    LocalSubjectAccess,
+    SelfSubject,
+    SelfSubjectAccess,
+    SelfSubjectRules,
+    SubjectAccess,
+    Token,
+}
+
+/// `status` of a new object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewStatus {
+    /// Removed; `prepare_create` may set another.
+    Reset,
+    Empty,
+    AsSent,
+}
+
+/// A default that is set when an object is stored, not when it is decoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undecoded {
+    Absent,
+    /// As the default is.
+    AsDefault,
+    Text(&'static str),
+}
+
+/// From which state of an updated object managedFields are computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnedState {
+    Stored,
+    Sent,
+    /// Sent, without `filled_in`.
+    SentByClient,
+}
+
+/// When `validate_update` runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UpdateOrder {
+    BeforeValidate,
+    AfterValidate,
+    /// `validate` does not run.
+    InsteadOfValidate,
+}
+
+/// When errors of the metadata are reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetadataErrors {
+    First,
+    /// Only if there are no others.
+    Alone,
+    /// Only if there are no others and the object is new.
+    AloneIfNew,
+}
+
+/// Which errors of a changed object's metadata are reported once more: the kind's validation calls that of metadata beside the
+/// one of changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RepeatedErrors {
+    None,
+    All,
+    /// All; those of finalizers one by one.
+    AllByFinalizer,
+    Finalizers,
+    /// All, after the other errors.
+    AllLast,
+}
+
+/// Usage in quotas.
+pub(crate) struct Quota {
+    /// Objects are counted (`count/…`); not so `DefaultIgnoredResources`.
+    pub(crate) is_counted: bool,
+    /// Returns `true` if the name in a quota is about these objects, besides `count/…`.
+    pub(crate) counts: fn(&str) -> bool,
+    /// Returns what an object uses besides `count/…`.
+    pub(crate) usage: fn(&Value, Timestamp) -> Amounts,
+    /// Returns `true` if an update through the subresource may change the usage: subresource, old, new.
+    pub(crate) changes_usage: fn(&str, &Value, &Value) -> bool,
+    /// Returns `true` if an event of the object frees something, so that quotas are counted again: old, new, now.
+    pub(crate) frees_usage: Option<fn(Option<&Value>, &Value, Timestamp) -> bool>,
+    /// Returns which of the counted amounts an object has to state and doesn't.
+    pub(crate) missing: fn(&BTreeSet<&str>, &Value) -> Option<String>,
+    /// Returns `true` if an object is in the scope: object, name, operator, values.
+    pub(crate) is_in_scope: fn(&Value, &str, &str, &Value) -> bool,
+}
+
+impl Quota {
+    pub(crate) const DEFAULT: Self = Self {
+        is_counted: true,
+        counts: |_| false,
+        usage: |_, _| Amounts::new(),
+        changes_usage: |_, _, _| false,
+        frees_usage: None,
+        missing: |_, _| None,
+        is_in_scope: |_, _, _, _| false,
+    };
+    pub(crate) const NOT_COUNTED: Self = Self { is_counted: false, ..Self::DEFAULT };
+}
+
+impl Kind {
+    /// Metadata that clients write.
+    pub(crate) const CLIENT_METADATA: &'static [&'static str] =
+        &["ownerReferences", "labels", "annotations", "finalizers"];
+    /// What a write of the status resets, if it leaves the metadata as it is.
+    pub(crate) const ALL_BUT_STATUS: Paths = &[&["metadata"], &["spec"]];
+
+    pub(crate) const DEFAULT: Self = Self {
+        group: "",
+        resource: "",
+        kind: "",
+        names: NameRule::Subdomain,
+        finalizers_without_domain: false,
+        generation: Generation::None,
+        counted_metadata: &[],
+        deprecation: None,
+        selectable_fields: &[],
+        creates_on_update: false,
+        allows_unconditional_update: true,
+        delete_answer: DeleteAnswer::Status,
+        storage_key: None,
+        review: None,
+        connects: &[],
+        answers_other_kinds: &[],
+        is_exempt_from_policies: false,
+        error_group: None,
+        deletes_gracefully: false,
+        is_marked_first: false,
+        orphans_dependents: false,
+        has_no_dependents: false,
+        deletion_warning: None,
+        new_status: NewStatus::Reset,
+        prepare_create: |_, _| {},
+        complete_by_plugins: |_| {},
+        allocate: |_, _| {},
+        set_generated_name: |_, _| {},
+        prepare_update: |_, _, _| {},
+        prepare_status: |_, _| {},
+        set_status_times: |_, _, _| {},
+        set_times: |_, _| {},
+        drop_unstored: |_| {},
+        kept_by_status: &[],
+        reset_fields: &[],
+        parts: &[],
+        with_part: |_, _, new| new.clone(),
+        null_when_empty: None,
+        default: |_| {},
+        defaults_metadata: false,
+        keep_before_default: |_, _| {},
+        set_once: None,
+        defaults_after_update: false,
+        later_defaults: &[],
+        default_metadata: |_| {},
+        decode_error: |_| None,
+        filled_in: &[],
+        filled_in_by_update: &[],
+        unowned: &[],
+        owned_state: OwnedState::Stored,
+        complete_sent: None,
+        complete_owned: |_, _| {},
+        validate: |_, _| {},
+        validate_create: None,
+        validate_update: |_, _, _| {},
+        update_order: UpdateOrder::AfterValidate,
+        validate_status: |_, _, _| {},
+        validate_subresource: |_, _, _, _| {},
+        validate_part: |_, _, _, _| {},
+        validates_subresources: false,
+        validates_spec_only: false,
+        validates_metadata_again: false,
+        metadata_errors: MetadataErrors::First,
+        repeated_errors: RepeatedErrors::None,
+        repeats_changes: true,
+        warn: |_, _, _| {},
+        warns_once_per_generation: false,
+        printer: None,
+        row_conditions: |_| None,
+        row_order: None,
+        pod_template: None,
+        is_autoscaler: false,
+        quota: Quota::DEFAULT,
+    };
+
+    /// The rules of custom resources.
+    pub(crate) const CUSTOM: Self = Self {
+        finalizers_without_domain: true,
+        generation: Generation::Counted,
+        allows_unconditional_update: false,
+        reset_fields: &[("status", Self::ALL_BUT_STATUS)],
+        ..Self::DEFAULT
+    };
+
+    /// Returns the group and resource.
+    pub(crate) fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.group, self.resource)
+    }
+
+    /// Returns `true` if the rules are those of this group and resource.
+    pub(crate) fn is_of(&self, of: &GroupResource) -> bool {
+        of.resource == self.resource && of.group == self.group
+    }
+
+    /// Returns the errors that a function finds.
+    pub(crate) fn errors(validate: impl FnOnce(&mut Errors)) -> Vec<Cause> {
+        let mut errors = Errors::default();
+        validate(&mut errors);
+        errors.into_causes()
+    }
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kind").field("group", &self.group).field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl Resource {
+    /// Returns `true` if the resource has the rules of this kind.
+    pub(crate) fn is(&self, kind: &'static Kind) -> bool {
+        std::ptr::eq(self.rules, kind)
+    }
+}

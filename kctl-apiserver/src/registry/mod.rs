@@ -1,0 +1,462 @@
+//! Which resources are served: the built-in ones, and those of the `CustomResourceDefinition`s that exist.
+
+mod discovery;
+pub(crate) mod kind;
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ring::digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use self::{
+    discovery::{aggregated, group, groups, resources},
+    kind::Kind,
+};
+
+use crate::{
+    crd::{self, Rules},
+    schema::Schema,
+    status::GroupResource,
+};
+
+/// One version of one resource, as discovery shows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) singular_name: String,
+    pub(crate) namespaced: bool,
+    /// Of subresources whose kind lives elsewhere, such as `autoscaling/v1` Scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) short_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) categories: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) storage_version_hash: Option<String>,
+}
+
+/// A resource in one version, with what the server knows about it.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) of: GroupResource,
+    pub(crate) version: String,
+    pub(crate) listed: Listed,
+    /// `status`, `scale`, …: without the name of the resource.
+    pub(crate) subresources: Vec<Listed>,
+    pub(crate) list_kind: String,
+    /// The rules of the kind.
+    pub(crate) rules: &'static Kind,
+    /// The definition, for a custom kind.
+    pub(crate) custom: Option<Custom>,
+    /// The schema of a built-in kind: looked up once, asked for several times a request.
+    built_in: OnceLock<Option<Schema<'static>>>,
+}
+
+/// What a definition says about one version of a custom kind.
+pub(crate) struct Custom {
+    pub(crate) version: Value,
+    pub(crate) schema: Value,
+    /// All versions of the definition.
+    pub(crate) versions: Arc<[Value]>,
+    /// Warned about on each use of a deprecated version.
+    pub(crate) warning: Option<String>,
+    /// Who converts between versions.
+    pub(crate) conversion: Value,
+    /// The name of the version in which objects are stored.
+    pub(crate) storage: String,
+    /// The objects of its definition are being deleted.
+    ends: bool,
+    rules: OnceLock<Rules>,
+}
+
+impl std::fmt::Debug for Custom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Custom").field("version", &self.version["name"]).finish_non_exhaustive()
+    }
+}
+
+impl Custom {
+    /// The schema of another version, served or not.
+    pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
+        let version = self.versions.iter().find(|known| known["name"] == version)?;
+        let schema = &version["schema"]["openAPIV3Schema"];
+        schema.is_object().then(|| Schema::structural(schema))
+    }
+
+    /// The name of a version without its group.
+    pub(crate) fn version_of(api_version: &str) -> &str {
+        api_version.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// An object as it is read from the store: by the schema of the version in which it is there, which may have changed since.
+    pub(crate) fn read(&self, object: &mut Value) {
+        let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
+        if let Some(schema) = self.schema_of(version) {
+            crd::prune(schema, object);
+            crd::default(schema, object);
+        }
+    }
+
+    /// The CEL rules of the schema, compiled when they are first needed.
+    pub(crate) fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
+    }
+}
+
+impl Resource {
+    pub(crate) fn api_version(&self) -> String {
+        if self.of.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.of.group, self.version) }
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        &self.listed.kind
+    }
+
+    pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
+        let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
+        listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
+    }
+
+    /// What discovery says of it: nothing new comes to a definition that goes, and nothing in it changes.
+    fn shown(&self) -> Cow<'_, Listed> {
+        if self.custom.as_ref().is_none_or(|custom| !custom.ends) {
+            return Cow::Borrowed(&self.listed);
+        }
+        let mut listed = self.listed.clone();
+        listed.verbs.retain(|verb| !["create", "patch", "update"].contains(&verb.as_str()));
+        Cow::Owned(listed)
+    }
+
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
+        self.subresources.iter().find(|sub| sub.name.split_once('/').is_some_and(|(_, known)| known == name))
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// A custom kind in one of its versions, served or not.
+    pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
+        let custom = self.custom.as_ref()?;
+        let version = custom.versions.iter().find(|version| version["name"] == name)?;
+        Some(Self {
+            of: self.of.clone(),
+            version: name.to_owned(),
+            listed: self.listed.clone(),
+            subresources: self.subresources.clone(),
+            list_kind: self.list_kind.clone(),
+            rules: self.rules,
+            custom: Some(Custom {
+                version: version.clone(),
+                schema: version["schema"]["openAPIV3Schema"].clone(),
+                versions: custom.versions.clone(),
+                warning: None,
+                conversion: custom.conversion.clone(),
+                storage: custom.storage.clone(),
+                ends: custom.ends,
+                rules: OnceLock::new(),
+            }),
+            built_in: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn schema(&self) -> Option<Schema<'_>> {
+        match &self.custom {
+            Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
+            None => *self.built_in.get_or_init(|| Schema::built_in(&self.api_version(), self.kind())),
+        }
+    }
+}
+
+/// All that is served now. Rebuilt when a definition changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    /// By (group, version, plural).
+    resources: HashMap<(String, String, String), Arc<Resource>>,
+    /// Groups with their versions, the preferred one first.
+    groups: BTreeMap<String, Vec<String>>,
+    /// Groups and versions that an `APIService` leaves to another server.
+    remote: BTreeSet<(String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    group_version: String,
+    resources: Vec<Listed>,
+}
+
+impl Registry {
+    /// Returns the registry of the built-in kinds, each with its rules.
+    ///
+    /// # Panics
+    /// If `data/resources.json` is not valid.
+    pub(crate) fn of_kinds(rules: &[&'static Kind]) -> Self {
+        let groups: Vec<Group> =
+            serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
+        let mut registry = Self { resources: HashMap::new(), groups: BTreeMap::new(), remote: BTreeSet::new() };
+        for Group { group_version, resources } in groups {
+            let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+            let (subresources, whole): (Vec<_>, Vec<_>) =
+                resources.into_iter().partition(|listed| listed.name.contains('/'));
+            for listed in whole {
+                let prefix = format!("{}/", listed.name);
+                let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
+                let list_kind = format!("{}List", listed.kind);
+                let of = GroupResource::new(group, &listed.name);
+                let rules = rules.iter().find(|kind| kind.is_of(&of)).copied().unwrap_or(&Kind::DEFAULT);
+                registry.add(Resource {
+                    of,
+                    version: version.into(),
+                    listed,
+                    subresources,
+                    list_kind,
+                    rules,
+                    custom: None,
+                    built_in: OnceLock::new(),
+                });
+            }
+        }
+        registry
+    }
+
+    fn add(&mut self, resource: Resource) {
+        let versions = self.groups.entry(resource.of.group.clone()).or_default();
+        if !versions.contains(&resource.version) {
+            versions.push(resource.version.clone());
+        }
+        let key = (resource.of.group.clone(), resource.version.clone(), resource.of.resource.clone());
+        self.resources.insert(key, Arc::new(resource));
+    }
+
+    pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
+    }
+
+    /// Any served version of a resource.
+    pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
+        let versions = self.groups.get(&of.group)?;
+        versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
+    }
+
+    /// The resource of a version and a kind, which may be in small letters, too (`PriorityRESTMapper` of client-go).
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is = |resource: &&Arc<Resource>| {
+            let known = resource.kind();
+            let is_kind = known == kind || (known.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
+            is_kind && resource.version == version && resource.of.group == group
+        };
+        self.all().find(is)
+    }
+
+    /// All served versions of a resource.
+    pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
+        let versions = self.groups.get(&of.group).into_iter().flatten();
+        versions.filter_map(|version| self.get(&of.group, version, &of.resource))
+    }
+
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
+    }
+
+    /// Whether a group has built-in kinds.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.all().any(|resource| resource.of.group == group && resource.custom.is_none())
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// Adds the kinds of these definitions.
+    #[must_use]
+    pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
+        let mut registry = self;
+        for definition in definitions {
+            registry.add_definition(definition);
+        }
+        for versions in registry.groups.values_mut() {
+            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        }
+        registry
+    }
+
+    /// Leaves the groups and versions of these `APIServices` to other servers.
+    #[must_use]
+    pub(crate) fn with_services<'a>(mut self, services: impl Iterator<Item = &'a Value>) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let remote = services.map(|service| &service["spec"]).filter(|spec| spec["service"].is_object());
+        self.remote = remote.map(|spec| (text(&spec["group"]), text(&spec["version"]))).collect();
+        self
+    }
+
+    /// Returns `true` if the path is below a group and version that another server answers for.
+    pub(crate) fn is_remote(&self, path: &str) -> bool {
+        let mut parts = path.trim_start_matches('/').splitn(4, '/');
+        let Some(("apis", group, version)) =
+            parts.next().zip(parts.next()).zip(parts.next()).map(|((a, b), c)| (a, b, c))
+        else {
+            return false;
+        };
+        !self.remote.is_empty() && self.remote.contains(&(group.to_owned(), version.to_owned()))
+    }
+
+    /// Returns `true` if any group is left to another server.
+    pub(crate) fn has_remote(&self) -> bool {
+        !self.remote.is_empty()
+    }
+
+    /// The versions of a group as discovery lists them: those of this server, then those of others.
+    fn listed_versions(&self, group: &str) -> Vec<&str> {
+        let own = self.groups.get(group).into_iter().flatten().map(String::as_str);
+        let mut remote: Vec<&str> =
+            self.remote.iter().filter(|(of, _)| of == group).map(|(_, version)| version.as_str()).collect();
+        remote.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        let mut versions: Vec<&str> = own.collect();
+        remote.retain(|version| !versions.contains(version));
+        versions.extend(remote);
+        versions
+    }
+
+    fn add_definition(&mut self, definition: &Value) {
+        if !crd::is_established(definition) {
+            return;
+        }
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+        let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
+        let namespaced = spec["scope"] == "Namespaced";
+        let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
+        let all = || spec["versions"].as_array().into_iter().flatten();
+        let versions: Arc<[Value]> = all().cloned().collect();
+        let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
+        let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
+        for version in all().filter(|version| version["served"] == true) {
+            let listed = |name: String, kind: &str, verbs: &[&str]| Listed {
+                name,
+                singular_name: String::new(),
+                namespaced,
+                group: None,
+                version: None,
+                kind: kind.into(),
+                verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+                short_names: Vec::new(),
+                categories: Vec::new(),
+                storage_version_hash: None,
+            };
+            let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+            let mut whole = listed(plural.clone(), &kind, &verbs);
+            whole.singular_name = text(&names["singular"]);
+            whole.short_names = texts(&names["shortNames"]);
+            whole.categories = texts(&names["categories"]);
+            whole.storage_version_hash.clone_from(&hash);
+            let mut subresources = Vec::new();
+            if version["subresources"]["status"].is_object() {
+                subresources.push(listed(format!("{plural}/status"), &kind, &["get", "patch", "update"]));
+            }
+            if version["subresources"]["scale"].is_object() {
+                let mut scale = listed(format!("{plural}/scale"), "Scale", &["get", "patch", "update"]);
+                (scale.group, scale.version) = (Some("autoscaling".into()), Some("v1".into()));
+                subresources.push(scale);
+            }
+            let name = text(&version["name"]);
+            let warning = (version["deprecated"] == true).then(|| {
+                let own = version["deprecationWarning"].as_str();
+                own.map_or_else(|| deprecation(spec, &name), str::to_owned)
+            });
+            self.add(Resource {
+                of: GroupResource::new(&group, &plural),
+                version: name,
+                listed: whole,
+                subresources,
+                list_kind: text(&names["listKind"]),
+                rules: &Kind::CUSTOM,
+                custom: Some(Custom {
+                    schema: version["schema"]["openAPIV3Schema"].clone(),
+                    version: version.clone(),
+                    versions: versions.clone(),
+                    warning,
+                    conversion: spec["conversion"].clone(),
+                    storage: text(&stored["name"]),
+                    ends: crd::is_ending(definition),
+                    rules: OnceLock::new(),
+                }),
+                built_in: OnceLock::new(),
+            });
+        }
+    }
+}
+
+/// By what servers of one cluster tell whether they store a kind alike (`StorageVersionHash` of k8s.io/apiserver).
+fn storage_version_hash(of: [&str; 3]) -> String {
+    let digest = digest::digest(&digest::SHA256, of.join("/").as_bytes());
+    BASE64_STANDARD.encode(&digest.as_ref()[..8])
+}
+
+/// What is said of a deprecated version that says nothing itself: which better one to use.
+fn deprecation(spec: &Value, name: &str) -> String {
+    let (group, kind) =
+        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
+    let names = usable.filter_map(|version| version["name"].as_str());
+    let better =
+        names.filter(|other| version_order(other) > version_order(name)).max_by_key(|other| version_order(other));
+    let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
+    format!("{group}/{name} {kind} is deprecated{hint}")
+}
+
+/// Released versions before beta before alpha, each with the highest number first
+/// (`k8s.io/apimachinery/pkg/version/helpers.go`).
+fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
+    let Some(rest) = version.strip_prefix('v') else { return unknown() };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, stage) = rest.split_at(digits);
+    let Ok(major) = major.parse() else { return unknown() };
+    let (rank, minor) = match stage {
+        "" => return (3, major, 0, std::cmp::Reverse(String::new())),
+        stage => match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+            (Some(minor), _) => (2, minor),
+            (_, Some(minor)) => (1, minor),
+            _ => return unknown(),
+        },
+    };
+    minor.parse().map_or_else(|_| unknown(), |minor| (rank, major, minor, std::cmp::Reverse(String::new())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deployments_have_a_scale_of_another_group() {
+        let deployments = Registry::of_kinds(&[]).get("apps", "v1", "deployments").unwrap();
+        let scale = deployments.subresource("scale").unwrap();
+        assert_eq!((scale.group.as_deref(), scale.kind.as_str()), (Some("autoscaling"), "Scale"));
+        assert!(
+            deployments.has_status() && deployments.allows("scale", "patch") && !deployments.allows("scale", "delete")
+        );
+    }
+
+    #[test]
+    fn versions_are_ordered_as_the_real_server_prefers_them() {
+        let mut versions = ["v1alpha1", "foo", "v10", "v2beta1", "v1", "v2beta2", "v11alpha2"].map(str::to_owned);
+        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        assert_eq!(versions, ["v10", "v1", "v2beta2", "v2beta1", "v11alpha2", "v1alpha1", "foo"]);
+    }
+}
