@@ -105,6 +105,29 @@ fn modules_of_each_crate_import_in_one_direction() {
     }
 }
 
+/// String literals of `kctl-apiserver` that name a built-in resource, outside `kinds/` and tests. The number may only go down.
+const LITERALS_OUTSIDE_KINDS: usize = 122;
+
+#[test]
+fn built_in_resources_are_named_in_their_kinds() {
+    let files = sources("kctl-apiserver/src");
+    assert!(files.iter().any(|(path, _)| path.contains("/kinds/core/pod.rs")), "the kinds have moved: follow them");
+    let listed = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../kctl-apiserver/data/resources.json"));
+    let groups: Vec<serde_json::Value> = serde_json::from_str(&listed.unwrap()).unwrap();
+    let resources = groups.iter().flat_map(|group| group["resources"].as_array().unwrap());
+    let names: BTreeSet<String> = resources
+        .map(|one| format!("\"{}\"", one["name"].as_str().unwrap().split('/').next().unwrap_or_default()))
+        .collect();
+    let mut found = 0;
+    for (path, text) in files {
+        if !path.contains("/src/kinds/") && !path["kctl-apiserver/src".len()..].contains("tests") {
+            let code = code(&text);
+            found += names.iter().map(|name| code.matches(name.as_str()).count()).sum::<usize>();
+        }
+    }
+    assert_eq!(found, LITERALS_OUTSIDE_KINDS, "more: move the rule to the kind's file; fewer: lower the number");
+}
+
 #[test]
 fn planted_import_is_found_as_a_circle() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());

@@ -10,7 +10,7 @@ use crate::{
     kinds,
     lifecycle::Writer,
     quota::{Counter, recounted},
-    registry::kind::Quota,
+    registry::kind::{FreesUsage, Quota},
     status::GroupResource,
     store::{Event, Key, Store},
 };
@@ -29,7 +29,7 @@ pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
     if event.key.0.is_empty() || !quota.is_counted {
         return None;
     }
-    let frees = |frees: fn(Option<&Value>, &Value, jiff::Timestamp) -> bool| {
+    let frees = |frees: FreesUsage| {
         let before = event.before.as_ref().map(|before| before.value());
         frees(before.as_deref(), &event.object.value(), now)
     };

@@ -21,6 +21,10 @@ pub(crate) type Printer = fn(&Value, Timestamp) -> Vec<Value>;
 pub(crate) type Validate = fn(&Value, &mut Errors);
 /// Validates the change from an old object to a new one.
 pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
+/// Returns the key by which the rows of a table are ordered.
+pub(crate) type RowOrder = fn(&Value) -> (i64, &str);
+/// Returns `true` if a change frees something that a quota counts: old, new, now.
+pub(crate) type FreesUsage = fn(Option<&Value>, &Value, Timestamp) -> bool;
 /// Paths of fields, each as the names from the object down.
 pub(crate) type Paths = &'static [&'static [&'static str]];
 
@@ -35,6 +39,8 @@ pub(crate) trait Environment {
 }
 
 /// The rules of one kind. Each field cites what it stands for in kube-apiserver.
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
+#[expect(clippy::struct_field_names, reason = "`kind` is how Kubernetes names the field")]
 pub(crate) struct Kind {
     pub(crate) group: &'static str,
     /// The plural name, as in a path.
@@ -184,7 +190,7 @@ pub(crate) struct Kind {
     /// Returns the conditions of a row.
     pub(crate) row_conditions: fn(&Value) -> Option<Value>,
     /// Orders the rows; otherwise they are in the order of the list.
-    pub(crate) row_order: Option<fn(&Value) -> (i64, &str)>,
+    pub(crate) row_order: Option<RowOrder>,
 
     // Relations.
     /// The template from which the kind's controller makes Pods, as a JSON pointer.
@@ -213,7 +219,7 @@ pub(crate) enum DeleteAnswer {
     Status,
     /// The object's last state.
     Object,
-    /// The object's last state, though the OpenAPI document says `Status`.
+    /// The object's last state, though the `OpenAPI` document says `Status`.
     UndocumentedObject,
 }
 
@@ -256,13 +262,12 @@ pub(crate) enum OwnedState {
     SentByClient,
 }
 
-/// When `validate_update` runs.
+/// When `validate_update` runs: before, after or instead of `validate`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpdateOrder {
-    BeforeValidate,
-    AfterValidate,
-    /// `validate` does not run.
-    InsteadOfValidate,
+    Before,
+    After,
+    Instead,
 }
 
 /// When errors of the metadata are reported.
@@ -299,7 +304,7 @@ pub(crate) struct Quota {
     /// Returns `true` if an update through the subresource may change the usage: subresource, old, new.
     pub(crate) changes_usage: fn(&str, &Value, &Value) -> bool,
     /// Returns `true` if an event of the object frees something, so that quotas are counted again: old, new, now.
-    pub(crate) frees_usage: Option<fn(Option<&Value>, &Value, Timestamp) -> bool>,
+    pub(crate) frees_usage: Option<FreesUsage>,
     /// Returns which of the counted amounts an object has to state and doesn't.
     pub(crate) missing: fn(&BTreeSet<&str>, &Value) -> Option<String>,
     /// Returns `true` if an object is in the scope: object, name, operator, values.
@@ -382,7 +387,7 @@ impl Kind {
         validate: |_, _| {},
         validate_create: None,
         validate_update: |_, _, _| {},
-        update_order: UpdateOrder::AfterValidate,
+        update_order: UpdateOrder::After,
         validate_status: |_, _, _| {},
         validate_subresource: |_, _, _, _| {},
         validate_part: |_, _, _, _| {},

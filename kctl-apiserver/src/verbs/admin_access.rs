@@ -6,11 +6,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    request::Call,
-    state::State,
-    status::{Cause, GroupResource},
-};
+use crate::{request::Call, state::State, status::Cause};
 
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
@@ -51,6 +47,7 @@ const REQUESTS: &str = "spec.devices.requests";
 const RESULTS: &str = "status.allocation.devices.results";
 
 fn is_marked(state: &State, namespace: &str) -> bool {
-    let namespace = state.get(&GroupResource::new("", "namespaces"), &(String::new(), namespace.to_owned()));
+    let namespace =
+        state.get(&crate::kinds::core::namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")
 }

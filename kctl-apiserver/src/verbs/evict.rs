@@ -28,7 +28,7 @@ const ALLOWED: &str = "DisruptionAllowed";
 pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, Refusal> {
     let options = &eviction["deleteOptions"];
     let dry = call.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
-    let of = GroupResource::new("policy", "poddisruptionbudgets");
+    let of = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
     if let Some(budget) = budget(state, &of, call, pod)? {
         allows(&budget, pod)?;
         if !dry && !may_go_anyway(&budget, pod) {

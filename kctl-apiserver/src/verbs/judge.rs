@@ -70,12 +70,11 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         (object, old)
     };
     if whole && !judged_before {
-        let mut found = match old {
-            Some(old) => causes_of_change(call, old, object),
-            None => {
-                let validate = rules.validate_create.unwrap_or(rules.validate);
-                Kind::errors(|errors| validate(object, errors))
-            }
+        let mut found = if let Some(old) = old {
+            causes_of_change(call, old, object)
+        } else {
+            let validate = rules.validate_create.unwrap_or(rules.validate);
+            Kind::errors(|errors| validate(object, errors))
         };
         if rules.validates_metadata_again {
             found.retain(|cause| !causes.contains(cause));
@@ -96,15 +95,15 @@ fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
     let rules = call.resource.rules;
     Kind::errors(|errors| {
         match rules.update_order {
-            UpdateOrder::BeforeValidate => {
+            UpdateOrder::Before => {
                 (rules.validate_update)(old, new, errors);
                 (rules.validate)(new, errors);
             }
-            UpdateOrder::AfterValidate => {
+            UpdateOrder::After => {
                 (rules.validate)(new, errors);
                 (rules.validate_update)(old, new, errors);
             }
-            UpdateOrder::InsteadOfValidate => (rules.validate_update)(old, new, errors),
+            UpdateOrder::Instead => (rules.validate_update)(old, new, errors),
         }
         (rules.validate_subresource)(&call.subresource, old, new, errors);
     })

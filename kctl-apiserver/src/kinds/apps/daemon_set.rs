@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     complete_owned: say_no_template_count,
     validate: rules::workload::daemon_set,
     validate_update: rules::change::selector_stays,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: warnings::of_template,
@@ -72,7 +72,7 @@ fn count_template(old: &Value, new: &mut Value) {
     new["metadata"]["annotations"][TEMPLATE_COUNT] = count.to_string().into();
 }
 
-/// Sets the count of a DaemonSet that was sent without one: it is 0 when it is decoded, and its manager owns that.
+/// Sets the count of a `DaemonSet` that was sent without one: it is 0 when it is decoded, and its manager owns that.
 fn say_no_template_count(sent: &Value, object: &mut Value) {
     if sent["metadata"]["annotations"][TEMPLATE_COUNT].is_null() {
         object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into();

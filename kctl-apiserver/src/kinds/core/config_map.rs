@@ -11,7 +11,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ConfigMap",
     validate: rules::config::config_map,
     validate_update: rules::change::config,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     repeated_errors: RepeatedErrors::AllLast,
     printer: Some(table::core::config_map),
     quota: super::counted_by_name!("configmaps"),

@@ -19,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Names a LimitRange that has no name and no `generateName`.
+/// Names a `LimitRange` that has no name and no `generateName`.
 fn set_name(environment: &mut dyn Environment, object: &mut Value) {
     let meta = &mut object["metadata"];
     if ["name", "generateName"].iter().all(|field| meta[field].as_str().unwrap_or_default().is_empty()) {

@@ -15,7 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaults::add(object, "status", json!({})),
     validate: rules::quota::quota,
     validate_update: |old, new, errors| {
-        rules::change::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors)
+        rules::change::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
     },
     validate_status: |_, new, errors| rules::quota::status(new, errors),
     printer: Some(table::core::resource_quota),

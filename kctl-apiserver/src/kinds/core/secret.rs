@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::secret,
     validate: rules::config::secret,
     validate_update,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     repeated_errors: RepeatedErrors::All,
     warn,
     printer: Some(table::core::secret),

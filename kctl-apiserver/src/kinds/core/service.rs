@@ -35,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     owned_state: OwnedState::SentByClient,
     validate: rules::service::service,
     validate_update: rules::service::kept,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     validate_status: |_, new, errors| rules::service::status(new, errors),
     warn: |_, object, warnings| warnings::service(object, warnings),
     printer: Some(table::network::service),

@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/endpoints", "/ports"],
     validate: rules::endpoints::new_slice,
     validate_update,
-    update_order: UpdateOrder::InsteadOfValidate,
+    update_order: UpdateOrder::Instead,
     warn,
     printer: Some(table::network::endpoint_slice),
     ..Kind::DEFAULT

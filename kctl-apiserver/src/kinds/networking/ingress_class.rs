@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::service::ingress_class,
     validate: rules::ingress::class,
     validate_update,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     printer: Some(table::network::ingress_class),
     ..Kind::DEFAULT
 };

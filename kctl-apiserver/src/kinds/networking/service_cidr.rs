@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     validate: rules::served::ranges,
     validate_update: rules::served::ranges_stay,
-    update_order: UpdateOrder::InsteadOfValidate,
+    update_order: UpdateOrder::Instead,
     printer: Some(table::network::service_cidr),
     ..Kind::DEFAULT
 };

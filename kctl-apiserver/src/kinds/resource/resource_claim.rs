@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec/devices/requests"],
     validate: rules::claim::claim,
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
-    update_order: UpdateOrder::InsteadOfValidate,
+    update_order: UpdateOrder::Instead,
     validate_status: rules::claim_status::status,
     printer: Some(table::policy::resource_claim),
     ..Kind::DEFAULT

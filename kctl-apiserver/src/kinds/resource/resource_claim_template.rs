@@ -18,7 +18,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec/spec/devices/requests"],
     validate: rules::claim::template,
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
-    update_order: UpdateOrder::InsteadOfValidate,
+    update_order: UpdateOrder::Instead,
     printer: Some(table::core::name_and_age),
     ..Kind::DEFAULT
 };

@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/value"],
     validate: rules::policy::priority_class,
     validate_update,
-    update_order: UpdateOrder::InsteadOfValidate,
+    update_order: UpdateOrder::Instead,
     printer: Some(table::policy::priority_class),
     ..Kind::DEFAULT
 };

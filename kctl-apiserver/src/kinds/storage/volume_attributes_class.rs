@@ -19,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/metadata/finalizers"],
     validate: rules::attached::attributes,
     validate_update,
-    update_order: UpdateOrder::BeforeValidate,
+    update_order: UpdateOrder::Before,
     printer: Some(table::storage::volume_attributes_class),
     ..Kind::DEFAULT
 };

@@ -10,7 +10,7 @@ use crate::{
     controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
     request::Call,
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// Start of the names of volumes with tokens.
@@ -39,7 +39,8 @@ fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
 /// It is not there.
 fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, Refusal> {
     let (namespace, name) = (&call.namespace, text(&pod["spec"]["serviceAccountName"]));
-    let found = state.get(&GroupResource::new("", "serviceaccounts"), &(namespace.clone(), name.to_owned()));
+    let found =
+        state.get(&crate::kinds::core::service_account::KIND.group_resource(), &(namespace.clone(), name.to_owned()));
     found.ok_or_else(|| {
         let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
         forbidden(call, pod, &why)

@@ -31,7 +31,7 @@ pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
         return;
     }
-    if let Some(name) = default(state, &GroupResource::new("storage.k8s.io", "storageclasses"), OF_STORAGE) {
+    if let Some(name) = default(state, &crate::kinds::storage::storage_class::KIND.group_resource(), OF_STORAGE) {
         claim["spec"]["storageClassName"] = name;
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn fill_ingress(state: &State, ingress: &mut Value) {
     if by_annotation.is_some() || !ingress["spec"]["ingressClassName"].is_null() {
         return;
     }
-    if let Some(name) = default(state, &GroupResource::new("networking.k8s.io", "ingressclasses"), OF_INGRESSES) {
+    if let Some(name) = default(state, &crate::kinds::networking::ingress_class::KIND.group_resource(), OF_INGRESSES) {
         ingress["spec"]["ingressClassName"] = name;
     }
 }

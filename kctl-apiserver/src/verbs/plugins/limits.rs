@@ -13,7 +13,7 @@ use crate::{
         quantity::Quantity,
     },
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// Where a pod says what was filled in.
@@ -21,7 +21,7 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The limit ranges of a namespace, by name.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
-    state.objects(&GroupResource::new("", "limitranges"), Some(namespace)).collect()
+    state.objects(&crate::kinds::core::limit_range::KIND.group_resource(), Some(namespace)).collect()
 }
 
 fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -188,7 +188,8 @@ pub(super) fn check_resize(state: &State, refuse: &Refuse<'_>, old: &Value, pod:
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
         return Ok(());
     }
-    let Some(node) = state.get(&GroupResource::new("", "nodes"), &(String::new(), name.to_owned())) else {
+    let Some(node) = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), name.to_owned()))
+    else {
         return refuse.because(&format!("node {name:?} not found"));
     };
     let with_cause = |why: &str, reason: &str| {

@@ -7,7 +7,7 @@ use crate::{
     admit::{amounts, warnings},
     request::Call,
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// What pods do whose class says nothing.
@@ -53,7 +53,7 @@ pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
 
 /// The labels that a node gives its pods; a node that nobody knows gives none.
 pub(in crate::verbs) fn topology(state: &State, node: &str) -> Map<String, Value> {
-    let node = state.get(&GroupResource::new("", "nodes"), &(String::new(), node.to_owned()));
+    let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
     labels
         .filter(|(label, _)| TOPOLOGY.contains(&label.as_str()))
@@ -74,7 +74,7 @@ pub(super) fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
 /// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.
 fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    let of = GroupResource::new("scheduling.k8s.io", "priorityclasses");
+    let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
     let class = if named.is_empty() {
         let of_all = state.objects(&of, None).filter(|class| class["globalDefault"] == true);
         of_all.min_by_key(|class| class["value"].as_i64())
@@ -121,7 +121,7 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
 
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
-    let class = state.get(&GroupResource::new("node.k8s.io", "runtimeclasses"), &(String::new(), named.clone()));
+    let class = state.get(&crate::kinds::node::runtime_class::KIND.group_resource(), &(String::new(), named.clone()));
     Some((named, class))
 }
 

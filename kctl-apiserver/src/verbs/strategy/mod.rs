@@ -37,7 +37,7 @@ impl Environment for State {
     }
 }
 
-/// Returns `true` if the OpenAPI document says that a delete answers the object, not a `Status`.
+/// Returns `true` if the `OpenAPI` document says that a delete answers the object, not a `Status`.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
