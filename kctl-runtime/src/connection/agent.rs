@@ -1,4 +1,8 @@
 //! The `User-Agent` of a client, which the API server writes into its audit log and metrics.
+//!
+//! Kubernetes uses the header in one more place: a write without `fieldManager` is recorded under the part before
+//! the first `/` (apiserver, `endpoints/handlers/create.go`, `managerOrUserAgent`). kctl names its field managers
+//! itself, so the header is for people.
 
 use std::env::consts::{ARCH, OS};
 
@@ -35,6 +39,7 @@ pub(super) fn name_if_unnamed(config: &mut Config) {
     }
 }
 
+/// Replaces the header. An agent that is not a header value leaves the configuration without one.
 fn set(config: &mut Config, agent: &str) {
     config.headers.retain(|(name, _)| *name != USER_AGENT);
     if let Ok(value) = HeaderValue::from_str(agent) {

@@ -1,6 +1,10 @@
 //! The body of a response, which holds the resources of its request until it ends.
 //!
 //! An HTTP/1.1 body polls its connection; an HTTP/2 body occupies a stream; a long list occupies a place.
+//!
+//! A caller of `kube::Client` holds only the body, for as long as it reads. So everything that must live as long
+//! as a response is a field of [`Answer`], and dropping the body releases it. A caller that drops a watch
+//! therefore gives its stream back at once.
 
 use std::{
     pin::Pin,
@@ -14,15 +18,22 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{links::Stream, plain::Used};
 
 /// The body of a response.
+///
+/// At most one of `on` and `over` is set: the response comes over a stream of a shared connection, or over a
+/// connection of its request alone. An upgraded connection has neither, because its task keeps it.
 pub(super) struct Answer {
     /// Dropped first, so that a connection is free if the rest of an unread body has arrived.
     body: Incoming,
+    /// HTTP/2: keeps the stream counted until the body ends.
     on: Option<Stream>,
+    /// HTTP/1.1: the connection, which this body has to poll.
     over: Option<Used>,
+    /// One of the places for long lists over HTTP/1.1.
     place: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
+    /// Creates a body that holds nothing else yet.
     pub(super) fn of(body: Incoming) -> Self {
         Self { body, on: None, over: None, place: None }
     }
@@ -45,6 +56,9 @@ impl Answer {
 
 impl Answer {
     /// Releases everything once the body ended or broke off.
+    ///
+    /// `is_lost` is `true` for a read error. On a shared connection that error is the first sign that the connection
+    /// is dead, so the next request opens a new one instead of failing as well.
     fn end(&mut self, is_lost: bool) {
         self.place = None;
         self.over = None;
@@ -60,6 +74,10 @@ impl Body for Answer {
     type Data = <Incoming as Body>::Data;
     type Error = <Incoming as Body>::Error;
 
+    /// Reads the next piece, and drives the HTTP/1.1 connection while it waits.
+    ///
+    /// Resources are released with the last piece, not with the `None` after it: a caller that knows the length of
+    /// the body never asks for that `None`.
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

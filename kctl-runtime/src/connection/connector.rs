@@ -1,6 +1,10 @@
 //! Opens a connection, TLS included, within the connect timeout.
 //!
 //! The timeout covers the handshake: a server that accepts a connection and says nothing counts as down.
+//!
+//! kube's connector has three timeouts: connect, read and write. A read timeout would also close a watch that is
+//! merely quiet, so only the first is used here. A dead HTTP/2 connection is found by pings, a dead HTTP/1.1 one by
+//! [`Limits::first_byte_within`](super::ways::Limits::first_byte_within).
 
 use std::{
     io,
@@ -21,9 +25,12 @@ use super::{dial::Dial, trust};
 /// A connection: TLS to the proxy, if any, and TLS through it to the server.
 pub(super) type Stream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 
-/// The HTTP versions that a connection offers.
+/// The HTTP versions that a connection offers in the TLS handshake (ALPN).
+///
+/// Without TLS nothing is negotiated, and both speak HTTP/1.1.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaks {
+    /// For connections that one request uses at a time.
     Http1,
     /// The newest version that the server offers as well.
     Both,
@@ -32,6 +39,7 @@ pub(super) enum Speaks {
 /// Opens connections with the TLS settings of a configuration.
 #[derive(Clone)]
 pub(super) struct Connector {
+    /// Does the TLS handshake over the stream that [`Dial`] opens.
     https: HttpsConnector<Dial>,
     /// Connect timeout; `None` waits forever.
     within: Option<Duration>,
@@ -41,6 +49,9 @@ impl Connector {
     /// Reads certificates, server name, proxy and connect timeout from a configuration.
     ///
     /// Its read and write timeouts are not used: pings and the callers' own timeouts cover them.
+    ///
+    /// `tls_server_name` replaces the host of the URL in the handshake and in the check of the certificate. It is for
+    /// a server that is reached by an address its certificate does not name, such as a tunnel.
     ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
@@ -75,6 +86,13 @@ impl Service<Uri> for Connector {
         self.https.poll_ready(context)
     }
 
+    /// Opens a connection to the host and port of this URL.
+    ///
+    /// # Errors
+    /// The connection or the handshake fails, or both together take longer than the connect timeout.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future closes the half-open connection.
     fn call(&mut self, to: Uri) -> Self::Future {
         let connecting = self.https.call(to);
         let Some(within) = self.within else { return Box::pin(connecting) };

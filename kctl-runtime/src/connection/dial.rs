@@ -1,4 +1,15 @@
 //! Opens a TCP connection: directly, or through an HTTP or SOCKS proxy with the user and password of its URL.
+//!
+//! | `proxy-url` of the cluster | Way |
+//! |---|---|
+//! | none | direct |
+//! | `http://` | `CONNECT` in plain text, then TLS to the API server inside the tunnel |
+//! | `https://` | TLS to the proxy, then the same |
+//! | `socks5://`, `socks5h://` | SOCKS 5; the proxy resolves the name of the API server |
+//!
+//! kube reads `HTTPS_PROXY` and the kubeconfig into one field, so both arrive here. kube's own connector needs a
+//! crate feature for each kind of proxy, and does not know `socks5h`. Escapes such as `%40` are decoded as Go's
+//! `net/url` does.
 
 use std::{
     task::{Context, Poll},
@@ -22,8 +33,13 @@ use tower::{BoxError, Service};
 
 /// TCP keep-alive: interval of probes on an idle connection, and the number of lost ones after which it
 /// ends. Go's `net` package probes every 15 s, nine times.
+///
+/// A peer that vanished without a `FIN` is therefore noticed after a minute at most, whatever the layers above do.
 const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 /// Unacknowledged data ends a connection after this time, so that a write on a dead one fails early.
+///
+/// It is the socket option `TCP_USER_TIMEOUT`. Without it Linux resends for about 15 minutes
+/// (`tcp_retries2`), during which the caller learns nothing.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
 
@@ -36,10 +52,13 @@ const SOCKS_USER_LEN_MAX: usize = 255;
 /// The way to the server.
 #[derive(Clone)]
 pub(super) enum Dial {
+    /// No proxy.
     Direct(HttpConnector),
+    /// An HTTP proxy: `CONNECT host:port`, with `Proxy-Authorization: Basic` if the URL has a user.
     Tunnel(Tunnel<HttpConnector>),
     /// An HTTP proxy that is reached over TLS.
     TlsTunnel(Tunnel<HttpsConnector<HttpConnector>>),
+    /// A SOCKS 5 proxy. Both schemes resolve names at the proxy, as Go's client does for `socks5` too.
     Socks(SocksV5<HttpConnector>),
 }
 
@@ -98,11 +117,12 @@ impl Dial {
     }
 }
 
+/// Creates the error of kube for a proxy whose scheme is unknown, or whose URL has no host.
 fn unknown(proxy: &Uri) -> kube::Error {
     kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy.clone()) }
 }
 
-/// User and password of a proxy.
+/// User and password of a proxy, with percent escapes decoded.
 #[derive(Debug, PartialEq, Eq)]
 struct User {
     name: String,
@@ -110,6 +130,9 @@ struct User {
 }
 
 /// Returns the URL of a proxy with its port, and its user.
+///
+/// The connectors of hyper-util take no URL without a port, and would send the user as part of the host. The
+/// default ports are 80, 443 and 1080. `None` if the URL has no scheme or no host.
 fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
     let (scheme, authority) = (proxy.scheme_str()?, proxy.authority()?);
     let user = authority.as_str().rsplit_once('@').map(|(user, _host)| {
@@ -127,6 +150,9 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
 }
 
 /// Decodes percent escapes (`%40` is `@`); everything else stays.
+///
+/// A `%` that no two hexadecimal digits follow is kept, so a password with a bare `%` works. Bytes that are not
+/// UTF-8 become `U+FFFD`.
 fn decoded(text: &str) -> String {
     let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|n| u8::try_from(n).ok());
     let escaped = |rest: &[u8]| {

@@ -2,6 +2,11 @@
 //!
 //! A separate task per connection would be woken for each piece of a list, then wake the waiting task, and
 //! with it other threads of the runtime.
+//!
+//! hyper splits a connection into a sender, which a caller awaits, and a future that moves bytes. The usual way
+//! is to spawn the future. [`Driven`] keeps both and polls them in turns: first the response, then the connection,
+//! until neither makes progress. The price is that no task polls an idle connection. [`Driven::is_free`] does it
+//! once before each reuse, which is how a connection that the server closed in the meantime is found.
 
 use std::{
     future::poll_fn,
@@ -28,19 +33,25 @@ const TURNS_MAX: usize = 16;
 
 /// An HTTP/1.1 connection without its own task.
 pub(super) struct Driven {
+    /// Queues one request; hyper has no pipelining.
     sender: http1::SendRequest<Body>,
     /// `None` once it has ended. Boxed, because each response has room for one and watches use none.
     connection: Option<Box<http1::Connection<Stream, Body>>>,
+    /// The waker that hyper gets instead of the task's.
     signal: Arc<Signal>,
 }
 
 impl Driven {
+    /// Prepares a connection for HTTP/1.1. No bytes are sent.
     pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
         let (sender, connection) = http1::handshake(stream).await?;
         Ok(Self { sender, connection: Some(Box::new(connection)), signal: Arc::default() })
     }
 
     /// Sends a request. The error contains the request if nothing of it was sent.
+    ///
+    /// # Cancel safety
+    /// Not safe: a request whose future is dropped may have been sent in part. Drop the connection then too.
     pub(super) async fn send(
         &mut self,
         request: Request<Body>,
@@ -50,6 +61,9 @@ impl Driven {
     }
 
     /// Polls a response and, as long as it makes progress, the connection below it.
+    ///
+    /// `what` reads from the sender or the body. It is called again after each turn in which the connection moved
+    /// bytes, so it must be prepared for spurious polls.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -65,6 +79,10 @@ impl Driven {
         polled
     }
 
+    /// Alternates between response and connection until one of them is done, or both wait.
+    ///
+    /// A wake-up that arrives during a turn sets `heard` and causes one more turn, without going through the
+    /// runtime. After [`TURNS_MAX`] turns the task yields, so a long list does not starve its neighbours.
     fn take_turns<T>(
         &mut self,
         context: &mut Context<'_>,

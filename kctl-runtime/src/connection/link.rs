@@ -1,4 +1,8 @@
 //! One HTTP/2 connection, reopened when it is lost; several HTTP/1.1 ones if the server speaks no HTTP/2.
+//!
+//! hyper-util's pool holds the connection and opens it on demand. This file adds two things: it counts streams,
+//! and it sends the first request alone. Without the second, the watches of a starting program would each open
+//! their own connection, since the pool learns only from the first handshake that HTTP/2 is spoken.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -22,21 +26,28 @@ const WINDOW: u32 = 256 << 10;
 /// Longest time for which the first request of a connection is alone, so that others find the connection
 /// instead of opening their own.
 const FIRST_WITHIN: Duration = Duration::from_secs(1);
-/// Maximum number of idle HTTP/1.1 connections.
+/// Maximum number of idle HTTP/1.1 connections, for servers without HTTP/2. Further ones are closed.
 const IDLE_MAX: usize = 4;
 
 /// A connection with counts of its streams.
+///
+/// `n_open` is at least `n_answered`. The difference is the number of streams that wait for a response head,
+/// which for a watch comes at once unless the server has no room for the stream.
 pub(super) struct Link {
+    /// hyper-util's client, used as a pool of one server.
     pool: Client<Connector, Body>,
     /// Streams that are requested or open.
     pub(super) n_open: AtomicUsize,
     /// Streams with a response.
     pub(super) n_answered: AtomicUsize,
+    /// `true` once a request was answered, until a connection error.
     is_there: AtomicBool,
+    /// Held by the request that opens the connection.
     first: Mutex<()>,
 }
 
 impl Link {
+    /// Nothing is opened. `limits.streams` sizes the flow-control window of the whole connection.
     pub(super) fn new(connector: &Connector, limits: Limits) -> Self {
         let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
         let mut builder = Client::builder(TokioExecutor::new());
@@ -61,6 +72,16 @@ impl Link {
     }
 
     /// Sends a request. The first request opens the connection, and the others wait for it.
+    ///
+    /// Others wait for at most a second. After that they go on, and may each open a connection, which is
+    /// better than not to be sent at all.
+    ///
+    /// # Errors
+    /// No connection could be opened, or it was lost before the head of the response. The caller decides about a
+    /// retry, since a watch starts again anyway.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future resets the stream, and other streams of the connection go on.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         if !self.is_there.load(Ordering::Acquire)
             && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await

@@ -3,6 +3,18 @@
 //! A server bounds the streams of a connection. One beyond the bound waits for another to end, which for
 //! watches means forever. So the pool opens further connections and learns the bound from unanswered
 //! streams.
+//!
+//! Go's client opens a further connection when the server's `SETTINGS_MAX_CONCURRENT_STREAMS` is reached. hyper
+//! does not show that number to its users. A proxy in between may enforce a smaller one as well, so the
+//! pool watches what happens instead:
+//!
+//! 1. A watch on a connection with other answered streams waits for its response head.
+//! 2. The caller gives up after its own timeout and drops the request.
+//! 3. If that took at least [`Limits::answer_within`], the number of answered streams becomes the new bound.
+//! 4. The retry finds no room on that connection, and opens another one.
+//!
+//! The bound only falls, and is shared by all connections of the pool. A slow server that answers nothing does
+//! not lower it, because a connection without an answered stream proves nothing.
 
 use std::{
     sync::{
@@ -22,29 +34,41 @@ use super::{answer::Answer, connector::Connector, link::Link, ways::Limits};
 /// Connections of one purpose to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Links {
+    /// Opens the connections of every link.
     connector: Connector,
     limits: Limits,
+    /// Decides whether unanswered streams lower `n_max`.
     room: Room,
     /// Maximum number of streams of one connection, as far as it is known.
     n_max: Arc<AtomicUsize>,
+    /// Links in the order in which they were opened. They are never removed: a program that once needed three
+    /// connections keeps three, of which pings are all that an empty one carries.
     all: Arc<parking_lot::Mutex<Vec<Arc<Link>>>>,
 }
 
 /// The source of the bound on streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
+    /// [`Limits::streams`] holds. Right for lists, which may take long until their first byte.
     Given,
     /// Unanswered streams lower it. Right for watches, which are answered at once and stay open.
     Learned,
 }
 
 impl Links {
+    /// Creates an empty pool with [`Limits::streams`] as its bound.
     pub(super) fn new(connector: Connector, limits: Limits, room: Room) -> Self {
         let n_max = Arc::new(AtomicUsize::new(limits.streams));
         Self { connector, limits, room, n_max, all: Arc::default() }
     }
 
     /// Sends a request on the first connection with room, opening one if there is no such connection.
+    ///
+    /// # Errors
+    /// As [`Link::send`]. A failed request gives its room back.
+    ///
+    /// # Cancel safety
+    /// Safe, and meaningful: a dropped unanswered watch may lower the bound, as the module page says.
     pub(super) async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
         let link = self.link();
         let mut stream = Stream::of(link.clone());
@@ -58,6 +82,8 @@ impl Links {
     }
 
     /// Returns the first connection with room, so that streams that end leave the last ones empty.
+    ///
+    /// The count is raised under the lock, so two requests never share the last place of a connection.
     fn link(&self) -> Arc<Link> {
         let mut all = self.all.lock();
         let n_max = self.n_max.load(Ordering::Relaxed);
@@ -74,16 +100,21 @@ impl Links {
 
 /// A stream, which takes room from its request to the end of its response.
 pub(super) struct Stream {
+    /// The connection that counts it.
     link: Arc<Link>,
     /// Boxed, because nearly all streams are answered.
     unanswered: Option<Box<Unanswered>>,
+    /// `true` after the head of the response; then `n_answered` counts it too.
     is_answered: bool,
 }
 
 /// The bound that a stream lowers if it stays without a response for too long.
 struct Unanswered {
+    /// Time of the request.
     since: Instant,
+    /// Waiting for this long is slow, [`Limits::answer_within`].
     slow: Duration,
+    /// The bound to lower, shared with the pool.
     n_max: Arc<AtomicUsize>,
 }
 
@@ -98,6 +129,7 @@ impl Stream {
         self.link.lost();
     }
 
+    /// Notes the head of the response. From now on a drop lowers no bound.
     fn answered(&mut self) {
         (self.is_answered, self.unanswered) = (true, None);
         self.link.n_answered.fetch_add(1, Ordering::Relaxed);

@@ -14,6 +14,49 @@
 //! kube's own client works with every other stage as well. Use [`builder`] to add tower layers, for example
 //! [`RequestCounter`](crate::manager::metrics::RequestCounter).
 //!
+//! # From kubeconfig to client
+//!
+//! A kubeconfig is read in three steps, and each can be replaced:
+//!
+//! ```
+//! use kctl_runtime::connection;
+//! use kube::{Config, config::{Kubeconfig, KubeConfigOptions}};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let mut kubeconfig = Kubeconfig::from_yaml(r#"
+//! current-context: dev
+//! contexts: [{name: dev, context: {cluster: dev, user: me, namespace: ""}}]
+//! clusters: [{name: dev, cluster: {server: "http://127.0.0.1:1"}}]
+//! users: [{name: me, user: {token: secret}}]
+//! "#)?;
+//!
+//! // 1. Empty strings count as unset, as for kubectl.
+//! connection::kubeconfig::unset_empty(&mut kubeconfig);
+//! // 2. kube reads files and the current context.
+//! let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+//! // 3. The API server's audit log shows this name.
+//! connection::name(&mut config, "podset", "0.1.0");
+//!
+//! let client = connection::client(config)?;
+//! assert_eq!(client.default_namespace(), "default");
+//! # Ok::<_, Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The way of a request
+//!
+//! Headers, extensions and query of a request choose its connection:
+//!
+//! | Request | Connection | Bound |
+//! |---|---|---|
+//! | watch or followed log ([`lasts`]) | stream of a shared HTTP/2 connection | 80 streams per connection at most |
+//! | list that fills a cache | HTTP/1.1, or an HTTP/2 stream beyond the bound | 8 at once over HTTP/1.1 |
+//! | `Upgrade` header, such as `exec` and `port-forward` | HTTP/1.1 connection for it alone | not kept afterwards |
+//! | any other request | HTTP/1.1, reused within 5 idle seconds | 32 idle connections |
+//!
+//! Requests are not rate-limited by the client. client-go allows 5 per second by default (`rest/config.go`), and
+//! controller-runtime switches that off: API priority and fairness in the API server shares it out between users.
+//!
 //! Inside, the router in `ways` chooses a pool per request: `links` for HTTP/2, `plain` for HTTP/1.1.
 //! `dial` and `connector` open connections, through a proxy if there is one, and `plugin` runs `exec`
 //! plugins.
@@ -53,6 +96,18 @@ pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 
 /// The HTTP service below a client of [`builder`]: boxed, so that layers have a name for it.
+///
+/// A layer that is generic over its inner service does not need it. Name it in a struct or in a return type:
+///
+/// ```
+/// use kctl_runtime::connection::{Connected, builder};
+/// use kube::{Config, client::ClientBuilder};
+///
+/// fn for_tests(address: &str) -> Result<ClientBuilder<Connected>, Box<dyn std::error::Error>> {
+///     Ok(builder(Config::new(address.parse()?))?)
+/// }
+/// assert!(for_tests("http://127.0.0.1:1").is_ok());
+/// ```
 pub type Connected = BoxService<http::Request<Body>, http::Response<Box<DynBody>>, BoxError>;
 
 /// Returns a client of the API server that a configuration names.
@@ -121,6 +176,9 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 }
 
 /// Builds the client with other bounds, for tests.
+///
+/// The order of layers matters: the base URL comes first, so that the layers below see the whole URL. A
+/// plugin's token is added below them, for each request anew.
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     agent::name_if_unnamed(&mut config);
     config.tls_server_name.take_if(|name| name.is_empty());

@@ -1,4 +1,16 @@
 //! A pool of HTTP/1.1 connections: one per request in flight, kept for the next.
+//!
+//! An idle connection may be dead without a sign: a load balancer dropped its entry, or a node is gone. A request
+//! that was sent over it is lost, and only a GET may be sent twice. The pool therefore trusts a connection for
+//! a short time only:
+//!
+//! - After [`Limits::reuse_within`] idle time it is closed.
+//! - Before each reuse it is polled once, which finds a connection that the server closed.
+//! - A GET over a reused connection gets [`Limits::first_byte_within`] for its response head. After that all idle
+//!   connections are dropped, and the GET goes over a new one.
+//!
+//! The number of busy connections has no bound here. The stages above bound it: workers by their concurrency,
+//! lists by the places of `source`.
 
 use std::{
     sync::{Arc, Weak},
@@ -29,12 +41,15 @@ const N_IDLE_MAX: usize = 32;
 /// HTTP/1.1 connections to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Plain {
+    /// Offers HTTP/1.1 alone, even to a server that prefers HTTP/2.
     connector: Connector,
+    /// Time for the response head of a GET over a reused connection.
     first_byte_within: Duration,
     idle: Arc<Idle>,
 }
 
 impl Plain {
+    /// Creates an empty pool. The task that closes idle connections starts with the first of them.
     pub(super) fn new(connector: Connector, limits: Limits) -> Self {
         let idle = Idle { reuse_within: limits.reuse_within, waiting: Mutex::default() };
         Self { connector, first_byte_within: limits.first_byte_within, idle: Arc::new(idle) }
@@ -43,6 +58,14 @@ impl Plain {
     /// Sends a request over an idle connection, or over a new one.
     ///
     /// A request is moved to the next connection only if nothing of it was sent, or if it may be repeated.
+    ///
+    /// # Errors
+    /// No connection can be opened, it broke off, or the URL names no host. A write that fails after its first byte
+    /// may have happened: `effect` finds out by reading the object.
+    ///
+    /// # Cancel safety
+    /// Safe for the pool: a connection whose request was dropped is not used again. The request itself may still be
+    /// carried out by the server.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let to = request.uri().clone();
         let mut request = named(request)?;
@@ -74,6 +97,7 @@ impl Plain {
         Ok(answer.map(|body| Answer::of(body).over(self.used(connection))))
     }
 
+    /// Ties a connection to a response, so that it returns to the pool with the end of the body.
     fn used(&self, connection: Driven) -> Used {
         Used { connection: Some(connection), idle: self.idle.clone() }
     }
@@ -87,12 +111,16 @@ impl Plain {
         Ok(sender.send_request(named(request)?).await?.map(Answer::of))
     }
 
+    /// Opens a connection within the connect timeout.
     async fn connect(&self, to: Uri) -> Result<Stream, BoxError> {
         self.connector.clone().ready().await?.call(to).await
     }
 }
 
 /// Returns a copy of a request that may be sent twice. Only a GET may, because it has no effect.
+///
+/// The copy has no body and no extensions: a GET of the Kubernetes API has no body, and extensions choose the
+/// way of a request before it comes here.
 fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
@@ -105,6 +133,8 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
 }
 
 /// Rewrites a request for the server itself: the host in a header, and the path alone.
+///
+/// A port other than the scheme's own is part of the header, as RFC 9110 wants it. A `Host` that a caller set stays.
 fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     if !request.headers().contains_key(header::HOST) {
@@ -129,6 +159,7 @@ pub(super) struct Used {
 }
 
 impl Used {
+    /// Polls a body and its connection; see [`Driven::poll`].
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -147,6 +178,8 @@ impl Drop for Used {
 }
 
 /// Idle connections, the last used last.
+///
+/// The newest one is taken first, so that a burst's extra connections age and are closed.
 struct Idle {
     /// A connection that was idle for longer is closed.
     reuse_within: Duration,
@@ -172,12 +205,15 @@ impl Idle {
         }
     }
 
+    /// Closes all idle connections. They are dropped after the lock, because closing a TLS stream takes time.
     fn clear(&self) {
         let all = std::mem::take(&mut self.waiting.lock().all);
         drop(all);
     }
 
     /// Keeps a connection that can be used again: its response has ended and the server has not closed it.
+    ///
+    /// A body that was not read to its end makes a connection unusable. A full pool ([`N_IDLE_MAX`]) closes it too.
     fn keep(self: &Arc<Self>, mut connection: Driven) {
         // Without a runtime nothing can be read any more.
         let Ok(runtime) = Handle::try_current() else { return };
@@ -208,6 +244,9 @@ impl Idle {
 }
 
 /// Closes idle connections. Ends with the last one; the next one that is kept starts it again.
+///
+/// It holds a weak reference, so it ends with the last client too. One task serves a whole pool: a timer per
+/// connection would be reset with each request.
 async fn close_unused(idle: Weak<Idle>) {
     while let Some(next) = idle.upgrade().and_then(|idle| idle.close_old()) {
         sleep_until(next).await;

@@ -2,6 +2,24 @@
 //!
 //! It runs again when the credential has expired, and when a server rejects it, since a plugin need not say
 //! how long a token is valid (client-go, `plugin/pkg/client/auth/exec`).
+//!
+//! The plugin is a program: `aws eks get-token`, `gke-gcloud-auth-plugin`, `kubelogin`. It reads
+//! `KUBERNETES_EXEC_INFO` and writes an `ExecCredential` to stdout:
+//!
+//! ```json
+//! {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+//!  "status": {"token": "…", "expirationTimestamp": "2030-01-01T00:00:00Z"}}
+//! ```
+//!
+//! kube runs a plugin too, once per client. Here clients with the same `exec` section share a [`Plugin`], because a
+//! plugin may open a browser, and a program with two clients would open it twice.
+//!
+//! | Event | Reaction |
+//! |---|---|
+//! | credential ends within 10 s | next request runs the plugin first |
+//! | server answers 401 | the response is passed on; the next request runs the plugin first |
+//! | plugin fails | warning; requests go on with the last credential |
+//! | plugin failed or ran less than 5 s ago | it is not run again |
 
 use std::{
     io::{ErrorKind, IsTerminal},
@@ -29,25 +47,32 @@ const BEFORE_END: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum PluginError {
+    /// The `exec` section has no `command`.
     #[error("`exec` of the kubeconfig names no command")]
     NoCommand,
+    /// The plugin wants to ask the user, and the program runs without a terminal, as in a Pod.
     #[error(
         "the plugin `{command}` of the kubeconfig is interactive (`interactiveMode: Always`), and stdin is not a terminal"
     )]
     NoTerminal { command: String },
+    /// The operating system could not run the command. `installHint` of the kubeconfig is shown if the file is missing.
     #[error("the plugin `{command}` of the kubeconfig can't be started{hint}")]
     NotStarted { command: String, hint: String, source: std::io::Error },
+    /// The exit status is not zero. The plugin's stderr is inherited, so its own message is on the terminal.
     #[error("the plugin `{command}` of the kubeconfig ended with {status}")]
     Failed { command: String, status: std::process::ExitStatus },
+    /// Its output is not an `ExecCredential` of the requested version, or has no usable credential.
     #[error("the plugin `{command}` of the kubeconfig wrote something to stdout that is not an ExecCredential: {why}")]
     Unreadable { command: String, why: String },
 }
 
 /// The credential of a plugin.
 pub(super) struct Credential {
+    /// Value of the `Authorization` header, marked as sensitive so that debug output hides it.
     pub(super) token: Option<HeaderValue>,
     /// Certificate and key, in base64 as kube reads them.
     identity: Option<(String, String)>,
+    /// Expiry. `None` if the plugin named no time: then only a 401 ends it.
     end: Option<Timestamp>,
 }
 
@@ -61,6 +86,7 @@ impl Credential {
         }
     }
 
+    /// Returns `true` if both have the same certificate. Then connections of one serve the other too.
     pub(super) fn has_identity_of(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
@@ -68,9 +94,11 @@ impl Credential {
 
 /// A plugin and its last credential.
 pub(super) struct Plugin {
+    /// The section of the kubeconfig.
     exec: ExecConfig,
     /// Shortest time between two runs.
     every: Duration,
+    /// The result of the last run. The lock is never held while the plugin runs.
     held: Mutex<Held>,
     /// Held by the request that runs the plugin.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -79,15 +107,23 @@ pub(super) struct Plugin {
 /// The last credential and what is known about it.
 struct Held {
     credential: Arc<Credential>,
+    /// `true` after a 401 with this credential.
     is_refused: bool,
+    /// End of the last run, successful or not.
     asked_at: Instant,
 }
 
 /// All plugins in use. Clients of one cluster share a run, because some plugins ask the user.
+///
+/// Two sections are the same if their JSON is, the cluster included where the plugin asked for it. Entries of
+/// plugins that no client uses any more are removed by the next [`Plugin::take`].
 static IN_USE: Mutex<Vec<(Value, Weak<Plugin>)>> = Mutex::new(Vec::new());
 
 impl Plugin {
     /// Removes the plugin from a configuration, and runs it unless another client did.
+    ///
+    /// It blocks while the plugin runs, with the lock of all plugins held: two clients that are created at the same
+    /// time ask the user once.
     ///
     /// # Errors
     /// The plugin cannot be started, fails, or returns no valid credential.
@@ -108,6 +144,9 @@ impl Plugin {
     }
 
     /// Returns the current credential, renewing it if needed. If the plugin fails, the last one is kept.
+    ///
+    /// The plugin runs in a separate task. Requests that come meanwhile wait for the same run, and find a fresh
+    /// credential when it ends.
     ///
     /// # Cancel safety
     /// Safe: the next request waits for a plugin that is running, and does not start another.
@@ -166,7 +205,7 @@ impl Plugin {
     }
 }
 
-/// The output of a plugin (`client.authentication.k8s.io`).
+/// The output of a plugin (`client.authentication.k8s.io`, `v1` or `v1beta1`). YAML is accepted as well as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExecCredential {
@@ -174,6 +213,7 @@ struct ExecCredential {
     status: Option<Status>,
 }
 
+/// The credential in an `ExecCredential`. An empty string counts as absent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {
@@ -184,6 +224,8 @@ struct Status {
 }
 
 /// Runs the plugin and reads its credential.
+///
+/// Blocks until the plugin ends, without a time limit: it may wait for a user with a browser.
 fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let output = start(exec, &command)?;
@@ -197,6 +239,9 @@ fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
 }
 
 /// Runs the plugin with `KUBERNETES_EXEC_INFO`, its arguments and environment, and waits for it.
+///
+/// `interactiveMode: IfAvailable`, the default here, gives the plugin the terminal if there is one. `dropEnv`,
+/// kube's extension, removes variables after `env` has set them.
 fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
     let is_terminal = std::io::stdin().is_terminal();
     let interactive = match &exec.interactive_mode {
@@ -227,6 +272,9 @@ fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
 }
 
 /// Checks an `ExecCredential` by the rules of client-go.
+///
+/// The version must be the requested one, a certificate needs its key, and one of token and certificate must be
+/// there. The message of the error completes a sentence of [`PluginError::Unreadable`].
 fn accept(said: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
     if said.api_version != exec.api_version {
         let text = |version: &Option<String>| version.clone().unwrap_or_default();
@@ -247,6 +295,7 @@ fn accept(said: ExecCredential, exec: &ExecConfig) -> Result<Credential, String>
     Ok(Credential { token, identity, end: status.expiration_timestamp })
 }
 
+/// Creates the `Bearer` header of a token. A token with a line break or a control character is an error.
 fn header(token: &str) -> Result<HeaderValue, String> {
     let mut header =
         HeaderValue::try_from(format!("Bearer {token}")).map_err(|_error| "its token can't stand in a header")?;

@@ -1,5 +1,10 @@
 //! Connections with a plugin's credential. A new token is sent with the next request; a new certificate needs
 //! new connections.
+//!
+//! A token is a header, so connections outlive it. A certificate is part of the TLS handshake, so its successor
+//! needs a new set of connections. client-go closes the old ones at once (`plugin/pkg/client/auth/exec/exec.go`),
+//! which breaks every watch at the same moment. Here they stay until their requests end, and watches move over as
+//! the server times them out, within minutes.
 
 use std::{
     sync::Arc,
@@ -19,10 +24,15 @@ use super::{
 };
 
 /// A service that authenticates with a plugin. Clones share the state.
+///
+/// It stands between the layers of `kube` and the router. `kube`'s own auth layer does nothing here, because the
+/// plugin was taken out of the configuration.
 #[derive(Clone)]
 pub(super) struct Renewed {
     plugin: Arc<Plugin>,
     /// The configuration without the plugin.
+    ///
+    /// Kept, because each new certificate builds a TLS setup from it.
     config: Arc<Config>,
     limits: Limits,
     now: Arc<Mutex<Now>>,
@@ -30,12 +40,17 @@ pub(super) struct Renewed {
 
 /// The connections of the current credential. Watches of an older one stay open until they end.
 struct Now {
+    /// The credential that requests send now.
     of: Arc<Credential>,
+    /// Connections whose handshakes showed the certificate of `of`.
     ways: Ways,
 }
 
 impl Renewed {
     /// Returns the current credential and its connections.
+    ///
+    /// Waits for a plugin that runs. The comparison is by pointer first: most requests find the credential unchanged
+    /// and take one short lock.
     ///
     /// # Errors
     /// Certificates, keys or the server name cannot be read.
@@ -51,6 +66,10 @@ impl Renewed {
         Ok((credential, now.ways.clone()))
     }
 
+    /// Creates the service with the credential that the plugin returned when the client was built.
+    ///
+    /// # Errors
+    /// As [`ways`](Self::ways).
     pub(super) fn new(plugin: Arc<Plugin>, config: Config, limits: Limits) -> kube::Result<Self> {
         let of = plugin.held();
         let ways = connect(&config, &of, limits)?;
@@ -58,6 +77,7 @@ impl Renewed {
     }
 }
 
+/// Builds the router for a certificate. Connections are opened by the first requests.
 fn connect(config: &Config, credential: &Credential, limits: Limits) -> kube::Result<Ways> {
     let mut config = config.clone();
     credential.identify(&mut config.auth_info);
@@ -73,6 +93,10 @@ impl Service<Request<Body>> for Renewed {
         Poll::Ready(Ok(()))
     }
 
+    /// Sends a request with the current token.
+    ///
+    /// A 401 is returned to the caller and marks the credential as rejected. The request is not repeated here: its
+    /// body may be a stream, and every caller in this crate retries anyway.
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let this = self.clone();
         Box::pin(async move {

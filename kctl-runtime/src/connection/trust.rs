@@ -20,9 +20,14 @@ use tokio_rustls::rustls::{
 };
 
 /// The message of `webpki` for a certificate that could sign others and passes all earlier checks.
+///
+/// rustls passes this error on as a boxed one, without a variant to match. A test pins the message.
 const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Installs the verifier if the configuration has authorities and verifies certificates.
+///
+/// Without authorities the system's roots count, and `insecure-skip-tls-verify` accepts everything: both keep the
+/// setup that kube made.
 pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) -> ClientConfig {
     let known = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs);
     let trust = known.and_then(|known| Trust::new(known.iter().map(|der| CertificateDer::from(der.clone()))));
@@ -35,7 +40,9 @@ pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) 
 /// A verifier with the certificates that are trusted as they are.
 #[derive(Debug)]
 struct Trust {
+    /// The certificates of `certificate-authority-data`, compared byte for byte.
     known: Vec<CertificateDer<'static>>,
+    /// The usual check, which is asked first.
     chains: Arc<WebPkiServerVerifier>,
 }
 
@@ -66,6 +73,9 @@ impl Trust {
 }
 
 impl ServerCertVerifier for Trust {
+    /// Accepts what `webpki` accepts, and known certificates that only lack an issuer.
+    ///
+    /// The name is checked here again, because `webpki` stops at the missing issuer before it compares names.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -112,7 +122,8 @@ mod tests {
 
     use super::*;
 
-    /// A certificate for `api.example.com` until the end of a year, signed by an authority that the client does not know.
+    /// A certificate for `api.example.com` until the end of a year, signed by an authority that the client does not
+    /// know.
     fn serving(year: i32) -> CertificateDer<'static> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,13 @@
 //! Chooses connections per request: watches share HTTP/2 connections, everything else uses HTTP/1.1.
+//!
+//! A watch is idle most of the time, and a program has one per kind and namespace. As HTTP/1.1 connections each
+//! would cost a socket, a TLS session and buffers. As streams of one connection they share all three.
+//!
+//! Lists and writes are short and busy. HTTP/2 frames, flow control and the task that drives the connection cost
+//! CPU that HTTP/1.1 does not. On a shared connection a watch event also waits behind the bytes of a large list.
+//!
+//! kube's tracing layer is not used, since this service replaces it: [`Ways`] opens the span `HTTP` at debug level
+//! with the same fields.
 
 use std::{
     sync::Arc,
@@ -28,10 +37,14 @@ use super::{
 const N_LONG_MAX: usize = 8;
 
 /// Request extension: the response is long, a list of all objects of a kind.
+///
+/// Every list of a whole kind carries it, to fill a cache or to compare one with the newest state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Long;
 
 /// Bounds of connections.
+///
+/// [`Default`] has the values that [`builder`](super::builder) documents. Tests pass shorter ones.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     /// Streams of one connection. kube-apiserver allows 100 (`--http2-max-streams-per-connection`), common
@@ -69,14 +82,19 @@ impl Default for Limits {
 /// All connections to one server. Clones share them.
 #[derive(Clone)]
 pub(super) struct Ways {
+    /// Streams that do not end by themselves.
     watches: Links,
     /// For long responses when HTTP/1.1 has no place.
     further: Links,
+    /// Everything else.
     plain: Plain,
+    /// Places for long responses over HTTP/1.1. No request waits for one: beyond the bound `further` is used.
     long: Arc<Semaphore>,
 }
 
 impl Ways {
+    /// Builds three pools without opening a connection. The two of HTTP/2 share one TLS setup.
+    ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
     pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
@@ -112,6 +130,7 @@ impl tower::Service<Request<Body>> for Ways {
         Poll::Ready(Ok(()))
     }
 
+    /// Sends a request inside a span `HTTP`, whose `otel.name` is the request extension that kube sets.
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let span = tracing::debug_span!(
             "HTTP",
@@ -146,6 +165,8 @@ enum Way {
 
 impl Way {
     /// Chooses the way of a request by its headers, extensions and query.
+    ///
+    /// An `Upgrade` header counts first: `exec` with `follow=true` in its query looks like a followed log.
     fn of(request: &Request<Body>) -> Self {
         if request.headers().contains_key(header::UPGRADE) {
             // HTTP/2 has none, and what asks for one may look like a watch.
