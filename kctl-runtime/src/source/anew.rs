@@ -1,4 +1,11 @@
 //! Reads beside the watch, after a write whose outcome is unknown.
+//!
+//! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
+//! before that might repeat it: create a second object, or count one too few. So [`effect`](crate::effect) asks here
+//! first, and the next reconcile of the key starts after the answer.
+//!
+//! The answer comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
+//! with versions, so an older event of the watch that arrives later changes nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,6 +20,12 @@ use crate::{
 impl Source {
     /// Lists a namespace and applies the result. After that the cache contains the effect of every earlier write, also
     /// of one without a response.
+    ///
+    /// A source that follows all namespaces lists only the one of the write. With versions that are not numbers that is
+    /// not safe, and the whole followed scope is listed. A namespace that is not followed needs no refresh.
+    ///
+    /// # Errors
+    /// The list fails. The caller keeps its write as uncertain and tries again.
     pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
         let followed = self.scopes();
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
@@ -32,6 +45,15 @@ impl Source {
     }
 
     /// Reads one object whose uid is known, and applies the result, like [`refresh`](Self::refresh).
+    ///
+    /// It is cheaper than `refresh`: one list with `metadata.name` as its field selector, which every API server
+    /// supports. A list has a `resourceVersion` even if the object is gone; a GET with 404 has none.
+    ///
+    /// An object of the same name with another uid proves that this one is gone. With selectors the source
+    /// can't tell "deleted" from "no longer selected", so it refreshes the namespace instead.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
     pub(crate) async fn look(&self, namespace: Option<&str>, name: &str, uid: &str) -> Result<(), ApiError> {
         let scope = namespace.map(Arc::from);
         if !self.identity().labels.is_empty() || !self.identity().fields.is_empty() {

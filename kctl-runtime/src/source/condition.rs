@@ -1,4 +1,8 @@
 //! The health of a source, for callers and for the log.
+//!
+//! A source has up to two activities per scope, and each may fail for itself: RBAC may allow one namespace and not
+//! another. Failures are kept until a request of the same activity succeeds. Readiness, `/debug/state` and the log read
+//! the same record, so they never disagree.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -11,19 +15,32 @@ use tokio::time::Instant;
 use super::Identity;
 use crate::{store::Scope, transport::ApiError};
 
-/// An unchanged failure is logged once in this time.
+/// An unchanged failure is logged once in this time. A different error is logged at once.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 /// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
 /// succeeds, or is no longer sent.
+///
+/// With several namespaces it shows the failure that has lasted longest.
+///
+/// ```
+/// use kctl_runtime::source::Health;
+///
+/// let health = Health::default();
+/// assert!(health.failure.is_none() && health.undecodable == 0);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     /// The present failure, with verb and resource. `None` if list and watch work.
     pub failure: Option<ApiError>,
     /// Number of received states that could not be decoded, since the start.
+    ///
+    /// It counts states, not objects: one broken object that changes ten times counts ten times, and each list counts
+    /// it anew.
     pub undecodable: u64,
 }
 
+/// The record behind [`Health`], written by the source and read by everyone.
 #[derive(Default)]
 pub(super) struct Condition {
     /// The failures by scope and activity, oldest first; most sources have none.
@@ -44,15 +61,19 @@ pub(super) enum Activity {
     Compare,
 }
 
+/// A failure that lasts.
 struct Failure {
+    /// The namespace whose requests fail.
     scope: Scope,
     activity: Activity,
+    /// The newest error. Older ones are in the log.
     error: ApiError,
     /// The last logged failure and its time; `None` before the first.
     reported: Option<(String, Instant)>,
 }
 
 impl Condition {
+    /// Returns the oldest failure and the counter.
     pub(super) fn health(&self) -> Health {
         let failure = self.failures.lock().first().map(|failure| failure.error.clone());
         Health { failure, undecodable: self.undecodable.load(Ordering::Relaxed) }
@@ -106,11 +127,14 @@ impl Condition {
         }
     }
 
+    /// Returns `true` from a 404 for an optional kind until the next successful request.
     pub(super) fn is_absent(&self) -> bool {
         self.absent.load(Ordering::Relaxed)
     }
 
     /// Records that a request succeeded.
+    ///
+    /// An activity that failed before logs `works again`, if its failure was logged.
     pub(super) fn works(&self, identity: &Identity, scope: &Scope, activity: Activity) {
         self.heard();
         if self.absent.swap(false, Ordering::Relaxed) {
@@ -136,6 +160,8 @@ impl Failure {
 }
 
 /// Logs a failure, unless the last report is equal and recent. Returns the last report.
+///
+/// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
 fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
     let text = format!("{error}{}", advice(identity, error));
     let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
@@ -146,6 +172,8 @@ fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>
 }
 
 /// Returns the action that a user can take against a failure.
+///
+/// The text names a command that can be copied. It is chosen by the status code, never by the message.
 fn advice(identity: &Identity, error: &ApiError) -> String {
     let kind = &identity.kind;
     match error.code() {

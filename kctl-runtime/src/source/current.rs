@@ -1,5 +1,13 @@
 //! Brings a cache that was filled long ago up to date, when this process becomes the leader. It lists the metadata of
 //! the newest state, and lists the objects again only if the cache differs.
+//!
+//! A standby replica fills its caches before it leads, so that it takes over quickly. Its watch may lag behind by the
+//! last writes of the former leader. controller-runtime has the same feature as `EnableWarmup`, and starts with
+//! whatever the cache holds. Here the first reconcile sees at least everything that existed when the Lease was
+//! acquired.
+//!
+//! The comparison costs one metadata list per scope. An idle cache cannot avoid it: without events a watch does not
+//! show how far it is.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -13,12 +21,13 @@ use crate::{
     transport::{self, ApiError},
 };
 
-/// First and longest wait after a failure.
+/// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
 /// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
 
+/// One item of a metadata list, of which all but name, uid and version is skipped.
 #[derive(Deserialize)]
 struct Item {
     metadata: State,
@@ -39,10 +48,14 @@ impl Source {
     /// Returns once the store has everything that existed at the first call. All controllers share that call, because a
     /// process begins to lead only once. It costs one request if the cache is up to date, and is retried until it
     /// succeeds.
+    ///
+    /// # Cancel safety
+    /// Safe: if the future is dropped during the first call, the next call starts again.
     pub(crate) async fn make_current(&self) {
         self.compared.get_or_init(|| self.compare()).await;
     }
 
+    /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
     async fn compare(&self) {
         'scopes: for scope in self.scopes().all() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
@@ -69,8 +82,24 @@ impl Source {
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
     /// watch has not delivered yet, so this sends one list request per scope.
     ///
+    /// Use it in a test that has to wait for a cache, or before a decision that must not rest on old state. A live read
+    /// of the one object in question is cheaper.
+    ///
+    /// ```
+    /// use kctl_runtime::{effect::ApiError, source::Source};
+    ///
+    /// async fn report(source: &Source) -> Result<(), ApiError> {
+    ///     let state = if source.is_current().await? { "up to date" } else { "behind" };
+    ///     println!("{}: {state}", source.identity().kind.plural);
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// The request fails.
+    ///
+    /// # Cancel safety
+    /// Safe: the store is not changed.
     pub async fn is_current(&self) -> Result<bool, ApiError> {
         for scope in self.scopes().all() {
             if !self.store().has_all(&scope, &self.present(&scope).await?) {
@@ -82,6 +111,9 @@ impl Source {
 
     /// Returns `true` if the store has the newest state. With `waits`, versions that are not numbers are left to the
     /// watch.
+    ///
+    /// # Errors
+    /// The metadata list fails, or the list of objects after it.
     async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
         let present = self.present(scope).await?;
         if self.store().has_all(scope, &present) {
@@ -94,6 +126,9 @@ impl Source {
     }
 
     /// Lists the names and versions of the newest state.
+    ///
+    /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
+    /// differ, not a second copy of the kind.
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
         let operation = format!("list {}", self.identity().kind.plural);
         // Names and versions are enough to compare.

@@ -1,4 +1,11 @@
 //! The source: performs the requests, waits and effects that the reflector asks for.
+//!
+//! The decisions are in [`Reflector`]. This file does the I/O: it builds URLs, decodes and checks objects, measures
+//! silence, and pushes deltas to the store.
+//!
+//! Its futures are kept small on purpose. A program may have thousands of watches, most of them idle. A local variable
+//! that lives across an `.await` costs its size in each of them, so whatever is needed only for a moment is boxed or
+//! done in a function that does not wait.
 
 use std::{
     future::pending,
@@ -53,7 +60,7 @@ type Handles = Vec<(Scope, AbortHandle)>;
 /// The body of a watch response.
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
-/// The query of every watch.
+/// The query of every watch. Bookmarks cost about one line a minute, and keep the version fresh for the next watch.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// A watch that is silent for its life and this time longer has a dead connection.
 const WATCH_GRACE: Duration = Duration::from_secs(5);
@@ -82,17 +89,28 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 ///     }
 /// }
 /// ```
+///
+/// Inside a program with controllers the [`manager`](crate::manager) creates sources, one per [`Identity`]. Create one
+/// yourself to test a stage alone, to fill a cache in a tool, or to embed this crate in another framework.
+///
+/// Set options first ([`keeping`](Self::keeping), [`sharing`](Self::sharing)). Then one task calls [`run`](Self::run), and
+/// any task may call the other methods at any time.
 pub struct Source {
+    /// The client of its cluster.
     client: Client,
+    /// The kind, selectors and first namespaces.
     identity: Identity,
     /// The scopes that are listed and watched: the namespaces of the identity, until they are changed.
     scopes: Scopes,
+    /// The store that it feeds. Others may read it, and writes of this process enter it too.
     store: Arc<SharedStore>,
+    /// One check per type that reads the store.
     checks: RwLock<Vec<Check>>,
     /// The parts of each object that its readers need.
     keep: RwLock<Keep>,
     /// The parts that its objects have in common, stored once.
     shelf: Shelf,
+    /// The failures, for health and log.
     pub(super) condition: Condition,
     /// Objects whose last state does not fit a type that reads them.
     unreadable: Unreadables,
@@ -109,6 +127,21 @@ pub struct Source {
 impl Source {
     /// Creates a source that has not started. The store should have the namespaces of the identity
     /// ([`SharedStore::of_namespaces`]).
+    ///
+    /// Nothing is requested before [`run`](Self::run).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::{source::{Identity, Source}, store::SharedStore};
+    /// use kube::Client;
+    ///
+    /// fn pods_of(client: Client, namespaces: [&str; 2]) -> Source {
+    ///     let identity = Identity::of::<Pod>().in_namespaces(namespaces);
+    ///     let store = SharedStore::of_namespaces(&identity.namespaces);
+    ///     Source::new(client, identity, Arc::new(store))
+    /// }
+    /// ```
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
         let scopes = Scopes::of_namespaces(&identity.namespaces);
         Self {
@@ -133,21 +166,33 @@ impl Source {
     ///
     /// A stream needs less memory of the API server, and twice the CPU of a list (measured, `benches/README.md`). The
     /// default is a list.
+    ///
+    /// A server without support answers 400, 405 or 422, or sends no end of the initial state within ten seconds. Then
+    /// the source falls back to lists. client-go uses streams by default (`WatchListClient`), with the same fallback.
     pub fn stream_state(&self) {
         self.streams.store(true, Ordering::Relaxed);
     }
 
     /// Starts the watch again, to find out if the API server still serves the kind.
+    ///
+    /// A write that fails with 404 for the resource itself suggests that the CRD was deleted. The watch would notice
+    /// only at its end, minutes later.
     pub(crate) fn doubt(&self) {
         self.doubted.notify_waiters();
     }
 
     /// Adds a check. Objects that fail it are reported and not stored; their last good state stays.
+    ///
+    /// A check that is added later holds for objects that arrive later. Objects in the store are not checked again, so
+    /// add checks before [`run`](Self::run).
     pub fn add_check(&self, check: Check) {
         self.checks.write().push(check);
     }
 
     /// Keeps only these parts of each object in the cache. Call it before [`run`](Self::run).
+    ///
+    /// A controller that only needs names, labels and owner references uses a fraction of the memory this way. If
+    /// metadata is all that is kept, the API server is asked for `PartialObjectMetadata` and sends no more.
     #[must_use]
     pub fn keeping(self, keep: Keep) -> Self {
         *self.keep.write() = keep;
@@ -155,17 +200,24 @@ impl Source {
     }
 
     /// Shares the limit of concurrent lists with other sources.
+    ///
+    /// [`Places`] has an example.
     #[must_use]
     pub fn sharing(self, places: Places) -> Self {
         Self { places, ..self }
     }
 
     /// Also keeps these parts of each object that arrives from now on.
+    ///
+    /// Objects that are in the store keep their old form until they change or are listed again.
     pub(crate) fn keep_also(&self, keep: &Keep) {
         self.keep.write().widen(keep);
     }
 
     /// Returns `true` if the cache keeps whole objects.
+    ///
+    /// If it is `false`, an update must not be made from a cached object: the parts that were left out would be
+    /// removed.
     pub fn is_whole(&self) -> bool {
         self.keep.read().is_whole()
     }
@@ -223,6 +275,15 @@ impl Source {
 
     /// Returns the time since the API server last sent a page, an event or a bookmark, or `None` before the first. A
     /// minute or two is normal for a kind without changes, because bookmarks come about once a minute.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::source::Source;
+    ///
+    /// fn is_suspicious(source: &Source) -> bool {
+    ///     source.silence().is_some_and(|silence| silence > Duration::from_secs(180))
+    /// }
+    /// ```
     pub fn silence(&self) -> Option<Duration> {
         self.condition.silence()
     }
@@ -240,6 +301,8 @@ impl Source {
     /// Decodes the JSON of an object, runs the checks, and returns it in the form of the cache. The store is not
     /// changed.
     ///
+    /// The stage that writes uses it for responses: a state enters the cache in the same form, whichever way it came.
+    ///
     /// # Errors
     /// The JSON is not an object of this kind, or does not fit a type that reads the store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
@@ -252,6 +315,11 @@ impl Source {
     }
 
     /// Checks an object, and makes it as small as possible.
+    ///
+    /// Parts that it has in common with the known state, or with other objects of the kind, are shared with them.
+    ///
+    /// # Errors
+    /// The first check that fails.
     fn take_in(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
             check.of(&object, arrival)?;
@@ -261,6 +329,10 @@ impl Source {
     }
 
     /// Lists and watches for ever.
+    ///
+    /// Each scope has its own future inside this one, so a slow or forbidden namespace does not hold up
+    /// the others. Changes of the scopes take effect at once: the watch of a removed one is dropped before its objects
+    /// leave the store.
     ///
     /// # Cancel safety
     /// Dropping the future ends the watches. The store keeps its objects, which then become outdated.
@@ -293,6 +365,8 @@ impl Source {
     }
 
     /// Returns the namespaces that are listed and watched now; empty for all.
+    ///
+    /// It starts with those of the [`Identity`], and follows changes at run time.
     pub fn namespaces(&self) -> Vec<String> {
         self.scopes.all().iter().flatten().map(ToString::to_string).collect()
     }
@@ -302,6 +376,7 @@ impl Source {
         &self.scopes
     }
 
+    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits as long as it asks.
     async fn reflect(&self, scope: Scope) {
         let streams = self.streams.load(Ordering::Relaxed);
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
@@ -330,6 +405,7 @@ impl Source {
         }
     }
 
+    /// Performs a list, a page or a probe, and returns the wait before the next request.
     async fn list(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
         let request = reflector.request().clone();
         let input = self.ask(scope, &request).await;
@@ -337,6 +413,8 @@ impl Source {
     }
 
     /// Requests a list or one page of it.
+    ///
+    /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
     pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
             // The list brings those that still are.
@@ -374,6 +452,10 @@ impl Source {
     }
 
     /// Reads the items of a list as they arrive.
+    ///
+    /// # Errors
+    /// The response breaks off or is not a list. Items that cannot be decoded are not an error: they are reported, and
+    /// their last good state is part of the result.
     pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
         let heard = || self.condition.heard();
@@ -387,6 +469,9 @@ impl Source {
 
     /// Accepts one item. Items of built-in kinds in lists have no `kind` and `apiVersion`, which readers of the JSON
     /// expect.
+    ///
+    /// An item whose uid and version the store has already is not decoded again: a list after a short break costs
+    /// little more than its bytes.
     fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         let same = |meta: &Meta| {
             let known = self.store.get(&meta.key)?;
@@ -414,10 +499,13 @@ impl Source {
         })
     }
 
+    /// Accepts an object, or reports that it cannot be decoded.
     fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
         self.or_report(json, self.accept(json))
     }
 
+    /// Records the outcome: a readable object is no longer on the list of unreadable ones, an unreadable one is added,
+    /// counted and logged with the decoder's message.
     fn or_report(&self, json: &str, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
         match object {
             Ok(object) => {
@@ -437,6 +525,8 @@ impl Source {
 
     /// Performs one watch. Results are handled before anything is awaited: locals that live across an `.await` need
     /// memory as long as the watch lasts.
+    ///
+    /// Returns the wait before the next request, or `None` to send it at once.
     async fn watch(
         &self,
         reflector: &mut Reflector,
@@ -474,6 +564,10 @@ impl Source {
     }
 
     /// Waits for more bytes of a watch. Returns `false` if it has ended or is silent for too long.
+    ///
+    /// The server ends a watch at its `timeoutSeconds`. Only a dead connection is silent for longer, because a healthy
+    /// one brings a bookmark about once a minute. Pings find most dead connections earlier
+    /// ([`connection`](crate::connection)).
     async fn hears(&self, chunks: &mut Chunks, lines: &mut Lines, reflector: &Reflector, life: Duration) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
@@ -490,6 +584,8 @@ impl Source {
 
     /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
     /// request if the watch is over.
+    ///
+    /// An unreadable line or an `ERROR` event ends the watch. Events behind it belong to a state that is not certain.
     fn take_line(
         &self,
         reflector: &mut Reflector,
@@ -507,6 +603,9 @@ impl Source {
     }
 
     /// Opens a watch. A separate function, so that the request does not live as long as the response.
+    ///
+    /// # Errors
+    /// The server rejects the watch or does not answer within 60 s.
     async fn open(&self, scope: &Scope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
         let from = match request {
             Request::Watch { version } => format!("resourceVersion={version}"),
@@ -523,6 +622,9 @@ impl Source {
     }
 
     /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
+    ///
+    /// Unknown event types are ignored with a warning, so a newer API server may add some. A deleted object needs only
+    /// its metadata: whatever else is wrong with it, it is gone.
     fn read_event(&self, line: &[u8]) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
@@ -552,6 +654,8 @@ impl Source {
     }
 
     /// Applies an input, and returns the wait before the next request.
+    ///
+    /// The reflector has moved on before the returned future is polled. Only the push into a full store waits.
     fn perform(&self, reflector: &mut Reflector, input: Input) -> impl Future<Output = Option<Duration>> + Send {
         let (deltas, wait) = self.taken_in(reflector, input);
         let rest = self.hand_on(deltas);
@@ -575,6 +679,8 @@ impl Source {
         }))
     }
 
+    /// Passes an input to the reflector, and records the health that follows from it. Returns the deltas in order, and
+    /// the wait if the request is over.
     fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if self.lacks_optional(error) {
@@ -613,6 +719,8 @@ impl Source {
     }
 
     /// Returns `true` if the last answer of the API server was that it does not serve the kind, which is optional.
+    ///
+    /// Always `false` for a [`Presence::Required`] kind, whose 404 is a failure in [`health`](Self::health).
     pub fn is_absent(&self) -> bool {
         self.condition.is_absent()
     }
@@ -623,6 +731,11 @@ impl Source {
     }
 
     /// Lists the newest state beside the watch, whole or in pages, and returns it with its version.
+    ///
+    /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
+    ///
+    /// # Errors
+    /// A request fails. Nothing is retried here.
     pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
         let mut state = Vec::new();
@@ -644,6 +757,7 @@ impl Source {
         }
     }
 
+    /// Returns path and query of a request for a scope, with the selectors of the identity.
     pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
         let identity = &self.identity;
         let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));

@@ -1,4 +1,7 @@
 //! The lines of a watch: events with an object, and bookmarks.
+//!
+//! A watch is newline-delimited JSON, one `{"type": …, "object": …}` per line. The object is kept as the JSON of its
+//! line and is parsed once, after its type is known.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +13,10 @@ use super::reflector::Input;
 /// One line of a watch.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`. An `ERROR` carries a `Status` as its object.
     #[serde(rename = "type")]
     pub(super) kind: &'a str,
+    /// The JSON of the object, borrowed from the line.
     #[serde(borrow)]
     pub(super) object: &'a RawValue,
 }
@@ -32,6 +37,7 @@ struct BookmarkMeta {
 }
 
 impl Bookmark {
+    /// Returns the input of a bookmark, or `None` if it has no version. Such a bookmark is ignored.
     pub(super) fn read(json: &str) -> Option<Input> {
         let BookmarkMeta { resource_version, annotations } = serde_json::from_str::<Self>(json).ok()?.metadata;
         let ends = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");

@@ -1,5 +1,13 @@
 //! A streaming parser of lists: it returns the items one at a time. Memory holds one item and one chunk, and each byte
 //! is looked at once.
+//!
+//! A JSON parser for the whole response would hold all bytes and all items at the same moment: the peak that client-go
+//! and kube have at a start. This one knows only the outer shape of a list, `{"metadata": …, "items": […]}` in any
+//! order of members. It finds the end of each item by counting brackets outside strings, and leaves the check of the
+//! JSON within to the decoder of the item.
+//!
+//! A list that ends early is an error. Without that, a response that a proxy cut would look like a deletion of
+//! everything behind the cut.
 
 use std::ops::Range;
 
@@ -11,28 +19,39 @@ use super::lines::LINE_LEN_MAX;
 /// The reason why a list cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
+    /// A byte at this offset cannot follow the ones before.
     #[error("the list is not a JSON object at byte {0}")]
     Malformed(usize),
+    /// A value exceeds [`LINE_LEN_MAX`]: something that is not a list of objects, or a runaway one.
     #[error("an item of the list is longer than {LINE_LEN_MAX} bytes")]
     TooLong,
+    /// The response ended before the closing brace.
     #[error("truncated list response")]
     Unfinished,
+    /// `metadata` is not an object, or its `resourceVersion` or `continue` is not a string.
     #[error("the list's metadata cannot be read: {0}")]
     Metadata(#[from] serde_json::Error),
 }
 
 /// The metadata of a list.
+///
+/// It may come before or after the items, so it is known for certain only at the end.
 #[derive(Deserialize, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ListMeta {
+    /// The version of the whole list, from which a watch continues.
     pub(super) resource_version: String,
+    /// The `continue` token, if the list has more pages. Some servers send an empty string on the last page.
     #[serde(rename = "continue")]
     pub(super) token: Option<String>,
 }
 
 /// The position of the next byte within the list.
+///
+/// The states are those of the outer object alone. Everything deeper is one [`Value`].
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
+    /// Before the opening brace of the list.
     Begin,
     /// Before the name of a member, or before the closing brace.
     Member,
@@ -40,9 +59,11 @@ enum Place {
     Value(Name),
     /// Between items.
     Items,
+    /// After the closing brace. Bytes that follow are an error.
     End,
 }
 
+/// The members of a list that matter; `kind` and `apiVersion` are skipped.
 #[derive(Clone, Copy, PartialEq)]
 enum Name {
     Metadata,
@@ -58,11 +79,13 @@ pub(super) struct Items {
     /// Number of read bytes that are no longer in the buffer.
     n_gone: usize,
     place: Place,
+    /// Progress within the value that starts at `begin`.
     value: Value,
     meta: ListMeta,
 }
 
 impl Items {
+    /// Creates a parser that has seen no bytes.
     pub(super) fn new() -> Self {
         Self {
             buffer: Vec::new(),
@@ -83,6 +106,12 @@ impl Items {
     }
 
     /// Returns the next complete item, or `None` if more bytes are needed.
+    ///
+    /// Call it until it returns `None` before the next [`push`](Self::push). The slice is the JSON of one item, and is
+    /// not checked except for its brackets and strings.
+    ///
+    /// # Errors
+    /// The bytes are not a list, or a value is too long. The parser must not be used after that.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, ListError> {
         while let Some(byte) = self.next_byte() {
             match (self.place, byte) {
@@ -110,6 +139,9 @@ impl Items {
     }
 
     /// Returns the range of the next value once it is complete.
+    ///
+    /// # Errors
+    /// The value is too long, or missing.
     fn take_value(&mut self) -> Result<Option<Range<usize>>, ListError> {
         let begin = self.begin;
         match self.value.end(&self.buffer[begin..]) {
@@ -152,6 +184,9 @@ impl Items {
     }
 
     /// Returns the metadata of the list after the last byte.
+    ///
+    /// # Errors
+    /// [`ListError::Unfinished`] if the list is not complete.
     pub(super) fn end(self) -> Result<ListMeta, ListError> {
         if self.place == Place::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
     }
@@ -160,14 +195,20 @@ impl Items {
 /// A JSON value of which not all bytes may have arrived, and how far it was scanned.
 #[derive(Default)]
 struct Value {
+    /// Number of bytes that were scanned. The next call starts here, so that no byte is scanned twice.
     seen: usize,
+    /// Number of open brackets and braces.
     depth: usize,
+    /// `true` inside a string, where brackets do not count.
     in_text: bool,
 }
 
 impl Value {
     /// Returns the length of the value at the begin of `bytes` if it ends in them. `bytes` must be those of the last
     /// call, and possibly more.
+    ///
+    /// Strings are skipped with `memchr2`, because most bytes of an object are in strings. A number or a literal has no
+    /// end mark, so it ends at the byte after it.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         while self.seen < bytes.len() {
             if self.in_text {

@@ -1,5 +1,8 @@
 //! Splits the bytes of a watch into lines. Each byte is looked at once and moved at most twice, however it is cut into
 //! chunks.
+//!
+//! A watch is idle most of the time, and a program may have hundreds. After the last complete line the buffer is
+//! freed, so an idle watch holds no memory for events.
 
 /// Maximum length of a line in bytes: several times the largest object that etcd stores. A longer one ends the watch.
 pub(super) const LINE_LEN_MAX: usize = 16 << 20;

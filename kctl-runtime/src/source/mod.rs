@@ -23,9 +23,41 @@
 //! assert_eq!(reflector.request(), &Request::Watch { version: "9".into() });
 //! ```
 //!
+//! # The life of a source
+//!
+//! 1. **List.** The whole newest state is requested, by about four sources of a process at a time ([`Places`]). Items
+//!    are decoded as their bytes arrive.
+//! 2. **Check.** Each object is reduced to the parts that readers need, and must fit every type that reads it
+//!    ([`Check`]). The store gets the list as one [`Delta::Replace`](crate::store::Delta::Replace).
+//! 3. **Watch.** Events go to the store one by one. The server ends a watch after 5 to 10 minutes, and the next one
+//!    begins at the last version.
+//! 4. **Recover.** An expired version (410) leads to a new list. A source whose server is down keeps its cache, which
+//!    readers may go on using.
+//!
 //! A source never gives up. Failed requests are retried with exponential backoff and jitter, from 0.8 s to 30 s;
 //! [`Source::health`] reports the present failure. Objects that do not fit a type that reads them are logged and left
 //! out, and their last good state stays.
+//!
+//! # Differences from client-go
+//!
+//! | | client-go | here |
+//! |---|---|---|
+//! | first list | `resourceVersion=0`: any state in the watch cache | newest state: a restart sees its own writes |
+//! | size of a list | pages of 500 for the newest state | whole; pages if the server rejects that or breaks off twice |
+//! | initial state as a stream | by default | on request, [`Source::stream_state`] |
+//! | no answer to a watch | the watch is opened again | a list with `limit=1` first, to detect a restored backup |
+//! | object that does not fit its type | the whole list fails | its last readable state stays; it gets an event |
+//! | kind not served | retried for ever | counts as deleted after about twelve seconds, see [`Presence`] |
+//!
+//! # Bounds
+//!
+//! | Bound | At the bound |
+//! |---|---|
+//! | 16 MiB per watch event or list item | the response ends, and the state is listed again or watched anew |
+//! | 60 s without a byte of a list | the list fails and is retried |
+//! | life of a watch and 5 s without a byte | the watch counts as dead and is opened again |
+//! | [`UNREADABLE_MAX`] unreadable objects | further ones are counted and logged only |
+//! | a full store ([`DELTAS_MAX`](crate::store::DELTAS_MAX)) | the source stops reading its watch until there is room |
 
 mod anew;
 mod check;
@@ -60,14 +92,29 @@ use crate::object::Kind;
 
 /// Number of objects in one page of a list, as in client-go. Lists are paged only if the API server does not return
 /// them whole.
+///
+/// It is `defaultPageSize` in client-go's `tools/pager/pager.go`.
 pub const PAGE_LEN: u32 = 500;
 
-/// The `Accept` header of watches that need only metadata.
+/// The `Accept` header of lists that need only metadata. Servers without that form send whole objects.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// The same for watches.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// The handling of a kind that the API server does not serve.
+///
+/// A kind is missing when list or watch answers 404: its CRD is not installed, or was deleted.
+///
+/// | | `Required` | `Optional` |
+/// |---|---|---|
+/// | never served | the source waits; readiness of the process reports it | after two 404s: an empty, complete cache |
+/// | CRD deleted later | after five 404s all its objects count as deleted | the same, and the cache is complete |
+/// | CRD installed again | found within about 5 s | the same |
+///
+/// ```
+/// use kctl_runtime::source::Presence;
+/// assert_eq!(Presence::default(), Presence::Required);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
     /// The kind must be there: until then its cache is not complete, and its controllers wait.
@@ -97,17 +144,28 @@ impl Hash for Presence {
 /// assert_eq!(web.kind.plural, "pods");
 /// assert_eq!((web.labels.as_str(), web.fields.as_str()), ("tier=web", ""));
 /// ```
+///
+/// Two controllers of one program that watch Pods with the same selector therefore cost one watch and one copy in
+/// memory. A second selector costs a second of both: prefer a wider selector and a predicate where the sets overlap
+/// much.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// Name of the cluster; an empty string is the cluster that the program was started against.
+    ///
+    /// The name is local to the program: it finds the client, and never goes to the API server.
     pub cluster: String,
-    /// The kind with its resource.
+    /// The kind with its resource. Its group and version make the URL, so two versions of a kind are two informers.
     pub kind: Kind,
     /// The namespaces; empty for all. Each one has a list and a watch.
+    ///
+    /// With many namespaces one watch of all is cheaper, if the role permits it. The set may change at run time
+    /// ([`Source::namespaces`]).
     pub namespaces: Vec<String>,
     /// The label selector; empty selects all objects.
+    ///
+    /// An object whose labels stop matching leaves the cache as a deletion, as the API server reports it.
     pub labels: String,
-    /// The field selector; empty selects all objects.
+    /// The field selector; empty selects all objects. Fields other than name and namespace depend on the kind.
     pub fields: String,
     /// The handling of a missing kind. Identities that differ in it share nothing.
     pub presence: Presence,
@@ -139,6 +197,14 @@ impl Identity {
     }
 
     /// Returns the identity of all objects of the kind `K`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kctl_runtime::source::Identity;
+    ///
+    /// let identity = Identity::of::<Deployment>();
+    /// assert_eq!((identity.kind.api_version().as_str(), identity.kind.plural.as_str()), ("apps/v1", "deployments"));
+    /// ```
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self::all(Kind::of::<K>())
     }
@@ -199,6 +265,14 @@ impl Identity {
     }
 
     /// Selects another cluster by its name.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::source::Identity;
+    ///
+    /// let member = Identity::of::<Pod>().on("member-1");
+    /// assert_ne!(member, Identity::of::<Pod>(), "each cluster has an informer");
+    /// ```
     #[must_use]
     pub fn on(mut self, cluster: impl Into<String>) -> Self {
         self.cluster = cluster.into();

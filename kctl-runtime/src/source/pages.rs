@@ -8,6 +8,12 @@ use super::items::{Items, ListMeta};
 use crate::transport::{self, ApiError};
 
 /// Passes each item of a list to `take`, and returns the metadata of the list. `heard` is called for each chunk.
+///
+/// A list may take minutes, as long as bytes keep coming: the limit of 60 s holds for the time between two chunks.
+///
+/// # Errors
+/// The response pauses for too long, breaks off, is not a list, or `take` fails for an item. Items before that were
+/// passed on already, so the caller has to throw its result away.
 pub(super) async fn each_item(
     operation: &str,
     body: Body,

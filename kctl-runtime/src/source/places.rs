@@ -1,4 +1,10 @@
 //! A limit of concurrent lists in a process, which keeps the memory of a start small.
+//!
+//! The peak memory of a controller is at its start, when every kind is listed. kube and client-go send all those lists
+//! at the same moment.
+//!
+//! The limit must not turn one slow kind into a slow start for all. So a list that has waited for a second, or that
+//! sees no progress for 100 ms, starts without a place.
 
 use std::{
     pin::pin,
@@ -27,17 +33,39 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// a source.
 ///
 /// The limit is soft. A list waits for at most one second, and for less if no other list ends meanwhile.
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+/// use kctl_runtime::source::{Identity, Places, Source};
+/// use kube::Client;
+///
+/// fn two_caches(client: &Client) -> (Source, Source) {
+///     let places = Places::default();
+///     let pods = Source::new(client.clone(), Identity::of::<Pod>(), Arc::default());
+///     let deployments = Source::new(client.clone(), Identity::of::<Deployment>(), Arc::default());
+///     (pods.sharing(places.clone()), deployments.sharing(places))
+/// }
+/// ```
+///
+/// A source without [`Source::sharing`](super::Source::sharing) has its own limit, which only its namespaces
+/// share.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Shared>);
 
+/// The state behind all clones.
 #[derive(Debug)]
 struct Shared {
+    /// Free places, at most [`AT_ONCE_MAX`].
     free: Arc<Semaphore>,
     /// Number of lists that have ended.
     n_ended: AtomicU64,
 }
 
 /// The permission for one list, and for the begin of the watch after it.
+///
+/// Dropping it frees the place, and counts as progress for those that wait. It is held until the watch has begun,
+/// because opening that is the rest of the work of a start.
 pub(super) struct Place {
     places: Places,
     /// Is `None` if the list runs without a place.
@@ -52,6 +80,9 @@ impl Default for Places {
 
 impl Places {
     /// Waits for a place, as long as other lists end.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped future leaves the queue.
     pub(super) async fn next(&self) -> Place {
         let taken = match self.0.free.clone().try_acquire_owned() {
             Ok(place) => Some(place),
@@ -60,6 +91,7 @@ impl Places {
         Place { places: self.clone(), taken }
     }
 
+    /// Waits in the order of arrival. Returns `None` when the caller should start without a place.
     async fn wait(&self) -> Option<OwnedSemaphorePermit> {
         let n_ended = || self.0.n_ended.load(Ordering::Relaxed);
         let until = Instant::now() + WAIT_MAX;

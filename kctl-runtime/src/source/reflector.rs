@@ -9,6 +9,30 @@
 //!
 //! It differs from client-go in the first list, which is of the newest state (`resourceVersion` unset, not `0`). A
 //! program that restarts after a crash must see its own last writes.
+//!
+//! # States
+//!
+//! [`Request`] is the state: each one says which request is under way and what its answer means.
+//!
+//! ```text
+//!           list, whole or paged             410, 404, other errors
+//!   Whole ───────────────────────> Watch ──────────────────────────> Whole
+//!     │ rejected as too large        │  ^  closed: same version
+//!     v                              │  │
+//!   List (pages of 500)              v  │ version not behind
+//!                                  Probe ── version behind ────────> Whole
+//!   Stream ── initial-events-end ──> Watch
+//! ```
+//!
+//! # Invariants
+//!
+//! - A [`Delta::Replace`] is a complete state of one version. A list that breaks off, or pages of two lists, never
+//!   become one.
+//! - The version of a watch never falls, except by [`Delta::Restore`]. That needs two lists in a row that are older
+//!   than a known version, because one alone may come from a server that lags behind.
+//! - A wait is always bounded, and a request always follows: no sequence of answers stops the reflector.
+//!
+//! `reflector_model.rs` checks them with random sequences of answers against a model of an API server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,9 +45,10 @@ use crate::{
 
 /// First wait after a failure (client-go, `reflector.go`, `NewReflectorWithOptions`).
 const BACKOFF_MIN: Duration = Duration::from_millis(800);
-/// Longest wait after a failure.
+/// Longest wait after a failure, without jitter. It is reached with the seventh failure in a row.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// A watch that lasted this long was healthy: the next failure has the first wait again.
+/// A watch that lasted this long was healthy: the next failure has the first wait again (client-go, `reflector.go`,
+/// `NewReflectorWithOptions`: the backoff resets after two minutes).
 const HEALTHY_AFTER: Duration = Duration::from_secs(120);
 
 /// First and longest wait for a kind that the server does not serve. After its CRD was installed, the kind is found
@@ -48,6 +73,8 @@ const BROKEN_LISTS: u32 = 2;
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// The next request to the API server.
+///
+/// The driver turns it into a URL. Selectors and namespace are the same for all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// A watch that begins with the complete, newest state (`sendInitialEvents=true`).
@@ -75,6 +102,9 @@ pub enum Request {
 }
 
 /// A response or an event of the API server.
+///
+/// A driver reports every end of a request with one of `Page`, `Failed`, `Cut`, `Broken` or `Closed`. The other inputs
+/// are events of a watch that goes on.
 #[derive(Debug)]
 pub enum Input {
     /// A list, or one page of it.
@@ -115,13 +145,16 @@ pub enum Input {
 }
 
 /// An action that the caller performs before the next request.
+///
+/// Perform all of them in the order of the list. At most one of them is [`Wait`](Self::Wait) or [`Next`](Self::Next),
+/// and it is the last.
 #[derive(Debug)]
 pub enum Effect {
     /// Send the delta to the store.
     Emit(Delta),
-    /// End the present request and wait.
+    /// End the present request and wait, then send [`Reflector::request`]. The driver adds jitter.
     Wait(Duration),
-    /// End the present request.
+    /// End the present request, and send the next one at once.
     Next,
 }
 
@@ -131,10 +164,12 @@ pub enum Effect {
 /// [`Source`](super::Source) is its driver for a real API server. The [module](super) has an example.
 #[derive(Debug)]
 pub struct Reflector {
+    /// The namespace that its deltas name.
     scope: Scope,
     /// Decides if a missing kind leaves the store complete.
     presence: Presence,
     request: Request,
+    /// The objects of a list or stream that is not complete yet. Empty otherwise.
     objects: Vec<Arc<Stored>>,
     /// The last version that was seen.
     last: Option<String>,
@@ -144,6 +179,7 @@ pub struct Reflector {
     pages: bool,
     /// Number of whole lists in a row that broke off.
     broken: u32,
+    /// Number of failures since the last healthy watch, which the wait grows with.
     failures: u32,
     /// Number of 404s in a row.
     absent: u32,
@@ -161,6 +197,8 @@ impl Default for Reflector {
 
 impl Reflector {
     /// Creates a reflector of one namespace, or of all with `None`. It starts with a list.
+    ///
+    /// The kind is [`Presence::Required`] until [`with`](Self::with) changes that.
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
@@ -196,17 +234,43 @@ impl Reflector {
     }
 
     /// Returns the namespace that it reflects, or `None` for all.
+    ///
+    /// ```
+    /// use kctl_runtime::source::Reflector;
+    /// assert_eq!(Reflector::of(Some("default".into())).scope().as_deref(), Some("default"));
+    /// assert_eq!(Reflector::default().scope(), &None);
+    /// ```
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
     /// Sets if the kind is required or optional.
+    ///
+    /// ```
+    /// use kctl_runtime::{effect::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
+    ///
+    /// let mut reflector = Reflector::of(None).with(Presence::Optional);
+    /// let missing = || Input::Failed(ApiError::Refused {
+    ///     operation: "list gateways".into(),
+    ///     code: 404,
+    ///     reason: "NotFound".into(),
+    ///     message: "the server could not find the requested resource".into(),
+    ///     retry_after: None,
+    /// });
+    /// // A starting API server may answer 404 for a moment, so one answer is not enough.
+    /// assert!(matches!(reflector.on(missing())[..], [Effect::Wait(_)]));
+    /// let effects = reflector.on(missing());
+    /// assert!(matches!(effects[..], [Effect::Emit(Delta::Absent(_)), Effect::Wait(_)]));
+    /// ```
     #[must_use]
     pub fn with(self, presence: Presence) -> Self {
         Self { presence, ..self }
     }
 
     /// Returns the next request.
+    ///
+    /// It changes only by [`on`](Self::on). While a watch runs, its version moves with each event, so the same call
+    /// names the place to go on from.
     pub fn request(&self) -> &Request {
         &self.request
     }
@@ -264,6 +328,7 @@ impl Reflector {
         }
     }
 
+    /// Collects a page. With the last one the state is complete.
     fn page(&mut self, objects: Vec<Arc<Stored>>, version: String, token: Option<String>) -> Vec<Effect> {
         if self.request == Request::Probe {
             return self.probed(&version);
@@ -288,6 +353,11 @@ impl Reflector {
         self.whole(version)
     }
 
+    /// Hands a complete state to the store, unless it is older than one that was seen.
+    ///
+    /// A list of the newest state that is older comes from a server restored from a backup, or from a member of etcd
+    /// that lags behind. The second repairs itself, so the list is repeated once. Two in a row mean a restore: the
+    /// cache follows it, since the objects of later versions exist no longer.
     fn whole(&mut self, version: String) -> Vec<Effect> {
         let (scope, objects) = (self.scope.clone(), std::mem::take(&mut self.objects));
         self.absent = 0;
@@ -308,6 +378,8 @@ impl Reflector {
         vec![Effect::Emit(Delta::Restore(scope, objects, version))]
     }
 
+    /// Decides after a server was unreachable: on to the watch if its version did not go back, and to a new list
+    /// otherwise.
     fn probed(&mut self, version: &str) -> Vec<Effect> {
         match self.last.clone() {
             Some(last) if !self.is_behind(version) => self.request = Request::Watch { version: last },
@@ -322,11 +394,16 @@ impl Reflector {
         version.parse::<u64>().ok().zip(last).is_some_and(|(version, last)| version < last)
     }
 
+    /// Records a version, from which the next watch goes on.
     fn seen(&mut self, version: String) {
         self.last = Some(version.clone());
         self.request = Request::Watch { version };
     }
 
+    /// Handles the end of a watch without an error.
+    ///
+    /// A stream that ends before its initial state is complete is thrown away: a server may have been stopped. One that
+    /// took longer than [`STREAM_SILENCE_MAX`] shows that the server does not know the option.
     fn closed(&mut self, lasted: Duration, any: bool) -> Vec<Effect> {
         if self.request == Request::Stream {
             self.objects.clear();
@@ -353,6 +430,10 @@ impl Reflector {
     }
 
     /// Handles a 404: the server does not serve the kind.
+    ///
+    /// The first 404 makes the store incomplete, so that no controller acts on objects that may be gone. Their deletion
+    /// is reported only when it is certain. Deletions cannot be taken back: reconcilers would create all owned objects
+    /// anew.
     fn missing(&mut self) -> Vec<Effect> {
         self.relist(None);
         self.absent = self.absent.saturating_add(1);
@@ -377,6 +458,21 @@ impl Reflector {
         effects
     }
 
+    /// Chooses the next request and the wait after an error.
+    ///
+    /// | Request | Error | Next |
+    /// |---|---|---|
+    /// | any | 404 | list, with the waits of a missing kind |
+    /// | whole list | 400, 405, 413, 422 | pages, at once |
+    /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
+    /// | list, page | other | list again after the wait |
+    /// | watch | 410 | list of at least the last version, at once |
+    /// | watch | no answer | probe after the wait |
+    /// | watch | 429, unreadable line | same watch after the wait |
+    /// | watch | other | list after the wait |
+    /// | stream | 400, 405, 422 | list, at once |
+    ///
+    /// A `Retry-After` of the response prolongs the wait, and never shortens it.
     fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
         if error.is_not_found() {
             return self.missing();
@@ -435,6 +531,9 @@ impl Reflector {
     }
 
     /// Handles a list that broke off.
+    ///
+    /// Proxies and load balancers limit the size or the time of a response. A whole list that breaks off twice in a row
+    /// is therefore requested in pages, from then on.
     fn cut(&mut self, error: &ApiError) -> Vec<Effect> {
         if matches!(self.request, Request::Whole { .. }) {
             self.broken += 1;
@@ -455,11 +554,13 @@ impl Reflector {
         };
     }
 
+    /// Gives up streaming for good, and lists.
     fn fall_back(&mut self) {
         self.streams = false;
         self.relist(None);
     }
 
+    /// Returns the wait after this failure, 0.8 s doubled each time up to 30 s, and counts it.
     fn next_wait(&mut self) -> Duration {
         let wait = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         self.failures = self.failures.saturating_add(1);

@@ -1,6 +1,11 @@
 //! The reflector and the cache behind it against a model of an API server that lists, streams, forgets, breaks off and
 //! repeats itself: whatever comes in which order, what is cached is a true state, never an older one, and the newest
 //! one in the end.
+//!
+//! proptest draws up to 60 steps: writes by this process and by others, answers that are late, repeated or cut, errors,
+//! and compactions. [`Watcher`] checks after each delta that no object goes back in version, that changes and cache
+//! agree, and that a deleted uid does not return. Then the faults end, and after a bounded number of answers the cache
+//! must equal the server. A failing sequence is shrunk to its shortest form.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +24,7 @@ use crate::{
     transport::ApiError,
 };
 
+/// Number of object names. Few, so that sequences meet the same object often.
 const NAMES: u8 = 4;
 /// The namespace of each name. The last one is not watched where namespaces are.
 const NAMESPACES: [&str; NAMES as usize] = ["a", "a", "b", "c"];
@@ -29,6 +35,7 @@ const SETTLED_WITHIN: usize = 200;
 /// The server forgets all but so many of its newest events when it compacts.
 const KEPT: usize = 2;
 
+/// One step of a sequence: a change in the server, or an answer to one of the reflectors.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// An object is made or changed, so that the selector selects it or not. The process does that itself, or another
@@ -42,6 +49,7 @@ enum Step {
         name: u8,
         own: bool,
     },
+    /// The server forgets older events, so a watch from an old version gets 410.
     Compact,
     /// The server answers as it should; of the states that it may show the one so far back. Which reflector has asked,
     /// here and below, is counted round.
@@ -56,6 +64,7 @@ enum Step {
     },
     /// The response ends as watches do.
     Close(usize),
+    /// The request fails with this status code before its response begins.
     Fail(usize, u16),
     /// The server does not answer.
     Lose(usize),
@@ -65,6 +74,7 @@ enum Step {
     Break(usize, Option<u16>),
 }
 
+/// Draws a step. The weights keep answers frequent, so that most sequences get beyond the first list.
 fn step() -> impl Strategy<Value = Step> {
     let name = 0..NAMES;
     let codes = prop::sample::select(vec![404_u16, 410, 410, 422, 429, 500, 504]);
@@ -100,6 +110,7 @@ fn is_in(scope: &Scope, name: u8) -> bool {
 }
 
 impl Known {
+    /// Returns the object at a revision as a source would hand it on.
     fn stored(self, revision: u64) -> Arc<Stored> {
         let Self { name, uid, .. } = self;
         let namespace = NAMESPACES[usize::from(name)];
@@ -111,6 +122,7 @@ impl Known {
 
 type State = BTreeMap<u8, Known>;
 
+/// One entry of the server's log, as etcd keeps it: the states before and after a revision.
 struct Event {
     revision: u64,
     before: Option<Known>,
@@ -119,6 +131,8 @@ struct Event {
 
 impl Event {
     /// Returns the event that a watch with the selector sends for it.
+    ///
+    /// An object that stops matching the selector is `DELETED` for the watch, as in the API server's watch cache.
     fn seen(&self, scope: &Scope) -> Option<Input> {
         let name = self.before.or(self.after)?.name;
         if !is_in(scope, name) {
@@ -133,16 +147,19 @@ impl Event {
     }
 }
 
+/// The model: a state, a log of changes, and the revision up to which the log was compacted.
 #[derive(Default)]
 struct Server {
     state: State,
     log: Vec<Event>,
     revision: u64,
     compacted: u64,
+    /// Number of uids given out; a new object never gets an old one.
     n_uids: u64,
 }
 
 impl Server {
+    /// Applies a change at the present revision and logs it.
     fn change(&mut self, name: u8, after: Option<Known>) {
         let before = self.state.remove(&name);
         self.state.extend(after.map(|after| (name, after)));
@@ -172,6 +189,8 @@ impl Server {
     }
 
     /// Returns the selected objects at a revision.
+    ///
+    /// It undoes the log from its end, which also checks that the log is complete.
     fn at(&self, revision: u64, scope: &Scope) -> Vec<Arc<Stored>> {
         let mut state = self.state.clone();
         for event in self.log.iter().rev().take_while(|event| event.revision > revision) {
@@ -196,6 +215,7 @@ impl Server {
 
 /// Checks of the cache after each delta.
 struct Watcher {
+    /// The cache under test, fed with the deltas of all reflectors.
     cache: Cache,
     /// By the changes alone.
     told: BTreeMap<ObjectKey, Arc<Stored>>,
@@ -206,6 +226,7 @@ struct Watcher {
 }
 
 impl Watcher {
+    /// Applies a delta and checks the changes that follow, and that they add up to the cache.
     fn take(&mut self, delta: Delta) -> Result<(), TestCaseError> {
         let text = format!("{delta:?}");
         let cleared = match &delta {
@@ -227,6 +248,7 @@ impl Watcher {
         Ok(())
     }
 
+    /// Checks one change: objects are added once, updated from the state that was known, and never go back.
     fn hear(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
         let latest = change.latest();
         let (key, revision) = (latest.key().clone(), latest.meta().revision().unwrap());

@@ -1,4 +1,7 @@
 //! The scopes that an informer lists and watches: the namespaces of its identity, until they are changed at run time.
+//!
+//! A [`Scope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
+//! cache is built; here [`watches`](crate::watches) may add and remove namespaces while the program runs.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -7,8 +10,9 @@ use crate::store::Scope;
 
 /// A set of scopes that notifies the source of changes.
 pub(crate) struct Scopes {
-    /// Sorted.
+    /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
     all: Mutex<Vec<Scope>>,
+    /// One permit for the one source that waits in [`change`](Self::change).
     changes: Notify,
 }
 

@@ -1,5 +1,11 @@
 //! Jitter for waits and for the lives of watches, so that the informers of all programs do not send their requests at
 //! the same moment.
+//!
+//! After an API server restarts, every watch of the cluster is opened again. Without jitter all of them would also end
+//! in the same second five minutes later, again and again.
+//!
+//! client-go draws random numbers (`wait.Jitter`). Here they are hashes of the informer's identity and a counter, so a
+//! run of the simulator with the same seed sends the same requests at the same virtual times.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -12,11 +18,14 @@ const MORE: f64 = 0.25;
 /// The jitter of one informer. It differs between informers, and repeats itself in each run of a program, so that a
 /// simulation can be repeated.
 pub(super) struct Spread {
+    /// Hash of the identity and the scope: two informers wait differently.
     informer: u64,
+    /// Number of values drawn so far.
     n: u64,
 }
 
 impl Spread {
+    /// Creates the jitter of an informer. Anything that identifies it will do.
     pub(super) fn of(informer: impl Hash) -> Self {
         Self { informer: hash_of(informer), n: 0 }
     }
@@ -34,6 +43,8 @@ impl Spread {
     }
 
     /// Returns a duration between `least` and twice that.
+    ///
+    /// The API server is asked for this life (`timeoutSeconds`). It closes the watch itself, in between events.
     pub(super) fn life(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.next())
     }

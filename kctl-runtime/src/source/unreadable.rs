@@ -1,5 +1,12 @@
 //! Objects that a reader of the source cannot decode. The API server has them; the cache has their last readable state,
 //! or nothing.
+//!
+//! Such an object comes from a field that changed its type, a CRD without validation, or a newer API server. With
+//! a typed list of client-go or kube it fails the list of all objects. Here the rest of the kind works on, and the
+//! object gets a `Warning` event, so that its owner learns why the controller ignores it.
+//!
+//! The controllers need the list for one more reason: an object that is being deleted and cannot be decoded still has a
+//! finalizer, which only its controller may remove.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +27,7 @@ pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The state of an object that cannot be decoded.
 pub(crate) struct Unreadable {
-    /// Its metadata and JSON.
+    /// Its metadata and JSON. Metadata is always readable, or the object would have no key.
     pub(crate) stored: Arc<Stored>,
     /// The message of the decoder.
     pub(crate) error: String,
@@ -28,9 +35,11 @@ pub(crate) struct Unreadable {
 
 /// The unreadable objects of one source.
 pub(super) struct Unreadables {
+    /// By key; the newest state of each.
     known: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
     /// The number of objects, read without the lock for each readable object.
     len: AtomicUsize,
+    /// Notifies readers. It carries no value, because they read the whole set.
     changes: watch::Sender<()>,
 }
 
@@ -41,6 +50,7 @@ impl Default for Unreadables {
 }
 
 impl Unreadables {
+    /// Remembers the newest unreadable state of an object. At [`UNREADABLE_MAX`] a further object is not remembered.
     pub(super) fn add(&self, stored: Stored, error: String) {
         let mut known = self.known.lock();
         let key = stored.key().clone();
@@ -62,6 +72,8 @@ impl Unreadables {
     }
 
     /// Forgets the objects of a scope that is about to be listed.
+    ///
+    /// The list adds those that are still unreadable, so objects that were deleted meanwhile do not stay for ever.
     pub(super) fn clear(&self, scope: &Scope) {
         if self.len() > 0 {
             let mut known = self.known.lock();
@@ -71,6 +83,7 @@ impl Unreadables {
         }
     }
 
+    /// Returns an object's unreadable state. Without any, which is usual, no lock is taken.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
         if self.len() == 0 { None } else { self.known.lock().get(key).cloned() }
     }
