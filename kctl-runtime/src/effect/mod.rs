@@ -19,7 +19,39 @@
 //! as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
 //! for creates as well.
 //!
-//! Events take another path: a [`Recorder`] queues them and never delays a reconcile.
+//! # Outcomes of a write
+//!
+//! | Answer | Cache | Next reconcile of the key |
+//! |---|---|---|
+//! | success with the object | has it before the call returns | as the reconcile function asks |
+//! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
+//! | rejected with 4xx | unchanged | after backoff |
+//! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
+//! | reconcile dropped or panicked meanwhile | unchanged | first lists the namespace of the write |
+//! | no permit | unchanged; nothing was sent | after this process leads again |
+//!
+//! [`ApiError`] has these classes as methods, so that no caller has to look at status codes:
+//!
+//! ```
+//! use kctl_runtime::effect::ApiError;
+//!
+//! let conflict = ApiError::Refused {
+//!     operation: "update Pod shop/web-0".into(),
+//!     code: 409,
+//!     reason: "Conflict".into(),
+//!     message: "the object has been modified".into(),
+//!     retry_after: None,
+//! };
+//! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
+//!
+//! let lost = ApiError::Unanswered { operation: "create Pod shop/web-0".into(), cause: "connection reset".into() };
+//! assert!(lost.is_unknown_outcome(), "the Pod may exist");
+//! ```
+//!
+//! # Events
+//!
+//! Events take another path: a [`Recorder`] queues them and never delays a reconcile. At most [`EVENTS_MAX`] wait per
+//! controller.
 
 mod doubt;
 mod permit;
@@ -68,10 +100,15 @@ use crate::{
 /// let writer = Writer::new("podset.example.com").permit(WritePermit::always());
 /// # drop(writer);
 /// ```
+///
+/// Clones are cheap. They share the permit and the record of uncertain writes.
 #[derive(Clone)]
 pub struct Writer {
+    /// The field manager, sent as `fieldManager` with every write.
     manager: String,
+    /// Asked before each write.
     permit: WritePermit,
+    /// The writes whose outcome is unknown, by the key that sent them.
     doubts: Doubts,
 }
 
@@ -79,8 +116,11 @@ pub struct Writer {
 pub(crate) struct Target<'a> {
     /// The key whose reconcile writes. A write of unknown outcome holds back this key alone.
     pub(crate) by: &'a ObjectKey,
+    /// The source of the object's kind: its client sends the write, its store takes the answer in.
     pub(crate) source: &'a Arc<Source>,
+    /// `None` for a cluster-scoped object.
     pub(crate) namespace: Option<&'a str>,
+    /// The object's name; only for messages where the request has no name in its path.
     pub(crate) name: &'a str,
 }
 
@@ -89,6 +129,7 @@ impl Target<'_> {
         &self.source.identity().kind
     }
 
+    /// Returns the key of the object in its store.
     fn key(&self) -> ObjectKey {
         ObjectKey::new(self.namespace, self.name)
     }
@@ -120,6 +161,9 @@ const ECHO_WITHIN: Duration = Duration::from_secs(1);
 const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The part of a `Scale` that identifies the state of the scaled object.
+///
+/// The API server copies uid and resourceVersion of the object into it (Kubernetes,
+/// `pkg/registry/apps/deployment/storage`).
 #[derive(serde::Deserialize)]
 struct Scale {
     metadata: ScaleMeta,
@@ -136,11 +180,26 @@ impl Writer {
     /// Creates a writer with this field manager, whose permit always grants.
     ///
     /// API servers accept at most 128 characters.
+    ///
+    /// All replicas of a program should use the same name, and keep it over versions. Server-side apply releases a
+    /// field when the manager that applied it stops sending it; under a new name the old fields would stay for ever.
     pub fn new(manager: &str) -> Self {
         Self { manager: manager.into(), permit: WritePermit::always(), doubts: Doubts::default() }
     }
 
     /// Replaces the permit that is asked before each write.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::effect::{Permission, WritePermit, Writer};
+    /// use tokio::sync::watch;
+    ///
+    /// let (election, permission) = watch::channel(Permission::None);
+    /// let permit = WritePermit::of_lease(permission, Duration::from_secs(4), Duration::from_secs(1));
+    /// let writer = Writer::new("podset.example.com").permit(permit);
+    /// // Writes fail until the election sends `Permission::Until`.
+    /// # drop((election, writer));
+    /// ```
     #[must_use]
     pub fn permit(mut self, permit: WritePermit) -> Self {
         self.permit = permit;
@@ -161,6 +220,12 @@ impl Writer {
     ///
     /// Every operation of the writer ends here. The returned [`Done`] keeps the write marked as uncertain
     /// until the cache has its result.
+    ///
+    /// A namespace whose objects are not known completely gets no writes ([`ApiError::NotFollowed`]): a controller that
+    /// sees half of its objects would create the other half anew.
+    ///
+    /// # Cancel safety
+    /// Safe to drop: the mark stays, and the key's next reconcile lists the namespace first.
     async fn send(
         &self,
         target: &Target<'_>,
@@ -193,7 +258,11 @@ impl Writer {
         }
     }
 
-    /// Creates an object. Fails with 409 `AlreadyExists` if the name is taken.
+    /// Creates an object, and returns it with the defaults that the API server set.
+    ///
+    /// # Errors
+    /// 409 `AlreadyExists` if the name is taken. A create whose answer is lost is looked up before the next reconcile,
+    /// so `generateName` does not lead to a second object.
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
         let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
@@ -205,6 +274,9 @@ impl Writer {
     }
 
     /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
+    ///
+    /// # Errors
+    /// 409 `Conflict` for an old `resourceVersion`. The key is reconciled again with the newer state.
     pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("update");
         let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
@@ -215,6 +287,8 @@ impl Writer {
     }
 
     /// Sends a patch whose result only the cache needs, which saves decoding it.
+    ///
+    /// The answer is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
     pub(crate) async fn patch_stored(
         &self,
         target: &Target<'_>,
@@ -231,6 +305,9 @@ impl Writer {
     }
 
     /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch brings it.
+    ///
+    /// It removes a finalizer from an object that no Rust type of the program can hold, so that deletion is not
+    /// blocked.
     pub(crate) async fn patch_unread(
         &self,
         target: &Target<'_>,
@@ -268,6 +345,9 @@ impl Writer {
     /// Sets `spec.replicas` through the scale subresource.
     ///
     /// The `uid` is a precondition for built-in kinds. The scale subresource of custom resources ignores it.
+    ///
+    /// The answer has no object. The watch usually brings the new state within a second; otherwise the object is read
+    /// once.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
         let operation = target.operation("scale");
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
@@ -300,6 +380,12 @@ impl Writer {
     }
 
     /// Creates a subresource such as an eviction or a binding, then reads the object.
+    ///
+    /// The answer of an eviction is a `Status`. The read after it shows the `deletionTimestamp`, so the next reconcile
+    /// does not evict the same Pod again.
+    ///
+    /// # Errors
+    /// 429 for an eviction that a PodDisruptionBudget forbids for now.
     pub(crate) async fn post(
         &self,
         target: &Target<'_>,
@@ -315,6 +401,8 @@ impl Writer {
     }
 
     /// Requests a token of a service account (`TokenRequest`) and returns the answer.
+    ///
+    /// Nothing is stored by the server, so no cache has to follow.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, Done { text, doubt }) = self.create_subresource(target, "token", request).await?;
         doubt.settle();
@@ -339,6 +427,8 @@ impl Writer {
     /// Deletes all objects of a namespace that match a label selector, then lists the namespace.
     ///
     /// The answer does not say which objects were deleted, so the cache learns it from the list.
+    ///
+    /// Objects that were created between the decision and the request are deleted too: the request names no uid.
     pub(crate) async fn delete_collection(
         &self,
         target: &Target<'_>,
@@ -360,6 +450,11 @@ impl Writer {
     }
 
     /// Reads an object from the API server, past the cache.
+    ///
+    /// It is for kinds that a controller declares as live reads. The cache is neither asked nor changed.
+    ///
+    /// # Errors
+    /// 404 if the object does not exist.
     pub(crate) async fn get<K: Object>(
         &self,
         client: &Client,
@@ -381,6 +476,8 @@ impl Writer {
     /// Reads one object by a list with a field selector, and stores it in the cache.
     ///
     /// A controller that caches a kind has the permission to list it, but may lack `get`.
+    ///
+    /// Returns `None` if the object does not exist. The cache has the state that was read.
     pub(crate) async fn find<K: Object>(&self, target: &Target<'_>) -> Result<Option<Arc<K>>, ApiError> {
         #[derive(serde::Deserialize)]
         struct Found {
@@ -401,6 +498,10 @@ impl Writer {
     ///
     /// Succeeds if the object is gone already. `policy` is the propagation policy, `None` leaves it to the
     /// server. The store drops the object at once unless a finalizer or a grace period holds it.
+    ///
+    /// # Errors
+    /// 409 if another object has the name now: the uid is a precondition. A 404 that names the object is success; a 404
+    /// for the whole kind is not, because then nothing is known about the object.
     pub(crate) async fn delete(
         &self,
         target: &Target<'_>,
@@ -477,7 +578,7 @@ async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) 
     decoded(target, operation, &object, &text)
 }
 
-/// Stores the object in an answer.
+/// Stores the object in an answer, without decoding it for the caller.
 async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
     let Done { text, doubt } = done;
     let object = accept(target, operation, &text)?;
@@ -492,6 +593,7 @@ async fn take_in<K: Readable>(target: &Target<'_>, operation: &str, text: &str) 
     decoded(target, operation, &object, text)
 }
 
+/// Brings an answer into the form of the cache, with the checks of the readers.
 fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored>, ApiError> {
     target.source.accept(text).map_err(|error| ApiError::Unreadable {
         operation: operation.into(),
@@ -526,6 +628,8 @@ fn decoded<K: Readable>(
 ///
 /// A state is ordered by its resourceVersion. If versions cannot be compared, storing the state might undo
 /// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
+///
+/// A dry run returns an object without a `resourceVersion`. It is not stored.
 async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt: Doubt) {
     echo::note(&object);
     let meta = object.meta();
@@ -556,6 +660,7 @@ fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
     Ok(value)
 }
 
+/// Serializes a body. Fails for maps whose keys are not strings.
 fn encode(operation: &str, value: &Value) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(value).map_err(|error| unsendable(operation, &error))
 }

@@ -1,4 +1,18 @@
 //! The check before each write that this process still holds the Lease, and the bound of the write's time.
+//!
+//! Leader election alone does not prevent two writers. A process may be paused after it looked at the Lease, for
+//! example by a live migration, and go on writing when another one leads (client-go, `leaderelection.go`, package
+//! comment). The permit closes that gap as far as the client can:
+//!
+//! ```text
+//!  renewed             write begins          last moment it may act     Lease expires
+//!     │                     │<───── timeout ─────>│<── margin ──>│            │
+//!     └─────────────────────┴─────────────────────┴──────────────┴────────────┘
+//! ```
+//!
+//! A write begins only if timeout and margin fit into the rest of the Lease. The remaining gap is a request that the
+//! network holds for longer than the margin. Only fencing in the API server could stop that, and it has no such
+//! feature.
 
 use std::{
     collections::BTreeSet,
@@ -16,6 +30,17 @@ use tokio::{
 use crate::transport::{ANSWER_WITHIN, ApiError};
 
 /// The part of a leader election that a [`WritePermit`] reads.
+///
+/// The election sends it through a [`tokio::sync::watch`] channel, of which each permit reads the newest value.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::effect::Permission;
+/// use tokio::time::Instant;
+///
+/// let led = Permission::Until(Instant::now() + Duration::from_secs(15));
+/// assert_ne!(led, Permission::None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     /// This process has not led yet. Writes fail at once.
@@ -65,8 +90,9 @@ type Write = (Instant, u64);
 struct Writes {
     /// Writes without an answer whose time is not over. Expired ones are removed when the next one begins.
     unresolved: BTreeSet<Write>,
+    /// Number of writes so far, which makes the entries of `unresolved` distinct.
     n_begun: u64,
-    /// Set when the process stops: no further write begins.
+    /// Set when the process stops: no further write begins. It is never unset.
     closed: bool,
 }
 
@@ -93,17 +119,23 @@ impl Writes {
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
 pub struct Leave {
+    /// The timeout of the request.
     within: Duration,
+    /// The entry to remove once the server answers. `None` without leader election.
     write: Option<(Arc<Mutex<Writes>>, Write)>,
 }
 
 impl Leave {
     /// Returns how long the write may take. Use it as the timeout of the request.
+    ///
+    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::of_lease`] with it.
     pub fn within(&self) -> Duration {
         self.within
     }
 
     /// Records that the API server has answered, with success or a rejection.
+    ///
+    /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
     pub fn answered(self) {
         if let Some((writes, write)) = self.write {
             writes.lock().unresolved.remove(&write);
@@ -141,11 +173,16 @@ impl WritePermit {
     /// `timeout` is the longest time that a write may take, and `margin` how long it may go on unseen after
     /// that, on the network or in a server that does not notice that its client is gone. See
     /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
+    ///
+    /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
         Self(Arc::new(Lease { permission, timeout, margin, writes: Arc::default() }.into()))
     }
 
     /// Makes this permit and its clones permits of the given Lease. Only the first call has an effect.
+    ///
+    /// A manager builds writers before it knows the Lease. They hold an unbound permit, which grants everything until
+    /// then.
     pub(crate) fn bind(&self, lease: &Self) {
         if let Some(lease) = lease.0.get() {
             let _bound = self.0.set(lease.clone());
@@ -187,6 +224,8 @@ impl WritePermit {
     }
 
     /// Stops all further writes under this Lease.
+    ///
+    /// The manager calls it when it stops, before it releases the Lease. Without that a late task could still write.
     pub(crate) fn close(&self) {
         if let Some(lease) = self.0.get() {
             lease.writes.lock().closed = true;
@@ -194,6 +233,8 @@ impl WritePermit {
     }
 
     /// Returns the time until which a write may be on its way, `None` if all were answered or are over.
+    ///
+    /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {
         let last = self.0.get()?.writes.lock().unresolved.last().map(|(over, _)| *over);
         last.filter(|over| *over > Instant::now())

@@ -2,6 +2,9 @@
 //!
 //! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
 //! watch brings them. A request that ends without an answer keeps the Lease from being released early.
+//!
+//! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. Generated roles
+//! lack the rules of such requests, which the declaration does not know.
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
@@ -11,6 +14,10 @@ use super::WritePermit;
 use crate::transport::late;
 
 /// Returns a client whose writes ask the permit first and get its timeout. Reads pass unchanged.
+///
+/// A write that is not answered in time fails with [`ApiError::Unanswered`](super::ApiError::Unanswered), and its entry
+/// in the permit stays until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
+/// change a lot.
 pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
     let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());
     let guarded = service_fn(move |request: Request<Body>| {
@@ -35,6 +42,7 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
     Client::new(guarded, namespace)
 }
 
+/// Returns `true` for methods without an effect on the API server (RFC 9110, "safe" methods).
 fn is_read(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }

@@ -1,6 +1,10 @@
 //! Reviews: asks the API server who sent a token, and what a user may do.
 //!
 //! Both are POST requests that store nothing, so they need neither a permit nor a cache.
+//!
+//! The metrics server uses them, as controller-runtime's `WithAuthenticationAndAuthorization` filter
+//! does: `TokenReview` for the bearer token, then `SubjectAccessReview` for the path. The ClusterRole
+//! `system:auth-delegator` allows both.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,16 +24,22 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct UserInfo {
     pub(crate) username: String,
     pub(crate) uid: String,
+    /// Groups, such as `system:serviceaccounts`. RBAC bindings may name them instead of the user.
     pub(crate) groups: Vec<String>,
+    /// Further facts from the authenticator, which have to be passed on to the authorizer unchanged.
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The part of a review that the API server fills in.
 #[derive(Deserialize)]
 struct Review<T> {
     status: T,
 }
 
 /// Returns the user of a token (`TokenReview`), or `None` for an unknown or anonymous one.
+///
+/// # Errors
+/// The request fails. That is not an answer about the token, so callers reject with 5xx instead of 401.
 pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInfo>, ApiError> {
     #[derive(Deserialize)]
     struct Status {
@@ -44,6 +54,12 @@ pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInf
 }
 
 /// Returns `true` if a user may `get` this non-resource path (`SubjectAccessReview`).
+///
+/// The authorizers of the API server decide, so Node and webhook authorizers count like RBAC. `denied` is an explicit
+/// "no" and wins over `allowed`.
+///
+/// # Errors
+/// The request fails, for example because this process may not create reviews.
 pub(crate) async fn access(client: &Client, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
     #[derive(Deserialize)]
     struct Status {
@@ -63,6 +79,7 @@ pub(crate) async fn access(client: &Client, user: &UserInfo, path: &str) -> Resu
     Ok(allowed && !denied)
 }
 
+/// Creates a review and returns its status.
 async fn ask<T: DeserializeOwned>(client: &Client, group: &str, kind: &str, spec: Value) -> Result<T, ApiError> {
     let operation = format!("create {kind}");
     let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });

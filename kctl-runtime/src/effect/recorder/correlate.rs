@@ -3,6 +3,14 @@
 //! An event that repeats becomes a series. Many that differ only in details become one. An object with too
 //! many events is rate limited. The numbers are client-go's (`tools/record/events_cache.go`, and
 //! `tools/events/event_broadcaster.go` for series).
+//!
+//! | Observed | Sent |
+//! |---|---|
+//! | a new event | created |
+//! | the same again within 6 minutes | count 2 is patched at once |
+//! | again and again | the count every 30 minutes, and once more when it ends |
+//! | the tenth note of one kind without a pause of 10 minutes | "(combined from similar events)", then its count |
+//! | more than 25 requests about one object | dropped; one more every 5 minutes |
 
 use std::{collections::HashSet, time::Duration};
 
@@ -56,7 +64,9 @@ pub(super) enum Step {
 
 /// The memory of recent events.
 pub(super) struct Correlator {
+    /// The rate limit of each object, by uid.
     objects: Recent<String, Bucket>,
+    /// The details seen of each kind of event, to find those that differ only in their note.
     similar: Recent<Kind, Similar>,
     /// Touched at each repetition, so the first entry is the one that ended first.
     series: Recent<Identity, Series>,
@@ -64,6 +74,7 @@ pub(super) struct Correlator {
 
 /// Token bucket of one object.
 struct Bucket {
+    /// Requests that may be sent now, at most [`BURST`].
     left: u32,
     /// The tokens were last refilled up to this time.
     since: Instant,
@@ -71,16 +82,20 @@ struct Bucket {
 
 /// The details of one kind that were seen since the last long pause.
 struct Similar {
+    /// At most [`NOTES_MAX`] less one: the next detail starts the combined event.
     details: HashSet<Detail>,
     last: Instant,
 }
 
 /// A repeating event, with the count that happened and the one that the API server has.
 struct Series {
+    /// The event as it was created. Patches need its name.
     event: Event,
+    /// Number of occurrences.
     count: i32,
     /// The count that the API server has.
     sent: i32,
+    /// Time of the last request for it.
     sent_at: Instant,
     last: Instant,
     last_time: MicroTime,
@@ -97,6 +112,7 @@ impl Series {
 }
 
 impl Correlator {
+    /// Creates an empty memory. After a restart events begin anew, under new names.
     pub(super) fn new() -> Self {
         let (objects, similar) = (Recent::new(REMEMBERED_MAX), Recent::new(REMEMBERED_MAX));
         Self { objects, similar, series: Recent::new(REMEMBERED_MAX) }
@@ -108,6 +124,9 @@ impl Correlator {
     }
 
     /// Takes an event that happened now, and returns the requests to send.
+    ///
+    /// The steps are in the order in which they must be sent. They may contain the final count of an older series,
+    /// which ended or was forgotten to make room.
     pub(super) fn observe(&mut self, mut event: Event, now: Instant) -> Vec<Step> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
@@ -142,6 +161,8 @@ impl Correlator {
     }
 
     /// Returns the final counts of series that ended.
+    ///
+    /// Call it at least once a minute while [`is_empty`](Self::is_empty) is `false`, or a final count comes late.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Step> {
         let over = self.series.take_while(|series| now.duration_since(series.last) >= SERIES_ENDS_AFTER);
         over.into_iter().filter_map(|series| closing(series, now)).collect()
@@ -153,6 +174,8 @@ impl Correlator {
     }
 
     /// Returns `true` if the event goes into the combined event of its kind.
+    ///
+    /// An event that repeats exactly is not one of many, even beside nine others.
     fn is_one_of_many(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
         let fresh = || Similar { details: HashSet::new(), last: now };
         if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
@@ -193,6 +216,8 @@ fn closing(mut series: Series, now: Instant) -> Option<Step> {
 }
 
 /// Takes a token of the object's bucket; `false` if it is empty.
+///
+/// Each object has its own bucket, so a noisy one does not silence the rest.
 fn spend(objects: &mut Recent<String, Bucket>, object: &str, now: Instant) -> bool {
     let object = object.to_owned();
     if objects.get_mut(&object).is_none() {

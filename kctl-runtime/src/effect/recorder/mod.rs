@@ -3,6 +3,13 @@
 //! `kubectl describe` prints them. An event is queued in memory and never delays or fails a reconcile. On
 //! the way repeated events are merged as client-go does it: the same event again increments the count of a
 //! series, and ten similar ones within ten minutes become one "(combined from similar events)".
+//!
+//! 1. [`Recorder::record`] builds an `events.k8s.io/v1` Event and puts it into a queue of [`EVENTS_MAX`].
+//! 2. `correlate` decides if it is new, a repetition, one of many similar ones, or too much.
+//! 3. `send` creates or patches it. The permit is asked before each request, so that a standby stays silent.
+//!
+//! Events are not state. API servers delete them after an hour, and they may be dropped here, so a controller must
+//! never read its own events to decide something: use a condition.
 
 mod correlate;
 mod recent;
@@ -44,7 +51,7 @@ use crate::{
 pub const EVENTS_MAX: usize = 1_000;
 /// Longest note that the API server accepts, in bytes.
 const NOTE_LEN_MAX: usize = 1_024;
-/// Replaces the end of a longer note.
+/// Replaces the end of a longer note, so that a reader sees that something is missing.
 const CUT: char = '…';
 
 /// The type of an event: `kubectl describe` shows it in its first column.
@@ -63,12 +70,17 @@ pub enum EventType {
 }
 
 /// One event before it is bound to an object.
+///
+/// Choose a reason that people can search for: `CamelCase`, a fixed set, at most 128 characters. Details go into the
+/// note.
 #[derive(Debug, Clone)]
 pub(crate) struct Happening {
     pub(crate) kind: EventType,
     pub(crate) reason: String,
     pub(crate) note: String,
+    /// The action of the controller, for example `Scale`; required by `events.k8s.io/v1`.
     pub(crate) action: String,
+    /// A second object, such as the Pod that a ReplicaSet created.
     pub(crate) related: Option<ObjectReference>,
 }
 
@@ -76,6 +88,7 @@ impl Happening {
     /// The `action` of an event if the caller names none.
     pub(crate) const ACTION: &str = "Reconcile";
 
+    /// Creates an event with the usual action and no second object.
     pub(crate) fn new(kind: EventType, reason: &str, note: String) -> Self {
         Self { kind, reason: reason.into(), note, action: Self::ACTION.into(), related: None }
     }
@@ -102,8 +115,10 @@ impl Happening {
 #[derive(Clone)]
 pub struct Recorder {
     events: mpsc::Sender<Event>,
+    /// Number of events that found the queue full or the sender gone.
     dropped: Arc<AtomicU64>,
     closing: Arc<Notify>,
+    /// `reportingController` of each event.
     reporter: String,
     clock: Clock,
 }
@@ -139,6 +154,9 @@ impl Recorder {
     /// `reporter` becomes `reportingController` (the name of the program), and `controller` tells events of
     /// two controllers of one program apart. `clock` sets `eventTime`, and `permit` is asked before each
     /// request, so a process that does not lead sends nothing.
+    ///
+    /// The future ends after the last recorder is dropped and everything queued has been sent. Dropping it earlier
+    /// loses the queue. Events of one recorder are sent in the order in which they were recorded.
     pub fn new(
         client: Client,
         reporter: &str,
@@ -155,16 +173,22 @@ impl Recorder {
         (Self { events, dropped, closing, reporter: reporter.into(), clock }, sending)
     }
 
+    /// Returns a handle for metrics. It is weak, or the sender would wait for it.
     pub(crate) fn view(&self) -> RecorderView {
         RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone(), closing: self.closing.clone() }
     }
 
     /// Queues an event about an object of the primary's kind.
+    ///
+    /// Never blocks. A full queue drops the event, counts it and logs a warning.
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, happening: Happening) {
         self.record_about(&spec.primary.kind, spec, about, happening);
     }
 
     /// Queues an event about an object of another kind.
+    ///
+    /// The object is named with uid and resourceVersion, so the event belongs to this object and not to a later one of
+    /// the same name.
     pub(crate) fn record_about(&self, of: &Kind, spec: &ControllerSpec, about: &Stored, happening: Happening) {
         let Happening { kind, reason, note, action, related } = happening;
         let meta = about.meta();
@@ -202,6 +226,8 @@ impl Recorder {
 }
 
 /// Returns a note that the API server accepts; a cut one ends with `…`.
+///
+/// The cut is between characters: a note is never invalid UTF-8.
 fn fitting(mut note: String) -> String {
     if note.len() > NOTE_LEN_MAX {
         let most = NOTE_LEN_MAX - CUT.len_utf8();

@@ -1,4 +1,10 @@
 //! Sends events to the API server: in order, each retried until the server answers.
+//!
+//! A create may be repeated safely, because its name contains the time: the second try finds the name taken. Only a
+//! request without any answer is retried. A rejection is final, since an event that is not valid stays so.
+//!
+//! While one event is retried the others wait: ten seconds per try, and the timeout of each. The queue fills up
+//! meanwhile, and drops the newest.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,6 +26,8 @@ use crate::{
 /// Maximum number of tries of an event without an answer (client-go, `tools/record/event.go`).
 const TRIES_MAX: u32 = 12;
 /// Wait between two tries; the first one is a part of it, which differs by controller.
+///
+/// client-go randomizes the first wait for the same reason: after an API server restarts, not all clients come at once.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Interval at which ended series are looked for.
 const TICK: Duration = Duration::from_secs(60);
@@ -36,6 +44,11 @@ pub(super) struct Sender {
 
 impl Sender {
     /// Sends events until all recorders are gone or closed, then the counts of all series.
+    ///
+    /// A recorder that is closed takes no further events. Those in the queue are still sent.
+    ///
+    /// # Cancel safety
+    /// Not safe: dropping the future loses the queue and the counts of running series.
     pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>, closing: Arc<Notify>) {
         let (mut told, mut last) = (Correlator::new(), 0);
         loop {
@@ -63,6 +76,8 @@ impl Sender {
     /// Names an event by its time, which makes a second try harmless, and returns that time.
     ///
     /// Times are made distinct: `last` is the one of the event before.
+    ///
+    /// The form is `<object>.<time in hex><suffix>`, close to client-go's `<object>.<nanoseconds in hex>`.
     fn name(&self, event: &mut Event, last: i128) -> i128 {
         let at = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
         let end = format!(".{at:x}{:04x}", self.suffix);
@@ -107,6 +122,7 @@ impl Sender {
         }
     }
 
+    /// Patches count and time of a series. Everything else of an event is immutable.
     async fn patch(&self, event: &Event) -> Result<(), ApiError> {
         let body = json!({ "series": event.series }).to_string().into_bytes();
         let path = format!("{}/{}", collection(event), event.metadata.name.as_deref().unwrap_or_default());
@@ -114,6 +130,9 @@ impl Sender {
     }
 
     /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Asks the permit before each try.
+    ///
+    /// # Errors
+    /// No permit, a rejection, or no answer to the last try.
     async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
         let mut tries = 1;
         loop {
@@ -140,6 +159,9 @@ fn collection(event: &Event) -> String {
 }
 
 /// Returns the beginning of a name as a DNS subdomain. Names of roles, for example, may have colons.
+///
+/// An Event's name must be a DNS subdomain of at most 253 bytes. A name without a usable first character becomes
+/// `event`.
 fn subdomain(name: &str, len_max: usize) -> String {
     let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
     let mut text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
