@@ -1,4 +1,12 @@
 //! The event handlers of one controller: created with it, and subscribed to the stores when it runs.
+//!
+//! A handler turns a change of a cache into keys. Handlers without user code run inside the store's writer, so a change
+//! and its key are never apart. A `map` or `when` function runs in its own task behind a bounded buffer: while it
+//! is slow, the store and the other controllers that share the cache go on. client-go gives each handler an unbounded
+//! buffer instead (`tools/cache/shared_informer.go`, `processorListener`).
+//!
+//! An optional kind needs one thing more. Its CRD may appear or vanish without any object of it, and reconciles may
+//! depend on that. So all primaries are queued when it happens.
 
 use std::sync::Arc;
 
@@ -18,6 +26,7 @@ use crate::{
 pub(super) struct Handlers {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
+    /// Each cache with its handler: the primary's first, then those of the relations in the order of the declaration.
     all: Vec<(Arc<Source>, By)>,
     /// Caches of optional kinds, with the tag that names the relation in a reconcile's reason.
     optional: Vec<(Arc<Source>, u32)>,
@@ -32,6 +41,7 @@ enum By {
 }
 
 impl Handlers {
+    /// Builds the handlers without subscribing them.
     pub(super) fn new(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Self {
         let primary = &env.spec.primary;
         let related = env.sources.iter().map(|(relation, source)| (relation, source));
@@ -62,6 +72,9 @@ impl Handlers {
     /// Subscribes to the stores, and returns once all present objects have been handled.
     ///
     /// The subscriptions end when `alive` is dropped.
+    ///
+    /// "Handled" means queued, not reconciled. Workers that start after it find all objects in the queue, ordered by
+    /// priority and not by the order of the lists (controller-runtime: `WaitForSync` of each source).
     pub(super) async fn start(&self, alive: &Arc<()>, tasks: &mut JoinSet<()>) {
         let mut subscriptions = Vec::new();
         for (source, by) in &self.all {
@@ -93,6 +106,8 @@ impl Handlers {
 /// Queues every object with the priority of the initial list, behind real changes.
 ///
 /// Nothing changed, so a key that waits after a failure keeps waiting.
+///
+/// It serves the periodic resync, and a handler whose buffer was replaced by "everything may have changed".
 pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
         queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);

@@ -1,4 +1,8 @@
 //! Idleness: the end of work, for programs that run until then (`kctl dev --until-idle`, tests).
+//!
+//! A control loop has no end. "Idle" therefore means that nothing is left that the loop itself would still
+//! do: only a change from outside, or a timer that is more than five seconds away, would start a reconcile. Other
+//! processes may change objects at any moment, so a test with several programs has to ask all of them.
 
 use std::time::Duration;
 
@@ -57,10 +61,12 @@ impl View {
     }
 }
 
+/// Returns `true` if a queue has no ready, running, failing or soon due key.
 fn is_quiet(queue: &WorkQueue<ObjectKey>) -> bool {
     queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(HORIZON) == 0 && queue.failing().is_empty()
 }
 
+/// Returns the reason why a cache is not full, or `None` if it is.
 fn unfilled(source: &Source) -> Option<String> {
     if let Some(failure) = source.health().failure {
         return Some(failure.to_string());
@@ -69,6 +75,7 @@ fn unfilled(source: &Source) -> Option<String> {
     (!source.store().is_synced()).then(|| format!("the list of {} has not come yet", kind.plural))
 }
 
+/// Adds the lines of one controller's keys: failing first, since they explain the others.
 fn add_keys(spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>, lines: &mut Vec<String>) {
     let (name, keys) = (&spec.name, queue.keys(KEYS_MAX));
     for (key, failures, _) in &keys.failing {

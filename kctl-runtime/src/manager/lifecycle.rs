@@ -13,6 +13,19 @@
 //! | the Lease is released | the renew deadline, 10 s by default |
 //!
 //! A Lease that is lost ends everything at the first step, because another process works already.
+//!
+//! # Order of a start
+//!
+//! Everything below runs at the same time, and each step waits only for what it needs:
+//!
+//! ```text
+//! servers, election, informers ── at once
+//! controller without election:  handlers ─> own caches full ─> workers
+//! controller with election:     own caches full ─> leadership ─> caches compared ─> handlers ─> workers
+//! ```
+//!
+//! controller-runtime starts its groups one after another (`pkg/manager/internal.go`). There a controller waits for all
+//! caches; here only for its own, so a kind without permission stops the controllers that read it and no other.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
@@ -41,6 +54,8 @@ use crate::{
 };
 
 /// Time to send waiting events after all work is done; the rest is dropped.
+///
+/// The events about a failing stop are often the ones that people look for.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for idle workers to end, however short the graceful timeout is: they only need to be polled.
@@ -74,14 +89,19 @@ pub enum ManagerError {
 }
 
 /// The tasks of a started manager. Dropping it cancels them all.
+///
+/// No task of it is detached, so that a test can run many managers in one process.
 struct Running {
     /// Caches with their watches. They never end by themselves, and end with this value.
     informers: Closing,
     _caches: Vec<Held>,
+    /// Empty without leader election.
     election: JoinSet<End>,
     /// Stops the election: `true` to release the Lease, `false` to let it expire.
     resign: Option<oneshot::Sender<bool>>,
+    /// One task per controller, which holds its pool of workers.
     workers: JoinSet<()>,
+    /// The senders of events, which outlive the workers by [`FLUSH_WITHIN`].
     recorders: JoinSet<()>,
     /// Servers and tasks of the user, which may end at any time.
     _background: JoinSet<()>,
@@ -92,6 +112,8 @@ impl Manager {
     ///
     /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, waiting events
     /// are sent within 5 s, and the Lease is released if no write can be on its way.
+    ///
+    /// It does not handle signals: pass a future that is ready at SIGTERM.
     ///
     /// # Errors
     /// [`ManagerError`] if a task of the loop ended, the Lease was lost, or reconciles were cut off at the end
@@ -133,6 +155,8 @@ impl Manager {
     }
 
     /// Starts caches, controllers, servers and the election. Nothing here waits.
+    ///
+    /// Watches are opened in the background, and the first requests leave when the runtime polls them.
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
         self.informers.0.begin();
@@ -184,6 +208,8 @@ impl Manager {
 
 impl Running {
     /// Returns when a task ends that should not.
+    ///
+    /// Workers and recorders are not among them: they end only when the manager stops.
     async fn fails(&mut self) -> ManagerError {
         tokio::select! {
             biased;
@@ -196,6 +222,8 @@ impl Running {
     ///
     /// Returns `false` if that takes longer than the stop may. Writes in question are those of cancelled
     /// reconciles and those without an answer.
+    ///
+    /// The permit is closed first, so the set of writes in question can only shrink.
     async fn resolves(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
         permit.close();
         while let Some(over) = permit.unresolved_until() {
@@ -215,6 +243,10 @@ impl Running {
     }
 
     /// Waits for running reconciles, at most for the graceful timeout.
+    ///
+    /// # Errors
+    /// [`ManagerError::NotDrained`] with the controllers that are still busy, or [`ManagerError::LeaseLost`] at once if
+    /// the election ends meanwhile.
     async fn drain(
         &mut self,
         graceful: Option<Duration>,
@@ -252,6 +284,7 @@ fn busy(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
     busy.collect::<Vec<_>>().join(", ")
 }
 
+/// Turns an unexpected end of the election into an error.
 fn lost(end: Result<End, JoinError>) -> ManagerError {
     match end {
         Ok(End::Lost(cause)) => ManagerError::LeaseLost(cause),
@@ -264,6 +297,9 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
 ///
 /// A standby subscribes no handlers. Without workers its queue would grow by one key for each object that
 /// ever existed.
+///
+/// Handlers are subscribed after the cache was compared with the newest state. So the first reconcile of a new leader
+/// sees the last writes of the former one.
 async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
     let Registered { env, queue, workers, handlers } = controller;
     // Their subscriptions end with this.
@@ -297,6 +333,9 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
 }
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.
+///
+/// A reconcile without a `timeout` may run for ever, and occupies one of the `concurrency` workers. Nothing else shows
+/// that: the process is alive and ready.
 async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
         tokio::time::sleep(HANGING_AFTER).await;
@@ -315,6 +354,7 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
     }
 }
 
+/// Logs handlers that have been at one change for longer than [`HANGING_AFTER`].
 fn report_hanging_handlers(handlers: &Handlers) {
     for aside in handlers.asides() {
         let Some(busy) = aside.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };
@@ -329,6 +369,9 @@ fn report_hanging_handlers(handlers: &Handlers) {
 }
 
 /// Queues every object once per period.
+///
+/// It is off unless the declaration has `resync`. controller-runtime replays its cache every 10 hours by default; a
+/// level-triggered controller needs that only for things outside the cluster.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {

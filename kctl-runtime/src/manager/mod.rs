@@ -129,13 +129,27 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 /// `kctl::App` builds a manager from flags and a declaration; use this type directly to run the loop inside
 /// another program.
+///
+/// | Set | By | Default |
+/// |---|---|---|
+/// | other clusters | [`cluster`](Self::cluster) | none |
+/// | namespaces | [`namespaces`](Self::namespaces) | those of each declaration |
+/// | leader election | [`elect`](Self::elect) | off: this process works at once |
+/// | time for running reconciles at a stop | [`graceful_timeout`](Self::graceful_timeout) | 30 s |
+/// | events about failures | [`tell_failure`](Self::tell_failure) | after 10 failures in a row |
+/// | initial state as a stream | [`stream_states`](Self::stream_states) | lists |
+/// | health, metrics and debug pages | [`serve_health`](Self::serve_health) and others | not served |
 pub struct Manager {
+    /// Reaches the default cluster, in which the Lease is.
     client: Client,
+    /// Clients of other clusters, by the name in `on = name`.
     clusters: BTreeMap<String, Client>,
+    /// Field manager of all writes and reporting controller of all events.
     name: String,
     settable: Arc<Settable>,
     metrics: Metrics,
     history: Arc<History>,
+    /// Shared by all writers. It is bound to the Lease by [`Manager::elect`], even after controllers were added.
     permit: WritePermit,
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
@@ -144,9 +158,12 @@ pub struct Manager {
     bounds: Vec<Bound>,
     others_ready: Vec<ReadyCheck>,
     namespaces: Vec<String>,
+    /// `true` once the manager stops: nothing new begins then.
     stopping: watch::Sender<bool>,
+    /// The futures that send events, one per controller.
     recorders: Vec<Task>,
     background: Vec<Task>,
+    /// All caches, declared and opened at run time. Dropping it ends their watches.
     informers: Closing,
     /// The caches of its controllers.
     caches: Vec<Held>,
@@ -163,6 +180,8 @@ enum Page {
 }
 
 /// A controller that was added, ready to start.
+///
+/// Its queue exists before its workers, so that a view can read it at any time.
 struct Registered {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
@@ -192,17 +211,40 @@ struct ReadyCheck {
 ///
 /// [`Manager::view`] returns it before the manager runs, and it stays valid afterwards. Health, metrics and
 /// the debug page read it; `kctl dev` waits with [`is_idle`](Self::is_idle).
+///
+/// A view holds no task alive, and reading it takes short locks alone. It is cheap to clone.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # use kube::client::Body;
+/// # type Response = http::Response<Body>;
+/// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+/// # let client = kube::Client::new(tower::service_fn(offline), "default");
+/// # use std::sync::Arc;
+/// use kctl_runtime::manager::Manager;
+///
+/// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {}));
+/// let view = manager.view();
+/// for (spec, queue) in view.controllers() {
+///     println!("{}: {} keys wait", spec.name, queue.len());
+/// }
+/// assert!(view.controllers().is_empty() && view.leadership().is_none());
+/// # });
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
     informers: Informers,
     bounds: Vec<Bound>,
     others_ready: Vec<ReadyCheck>,
+    /// Declaration and queue of each controller, in the order in which they were added.
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     primaries: Vec<Arc<Source>>,
     /// For each controller, the caches that its workers wait for.
     awaited: Vec<Vec<Arc<Source>>>,
     recorders: Vec<RecorderView>,
+    /// Handlers with user code, which have their own backlogs.
     asides: Vec<Arc<Aside>>,
     leadership: Option<Leadership>,
     declared: Vec<Declared>,
@@ -213,6 +255,9 @@ impl Manager {
     ///
     /// `name` is the field manager of all writes and the reporting controller of events, usually a domain name.
     /// `observer` is called after each reconcile; pass `Arc::new(|_| {})` if nothing needs it.
+    ///
+    /// The observer runs on the worker's task before the next key is taken, so it must not block. One that panics is
+    /// logged, and the worker goes on.
     pub fn new(client: Client, name: &str, observer: Observer) -> Self {
         Self {
             client,
@@ -240,7 +285,25 @@ impl Manager {
 
     /// Adds the client of another cluster, for relations that are declared with `on = name`.
     ///
-    /// Applies to controllers that are added later. Leader election and events use the first client.
+    /// Applies to controllers that are added later. Leader election uses the first
+    /// client, and events of a controller that of its primary.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// # let member_client = client.clone();
+    /// use std::sync::Arc;
+    /// use kctl_runtime::manager::Manager;
+    ///
+    /// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {}))
+    ///     .cluster("member-1", member_client);
+    /// # drop(manager);
+    /// # });
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
     #[must_use]
     pub fn cluster(mut self, name: &str, client: Client) -> Self {
         self.clusters.insert(name.into(), client);
@@ -248,6 +311,8 @@ impl Manager {
     }
 
     /// Replaces the clock for times that are written into objects. The default is the system's.
+    ///
+    /// Timers, backoff and the election are not affected: they use tokio's clock, which tests can pause.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Self {
         self.settable.set_clock(clock);
@@ -255,6 +320,8 @@ impl Manager {
     }
 
     /// Sets a function that is called with controller, key and trace when a reconcile begins.
+    ///
+    /// Together with [`on_end`](Self::on_end) it can open and close a span of a tracing system.
     #[must_use]
     pub fn on_begin(self, begun: BeginObserver) -> Self {
         self.settable.set_begun(begun);
@@ -318,6 +385,9 @@ impl Manager {
     /// Sets the time that running reconciles get after the manager is stopped.
     ///
     /// The default is [`GRACEFUL_TIMEOUT`]. Zero does not wait, and `None` waits without a limit.
+    ///
+    /// A Pod gets `terminationGracePeriodSeconds` between SIGTERM and SIGKILL, 30 s by default. Set that to this
+    /// timeout and about 20 s more: events are sent and the Lease is released after the reconciles.
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;
@@ -325,6 +395,8 @@ impl Manager {
     }
 
     /// Derives trace ids from a seed, so that each run has the same ones. The default is random ids.
+    ///
+    /// Recorded runs of the simulator compare trace ids, so they need the same ones.
     #[must_use]
     pub fn trace_seed(self, seed: u64) -> Self {
         self.settable.seed_traces(seed);
@@ -344,6 +416,8 @@ impl Manager {
     }
 
     /// Answers `/healthz`, `/livez` and `/readyz` on this listener ([`serve::bind`]) while the manager runs.
+    ///
+    /// A kubelet probes from outside the Pod, so listen on all addresses, as in `:8081`.
     #[must_use]
     pub fn serve_health(mut self, listener: TcpListener) -> Self {
         self.servers.push((listener, Page::Health));
@@ -362,6 +436,9 @@ impl Manager {
     /// Serves `/metrics` over TLS, to clients whose token the API server knows (`TokenReview`) and that may
     /// `get` `/metrics` (`SubjectAccessReview`). controller-runtime calls this `SecureServing` with
     /// `WithAuthenticationAndAuthorization`.
+    ///
+    /// The scraper needs a ClusterRole with `nonResourceURLs: ["/metrics"]` and the verb `get`. This process needs to
+    /// create `TokenReview`s and `SubjectAccessReview`s, which `system:auth-delegator` allows.
     ///
     /// # Errors
     /// [`TlsError`](serve::TlsError) if the certificate cannot be read or created.
@@ -391,6 +468,8 @@ impl Manager {
     ///
     /// An empty list changes nothing. Cluster-scoped kinds are not limited. Applies to controllers that are
     /// added later.
+    ///
+    /// A Role per namespace is enough then for namespaced kinds, instead of a ClusterRole.
     #[must_use]
     pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
         self.namespaces = namespaces;
@@ -401,6 +480,9 @@ impl Manager {
     ///
     /// Nothing is requested before [`run`](Self::run). Controllers with the same name share metrics, so give
     /// each its own.
+    ///
+    /// A controller whose declaration names a kind that another one reads shares that cache. Both then see the union of
+    /// the parts and checks that they declare.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
         if let Some(warning) = finalizer_warning(&spec) {
@@ -514,12 +596,17 @@ impl Manager {
     /// Returns a handle that opens watches at run time, on the clusters that were added so far.
     ///
     /// A watch of a kind that a controller caches already shares that cache.
+    ///
+    /// [`Watches`] describes what a reconcile function does with it. The handle outlives the manager; then its watches
+    /// are closed.
     pub fn watches(&self) -> Watches {
         Watches::new(self.informers.0.clone(), self.client.clone(), self.clusters.clone())
     }
 
     /// Adds a task that runs next to the controllers, such as a stream of triggers. It is dropped when the
     /// manager ends; ending earlier is fine.
+    ///
+    /// Panics in it do not stop the manager.
     pub fn background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.background.push(Box::pin(task));
     }
@@ -551,6 +638,20 @@ impl Manager {
     }
 
     /// Adds a bound outside of the loop to the metrics `kctl_bound_used` and `kctl_bound_limit`.
+    ///
+    /// `used` is called at each scrape and must not block. A dashboard that divides the two shows which buffer fills
+    /// up.
+    ///
+    /// ```
+    /// # use kctl_runtime::manager::Manager;
+    /// # fn add(manager: &mut Manager) {
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// let open = Arc::new(AtomicUsize::new(0));
+    /// let seen = open.clone();
+    /// manager.show_bound("connections", 64, move || seen.load(Ordering::Relaxed));
+    /// # }
+    /// ```
     pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
         self.bounds.push(Bound { name, used: Arc::new(used), limit });
     }
@@ -580,6 +681,7 @@ impl Manager {
     }
 }
 
+/// Returns the caches of a controller, with the record of those that its reconciles read.
 fn declared(env: &Env) -> Declared {
     let relations = env.sources.iter().map(|(relation, _)| relation.clone()).collect();
     Declared { controller: env.spec.name.clone(), relations, used: env.used.clone() }
@@ -592,6 +694,8 @@ impl View {
     }
 
     /// Returns all open caches, with those that were opened at run time.
+    ///
+    /// It may contain other clusters and kinds that do not exist: a watch at run time waits for its kind.
     pub fn sources_now(&self) -> Vec<Arc<Source>> {
         self.informers.open().into_iter().map(|(source, _n_users)| source).collect()
     }

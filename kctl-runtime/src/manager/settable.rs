@@ -1,6 +1,9 @@
 //! Options that may be set until the manager runs, even after controllers were added.
 //!
 //! Controllers get closures that read the option when they are called.
+//!
+//! The alternative would be an order: options first, then controllers. `kctl::App` cannot keep it, because a test or
+//! the simulator sets clock and observers on a manager that the app has already filled.
 
 use std::sync::Arc;
 
@@ -15,13 +18,18 @@ use crate::{
 
 /// The options, shared between the manager and its controllers.
 pub(super) struct Settable {
+    /// Time that is written into objects.
     clock: RwLock<Clock>,
+    /// Called when a reconcile begins.
     begun: RwLock<Option<BeginObserver>>,
+    /// Called when a reconcile ends: all observers as one.
     ended: RwLock<Observer>,
+    /// Source of trace ids, random or from a seed.
     traces: Arc<RwLock<Traces>>,
 }
 
 impl Settable {
+    /// Creates the options with the system's clock and random trace ids.
     pub(super) fn new(observer: Observer) -> Arc<Self> {
         Arc::new(Self {
             clock: RwLock::new(Arc::new(Timestamp::now)),
@@ -40,6 +48,8 @@ impl Settable {
     }
 
     /// Adds an observer after the existing ones.
+    ///
+    /// Each call wraps the observers so far, so a panic in one keeps the later ones from being called.
     pub(super) fn add_ended(&self, ended: Observer) {
         let mut all = self.ended.write();
         let first = all.clone();
@@ -62,6 +72,7 @@ impl Settable {
         })
     }
 
+    /// Returns an observer that calls the one that is set at that moment, if any.
     pub(super) fn begun(self: &Arc<Self>) -> BeginObserver {
         let set = self.clone();
         Arc::new(move |controller, key, trace| {
@@ -72,6 +83,7 @@ impl Settable {
         })
     }
 
+    /// Returns an observer that calls those that are set at that moment. No lock is held while they run.
     pub(super) fn ended(self: &Arc<Self>) -> Observer {
         let set = self.clone();
         Arc::new(move |report| {

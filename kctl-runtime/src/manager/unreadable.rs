@@ -1,6 +1,9 @@
 //! Reports objects that cannot be decoded, with a `Warning` event on each.
 //!
 //! Primaries among them that are being deleted are queued, because the controller's finalizer holds them.
+//!
+//! `kubectl describe` then shows the owner of the object why the controller ignores it. Each controller that reads the
+//! kind reports for itself, since each reads it as its own type, which the object may not fit.
 
 use std::{collections::BTreeMap, future::pending, sync::Arc};
 
@@ -16,9 +19,13 @@ use crate::{
 };
 
 /// The states that were reported, by uid and version.
+///
+/// An object that becomes readable leaves the map, so the same fault is reported again when it comes back.
 type Told = BTreeMap<ObjectKey, (Uid, String)>;
 
 /// Reports unreadable objects of all caches of a controller. Runs as long as its workers do.
+///
+/// Objects of other clusters get no event: the recorder writes to the cluster of the primary.
 pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut sources = vec![&env.primary];
     for (_, source) in &env.sources {
@@ -33,6 +40,9 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
 }
 
 /// Reports the unreadable objects of one cache, each state once.
+///
+/// At most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX) objects are known to a source, and the recorder limits
+/// what is sent about each.
 async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>) {
     let is_primary = Arc::ptr_eq(source, &env.primary);
     let (mut changes, mut told) = (source.unreadable_changes(), Told::new());

@@ -11,10 +11,13 @@ use crate::{
 pub(super) struct Declared {
     pub(super) controller: String,
     pub(super) relations: Vec<RelationSpec>,
+    /// One flag per relation, set by the first read in a reconcile.
     pub(super) used: Used,
 }
 
 /// A cache that a controller declares by `reads` or `watches`, and that no reconcile has read.
+///
+/// Remove the declaration, or declare `reads = K(live)` if the kind is read rarely.
 #[derive(Clone)]
 pub struct UnusedCache {
     /// The name of the controller.

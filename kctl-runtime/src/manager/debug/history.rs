@@ -1,4 +1,8 @@
 //! The last reconciles of a manager and the errors of failing keys, for the debug page.
+//!
+//! Metrics count, and logs are elsewhere. This answers "why does this key not become ready" on the spot: when it was
+//! reconciled last, for which reason, and with which error. Memory is bounded: [`RECONCILES_MAX`] reports and
+//! [`FAILURES_MAX`] errors of [`TEXT_LEN_MAX`] bytes.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,7 +27,7 @@ pub(crate) const TEXT_LEN_MAX: usize = 1_024;
 /// A finished reconcile.
 #[derive(Clone)]
 pub(crate) struct Past {
-    /// Counts up from 1.
+    /// Counts up from 1. A browser asks for reconciles after the last number that it has.
     pub(crate) number: u64,
     /// Time at which it ended.
     pub(crate) at: Timestamp,
@@ -35,6 +39,7 @@ pub(crate) struct Past {
 pub(crate) struct Failure {
     pub(crate) controller: String,
     pub(crate) key: ObjectKey,
+    /// The error, cut to [`TEXT_LEN_MAX`] bytes.
     pub(crate) text: String,
     /// `true` if it is not retried before the object changes.
     pub(crate) given_up: bool,
@@ -43,6 +48,7 @@ pub(crate) struct Failure {
 /// A ring of finished reconciles. It records nothing until it is switched on.
 #[derive(Default)]
 pub(crate) struct History {
+    /// `false` until the debug page is served. Recording costs a copy of each report.
     on: AtomicBool,
     kept: Mutex<Kept>,
 }
@@ -50,8 +56,10 @@ pub(crate) struct History {
 /// The recorded reconciles and failures, under one lock.
 #[derive(Default)]
 struct Kept {
+    /// Number of reconciles so far, and of the newest one.
     n_recorded: u64,
     reconciles: VecDeque<Past>,
+    /// By controller and key. A key leaves it with its next success, or when its object is gone.
     failures: HashMap<(String, ObjectKey), Failure>,
 }
 
@@ -62,6 +70,8 @@ impl History {
     }
 
     /// Records a finished reconcile, once recording is switched on.
+    ///
+    /// The report is copied before the lock is taken, so workers wait for each other only for an insertion.
     pub(crate) fn record(&self, report: &Report, clock: &(dyn Fn() -> Timestamp + Send + Sync)) {
         if !self.on.load(Ordering::Relaxed) {
             return;
@@ -95,6 +105,8 @@ impl History {
     }
 
     /// Returns the keys of a controller that are not retried before they change, sorted.
+    ///
+    /// Such a key is in no queue: only this record still knows its error.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<Failure> {
         let kept = self.kept.lock();
         let of_it = kept.failures.values().filter(|failure| failure.given_up && failure.controller == controller);

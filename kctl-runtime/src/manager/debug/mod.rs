@@ -2,6 +2,14 @@
 //!
 //! It shows names and errors, so it is meant for people on the machine. A request has to name a known host:
 //! a foreign page could otherwise make a browser ask loopback under its own name (DNS rebinding).
+//!
+//! | Path | Content |
+//! |---|---|
+//! | `/debug/` | the page; its script asks for the state again and again |
+//! | `/debug/state.json?after=N` | [`state::State`], with the reconciles after number N |
+//! | `/debug/graph.svg` | kinds and controllers, and the relations between them |
+//!
+//! Nothing here writes. Even so the page is off by default, and reached by `kubectl port-forward` in a cluster.
 
 pub(crate) mod history;
 mod state;
@@ -35,10 +43,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The data behind the page.
 pub(crate) struct Debug {
+    /// Name of the program, the headline.
     pub(crate) app: String,
     pub(crate) view: View,
     pub(crate) health: Health,
     pub(crate) history: Arc<History>,
+    /// Gives the time that the page compares times of reconciles with.
     pub(crate) clock: Clock,
     /// Hosts that requests may name in addition to loopback.
     pub(crate) hosts: Vec<String>,
@@ -60,6 +70,7 @@ impl Debug {
         })
     }
 
+    /// Answers a request under a known host.
     fn page(&self, request: &Request<()>, since: Instant) -> Page {
         match request.uri().path() {
             "/debug/" => of_type("text/html; charset=utf-8", HTML.into()),
@@ -80,6 +91,7 @@ impl Debug {
         }
     }
 
+    /// Returns the state as JSON. `after` in the query is the number of the last reconcile that the client has.
     fn state(&self, query: &str, since: Instant) -> Page {
         let after = query.split('&').find_map(|part| part.strip_prefix("after=")).unwrap_or("0");
         let Ok(after) = after.parse() else {
@@ -97,6 +109,7 @@ impl Debug {
     }
 }
 
+/// Returns a page with another content type than plain text.
 fn of_type(kind: &'static str, body: String) -> Page {
     let mut page = text(StatusCode::OK, body);
     page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -117,6 +130,7 @@ fn known(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]
     (header.is_some() || authority.is_some()) && header.into_iter().chain(authority).all(is_known)
 }
 
+/// Sets the headers that keep other pages from embedding or reading this one.
 fn protect(headers: &mut HeaderMap) {
     let fixed = [
         ("content-security-policy", POLICY),

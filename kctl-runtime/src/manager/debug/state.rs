@@ -1,5 +1,8 @@
 //! The content of `/debug/state.json`: numbers, keys and errors, with a bound on each list. Never the content
 //! of an object.
+//!
+//! The structs below are the JSON. Scripts may read it, but it has no stable form: fields may come and go with each
+//! version. Times ending in `_seconds` are seconds as floating-point numbers, measured at the request.
 
 use std::time::Duration;
 
@@ -30,24 +33,34 @@ const NAMES_SHOWN_MAX: usize = 10;
 #[derive(Serialize)]
 pub(super) struct State {
     app: String,
+    /// Version of kctl, not of the program.
     version: &'static str,
+    /// Time of the answer, by the clock of the manager.
     now: Timestamp,
+    /// Time since the manager started to serve the page.
     up_seconds: f64,
+    /// `null` without leader election.
     election: Option<Election>,
     checks: Vec<Check>,
     controllers: Vec<Controller>,
     caches: Vec<Cache>,
+    /// The edges of `/debug/graph.svg`.
     wiring: Vec<Wire>,
+    /// The newest reconciles after `after`, oldest first, at most [`RECONCILES_SENT_MAX`].
     reconciles: Vec<Reconcile>,
 }
 
+/// The election as this process sees it.
 #[derive(Serialize)]
 struct Election {
+    /// Namespace and name of the Lease.
     lease: String,
+    /// `leads`, `standby` or `over`.
     state: &'static str,
     holder: String,
 }
 
+/// One check of `/readyz` or `/livez`.
 #[derive(Serialize)]
 struct Check {
     name: String,
@@ -55,64 +68,87 @@ struct Check {
     text: String,
 }
 
+/// One controller: its declaration, and the numbers of its queue.
 #[derive(Serialize)]
 struct Controller {
     name: String,
     kind: String,
+    /// File and line of the declaration.
     location: String,
+    /// `concurrency` of the declaration.
     workers: usize,
+    /// Keys that wait for a worker.
     ready: usize,
+    /// Keys that wait for a time: a requeue or a backoff.
     delayed: usize,
+    /// Keys that are being reconciled.
     running: usize,
     oldest_waiting_seconds: f64,
     longest_running_seconds: f64,
+    /// Adds since the start that made a key wait. An add of a key that waits already does not count.
     adds: u64,
     retries: u64,
+    /// All failing keys, of which `failing` lists the first [`KEYS_MAX`].
     n_failing: usize,
     failing: Vec<Failing>,
     running_keys: Vec<Running>,
 }
 
+/// A key whose last reconcile failed.
 #[derive(Serialize)]
 struct Failing {
     key: String,
+    /// Failures in a row. Always 1 for a key that was given up, since its queue has forgotten it.
     failures: u32,
+    /// Time until the next attempt; `null` if it is running, or waits for a change.
     next_try_seconds: Option<f64>,
     given_up: bool,
     text: String,
 }
 
+/// A key that is being reconciled, and for how long.
 #[derive(Serialize)]
 struct Running {
     key: String,
     seconds: f64,
 }
 
+/// One open cache.
 #[derive(Serialize)]
 struct Cache {
     kind: String,
     group_version: String,
+    /// Cluster, namespaces and selectors, or `all`.
     scope: String,
     synced: bool,
     objects: usize,
+    /// Size of the stored JSON in bytes, without indexes and decoded objects.
     bytes: usize,
+    /// Changes that arrived and are not applied yet.
     backlog: usize,
+    /// Age of the oldest of them.
     lag_seconds: f64,
     /// A string, because JavaScript numbers cannot hold it.
     revision: String,
+    /// Time since the API server sent anything; a minute is normal.
     silent_seconds: Option<f64>,
+    /// States that could not be decoded, since the start.
     undecodable: u64,
+    /// The present failure of list or watch.
     failure: Option<String>,
 }
 
+/// One relation of a controller to a kind.
 #[derive(Serialize)]
 struct Wire {
     kind: String,
     relation: String,
     controller: String,
+    /// `true` if changes of the kind cause reconciles; `false` for kinds that are only read.
     triggers: bool,
 }
 
+/// A finished reconcile.
 #[derive(Serialize)]
 struct Reconcile {
     number: u64,
@@ -121,9 +157,12 @@ struct Reconcile {
     controller: String,
     key: String,
     reason: String,
+    /// The trace ID that its log lines and requests carried.
     trace: String,
+    /// `done`, `gone`, `conflict`, `failed`, `panicked` or `timed out`.
     outcome: &'static str,
     text: String,
+    /// The next attempt, in words.
     next: String,
 }
 
@@ -139,6 +178,8 @@ pub(super) struct Seen<'a> {
 
 impl Seen<'_> {
     /// Returns the current state, with the reconciles after the one with this number.
+    ///
+    /// It takes a lock per queue and cache, one after another, so the numbers are not of the same instant.
     pub(super) fn state(&self, after: u64) -> State {
         let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
         let checks = self.health.ready().into_iter().chain(self.health.live());
@@ -292,10 +333,12 @@ fn reconcile(Past { number, at, report }: Past) -> Reconcile {
     }
 }
 
+/// Prints a wait in whole milliseconds.
 fn rounded(wait: Duration) -> String {
     format!("{:?}", Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
 }
 
+/// Cuts an error for the page.
 fn bounded(text: &str) -> String {
     let mut text = text.to_owned();
     cut(&mut text, TEXT_LEN_MAX);

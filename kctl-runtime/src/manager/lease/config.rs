@@ -27,6 +27,9 @@ pub(super) const JITTER: f64 = 1.2;
 /// config.renew_deadline = Duration::from_secs(40); // longer than the Lease
 /// assert!(config.check().is_err());
 /// ```
+///
+/// The three times depend on each other: `lease_duration` > `renew_deadline` > 1.2 × `retry_period`. The first gap is
+/// the time in which a leader that cannot renew stops its work. The second leaves room for several tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionConfig {
     /// Name of the Lease.

@@ -17,6 +17,16 @@
 //!
 //! A Lease is expired if this process has not seen its record change for the duration in it. A write that
 //! succeeded makes this process the leader until the moment before the request plus that duration.
+//!
+//! # Invariants
+//!
+//! - A process believes that it leads for a shorter time than others believe it. Its term counts from before the
+//!   request, theirs from when they see the answer.
+//! - A candidate never acquires a held Lease whose record it saw change less than its duration ago.
+//! - `Ended` is the last effect, and comes once.
+//!
+//! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what
+//! [`WritePermit`](crate::effect::WritePermit) is for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,6 +41,8 @@ use crate::effect::ApiError;
 const RELEASE_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// An answer or another event that drives an [`Election`].
+///
+/// A driver passes one input per step, and [`Stop`](Self::Stop) at any time.
 #[derive(Debug)]
 pub enum Input {
     /// The Lease was read.
@@ -51,6 +63,8 @@ pub enum Input {
 }
 
 /// The next request or wait of an [`Election`].
+///
+/// [`Election::step`] returns it. A step stays the same until the next input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Send this request, and give up at this instant.
@@ -75,6 +89,21 @@ pub enum Effect {
 }
 
 /// The reason why an election is over.
+///
+/// ```
+/// use kctl_runtime::manager::lease::End;
+///
+/// fn exit_code(end: &End) -> u8 {
+///     match end {
+///         End::Stopped | End::Released => 0,
+///         End::Lost(why) => {
+///             eprintln!("leader election lost: {why}");
+///             1
+///         }
+///     }
+/// }
+/// assert_eq!(exit_code(&End::Released), 0);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The process stopped. A Lease that it held expires.
@@ -111,6 +140,7 @@ pub enum End {
 #[derive(Debug)]
 pub struct Election {
     config: Arc<ElectionConfig>,
+    /// State of the random numbers, seeded by [`ElectionConfig::seed`].
     chance: u64,
     step: Step,
     /// Start of the last request.
@@ -121,6 +151,7 @@ pub struct Election {
     seen: Option<(Record, Instant)>,
     /// `true` if the Lease did not exist at the last read.
     gone: bool,
+    /// `None` for a candidate.
     leading: Option<Term>,
     /// Deadline of the release, while the Lease is being released.
     releasing: Option<Instant>,
@@ -133,6 +164,7 @@ pub struct Election {
 /// process turns out to hold the Lease, since a standby has nothing to write.
 #[derive(Debug)]
 struct Failure {
+    /// The message, for readiness and for the reason of a lost Lease.
     text: String,
     request: FailedRequest,
 }
@@ -218,6 +250,9 @@ impl Election {
     }
 
     /// Starts a try (`tryAcquireOrRenew`): a leader renews without reading, a candidate reads.
+    ///
+    /// A leader sends its update with the `resourceVersion` of its last one. That saves a read per renewal, and fails
+    /// with a conflict if anything else wrote the Lease.
     fn attempt(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         if self.releasing.is_some() {
             return self.send(Request::Get, now);
@@ -238,6 +273,8 @@ impl Election {
     }
 
     /// Handles a Lease that was read: acquires or renews it, waits for its holder, or releases it.
+    ///
+    /// A leader that reads another holder's name stops at once. client-go goes on trying until its deadline.
     fn found(&mut self, lease: Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(&lease);
         self.gone = false;
@@ -329,6 +366,9 @@ impl Election {
     }
 
     /// Waits for the next try. Candidates add a random part, so that they don't all try at once.
+    ///
+    /// Without the random part all candidates of a Deployment that was scaled up would read the Lease in the same
+    /// moment.
     fn again(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let period = self.config.retry_period;
         let Some(term) = self.leading else {
@@ -344,6 +384,8 @@ impl Election {
     }
 
     /// Ends the election, releasing the Lease first if this process leads and may.
+    ///
+    /// A Lease that is not released is taken over after `lease_duration`; a released one at once.
     fn stop(&mut self, release: bool, now: Instant, effects: &mut Vec<Effect>) {
         if self.leading.is_none() || !release || !self.config.release_on_stop {
             return self.end(End::Stopped, effects);
@@ -359,6 +401,7 @@ impl Election {
         self.end(End::Lost(format!("the lease was not renewed within {within:?}: {cause}")), effects);
     }
 
+    /// Ends the election. Every later input is ignored.
     fn end(&mut self, end: End, effects: &mut Vec<Effect>) {
         self.leading = None;
         self.step = Step::Done;

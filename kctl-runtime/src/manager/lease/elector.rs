@@ -1,4 +1,10 @@
 //! Performs an [`Election`] with a client: requests, waits, and reports to the rest of the process.
+//!
+//! All decisions are in [`Election`]. This file sends requests with their deadlines, logs changes of the leader, and
+//! publishes the state through `watch` channels, from which [`Leadership`] and [`WritePermit`] read.
+//!
+//! A late response is not used: the deadline of a request ends before the Lease does, and the election goes on as if
+//! the request had failed.
 
 use std::sync::Arc;
 
@@ -23,15 +29,23 @@ use crate::{
 ///
 /// The [module](super) has an example. It needs `get`, `create` and `update` on the Lease. With `list` and
 /// `watch` as well, a candidate acquires a released Lease at once.
+///
+/// One elector takes part in one election, once. After [`run`](Self::run) has returned, the process should exit:
+/// its caches and timers belong to a leader that is gone.
 pub struct Elector {
     client: Client,
     clock: Clock,
     config: Arc<ElectionConfig>,
+    /// Read by [`Leadership::led`] and by health.
     standing: watch::Sender<Standing>,
+    /// Read by the permit before each write. It is set to `Never` before anything else happens at the end.
     permission: watch::Sender<Permission>,
     permit: WritePermit,
+    /// Identity of the leader, as last read.
     holder: watch::Sender<String>,
+    /// The last failed request; readiness reports it.
     failure: watch::Sender<Option<String>>,
+    /// Number of renewals that had to read first.
     slow_renewals: watch::Sender<u64>,
 }
 
@@ -58,6 +72,25 @@ impl Elector {
     }
 
     /// Returns a handle to the state of the election. It can be cloned and outlives the elector.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// use std::sync::Arc;
+    /// use k8s_openapi::jiff::Timestamp;
+    /// use kctl_runtime::manager::lease::{ElectionConfig, Elector, Standing};
+    ///
+    /// let config = ElectionConfig::new("backup.example.com", "default", "host_1");
+    /// let elector = Elector::new(client, config, Arc::new(Timestamp::now))?;
+    /// let leadership = elector.leadership();
+    /// assert_eq!(leadership.standing(), Standing::Standby);
+    /// assert!(leadership.permit().ask("patch ConfigMap shop/settings").await.is_err());
+    /// # Ok::<_, kctl_runtime::manager::lease::ElectionError>(()) })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn leadership(&self) -> Leadership {
         Leadership {
             standing: self.standing.subscribe(),
@@ -110,6 +143,8 @@ impl Elector {
     }
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
+    ///
+    /// Only a standby is woken early. A leader that waits for its next renewal gains nothing from it.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
@@ -133,6 +168,8 @@ impl Elector {
     }
 
     /// Sends a request about the Lease and returns its result as an input.
+    ///
+    /// 404 of a read is a separate input; 404 of a write means that the namespace is missing, which is a failure.
     async fn send(&self, request: Request) -> Input {
         let ElectionConfig { namespace, name, .. } = &*self.config;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", transport::escape(namespace));

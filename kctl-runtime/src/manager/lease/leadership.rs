@@ -1,4 +1,6 @@
 //! The state of an election as the rest of the process reads it.
+//!
+//! Readers never send requests. The state is as new as the elector's last step, a few seconds at most.
 
 use std::time::Duration;
 
@@ -8,6 +10,9 @@ use super::{ElectionConfig, End};
 use crate::effect::WritePermit;
 
 /// The role of this process in an election.
+///
+/// It changes in this order and never back: a process that has lost its Lease does not become a standby again, but
+/// exits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It waits for the Lease.
@@ -19,6 +24,9 @@ pub enum Standing {
 }
 
 /// A handle to the state of an election. Clones share it.
+///
+/// [`Elector::leadership`](super::Elector::leadership) has an example. The handle stays valid after the election is
+/// over.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     pub(super) standing: watch::Receiver<Standing>,
@@ -43,6 +51,8 @@ impl Leadership {
     }
 
     /// Returns the identity of the holder, as far as it is known; empty if the Lease is free.
+    ///
+    /// It is known after the first read of the Lease. A standby updates it with each of its tries.
     pub fn holder(&self) -> String {
         self.holder.borrow().clone()
     }
@@ -55,6 +65,9 @@ impl Leadership {
     }
 
     /// Returns how often a leader had to read the Lease before it could renew it.
+    ///
+    /// A few are normal. Many mean conflicts: something else writes the Lease, for example a tool that edits its
+    /// labels.
     pub fn slow_renewals(&self) -> u64 {
         *self.slow_renewals.borrow()
     }
@@ -65,6 +78,16 @@ impl Leadership {
     }
 
     /// Waits until this process leads and returns `true`, or `false` if the election ended before.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::lease::Leadership;
+    ///
+    /// async fn backups(leadership: Leadership) {
+    ///     if leadership.led().await {
+    ///         // Work here, and ask `leadership.permit()` before each write.
+    ///     }
+    /// }
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

@@ -1,4 +1,7 @@
 //! The record of an election in a Lease: read from the object, and written without touching its other fields.
+//!
+//! The Lease is kept as JSON, because it may have fields of newer Kubernetes versions, such as `strategy` and
+//! `preferredHolder` of coordinated leader election. An update through a fixed struct would remove them.
 
 use std::time::Duration;
 
@@ -57,6 +60,8 @@ impl Record {
     }
 
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.
+    ///
+    /// A renewal keeps `acquireTime` and `leaseTransitions`. A new holder counts one transition more.
     pub(super) fn held(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
         let now = micro(now);
         let renewed = before.holder() == config.identity;
@@ -105,6 +110,7 @@ impl Record {
         lease
     }
 
+    /// Writes the five fields and the labels of the configuration into a Lease.
     fn put(&self, config: &ElectionConfig, lease: &mut Value) {
         // A record is five plain fields.
         let fields = serde_json::to_value(self).unwrap_or_default();

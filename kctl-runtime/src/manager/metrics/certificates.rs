@@ -1,4 +1,7 @@
 //! Counts of certificate reads, under the names of controller-runtime's `pkg/certwatcher`.
+//!
+//! An alert on `certwatcher_read_certificate_errors_total` finds a Secret with a broken certificate before the old
+//! certificate expires. Until then the server goes on with the last good one, so nothing else shows the fault.
 
 use std::{
     fmt,
@@ -16,6 +19,8 @@ use prometheus_client::{
 };
 
 /// Number of times that a certificate was read since the start of the program.
+///
+/// Files are read every 10 s, so `total` grows even without a new certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CertificateReads {
     /// All reads, successful or not.
@@ -32,6 +37,7 @@ type Reads = Box<dyn Fn() -> CertificateReads + Send + Sync>;
 pub(super) struct Certificates(Arc<Mutex<Vec<Reads>>>);
 
 impl Certificates {
+    /// Adds a certificate to the sum.
     pub(super) fn add(&self, reads: Reads) {
         self.0.lock().push(reads);
     }
@@ -70,6 +76,7 @@ pub(crate) struct ReadCounter {
 }
 
 impl ReadCounter {
+    /// Counts a read and, if it failed, an error.
     pub(crate) fn count(&self, is_ok: bool) {
         self.total.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add((!is_ok).into(), Ordering::Relaxed);

@@ -116,6 +116,9 @@ type Labels = Vec<(&'static str, String)>;
 ///
 /// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates an
 /// own set for a program without one.
+///
+/// A program may have several sets, for example one per manager in a test. [`include`](Self::include) prints another
+/// registry at the same endpoint.
 #[derive(Clone, Default)]
 pub struct Metrics {
     shared: Arc<Shared>,
@@ -220,6 +223,21 @@ impl Metrics {
     /// Registers further metrics. Name counters without `_total`, which is added when they are printed.
     ///
     /// The registry is locked while `add` runs.
+    ///
+    /// A collector that is registered here runs at each scrape, with the registry locked, so it must not call back into
+    /// [`text`](Self::text).
+    ///
+    /// ```
+    /// use kctl_runtime::manager::metrics::{Format, Metrics, prometheus_client::metrics::gauge::Gauge};
+    ///
+    /// let metrics = Metrics::default();
+    /// let connections: Gauge = Gauge::default();
+    /// metrics.register(|registry| {
+    ///     registry.register("podset_connections", "Open connections to the database", connections.clone());
+    /// });
+    /// connections.set(3);
+    /// assert!(metrics.text(Format::Prometheus).contains("podset_connections 3\n"));
+    /// ```
     pub fn register(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.shared.registry.lock());
     }
@@ -263,6 +281,9 @@ impl Metrics {
     }
 
     /// Prints another registry after this one. The two must not have a family in common.
+    ///
+    /// A family in both would be printed twice, which Prometheus rejects. It is meant for libraries that bring a
+    /// registry.
     pub fn include(&self, registry: Arc<Mutex<Registry>>) {
         self.shared.others.lock().push(registry);
     }

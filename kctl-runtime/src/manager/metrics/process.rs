@@ -1,4 +1,7 @@
 //! Metrics of the process, under the names of Prometheus' client libraries. Read from `/proc`, so Linux only.
+//!
+//! On other systems, and for files of `/proc` that cannot be read, the metric is left out: a zero would look like
+//! a measurement. The numbers of the fields are those of `proc(5)`.
 
 use std::{fmt, fs};
 
@@ -56,6 +59,7 @@ impl Collector for Process {
     }
 }
 
+/// Returns the resident memory in bytes: physical memory, with pages that are shared with other processes.
 fn resident() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -9,6 +9,9 @@
 //! | `rest_client_request_size_bytes`, `rest_client_response_size_bytes` | sizes of bodies, without watches |
 //!
 //! `rest_client_dns_resolution_duration_seconds` is missing: the client has no hook for it.
+//!
+//! Labels are the method and the host, never the path: names of objects would make the number of series grow without
+//! bound (controller-runtime#1423). Each retry counts as a request, since the layer stands below the code that retries.
 
 use std::{
     fmt,
@@ -55,17 +58,35 @@ type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 /// ```
 #[derive(Clone)]
 pub struct RequestCounter {
+    /// Value of the label `host`.
     host: Arc<str>,
+    /// By status code, method and host.
     requests: Family<Labels, Counter>,
+    /// By the status code that caused the retry.
     repeats: Family<Labels, Counter>,
     seconds: Histograms,
+    /// Time in `poll_ready`, in seconds.
     limited: Histograms,
+    /// Bytes of request bodies whose length is known before.
     sent: Histograms,
+    /// Bytes of response bodies, as far as they were read.
     received: Histograms,
 }
 
 impl RequestCounter {
     /// Creates a counter. `host` is the value of the label `host`.
+    ///
+    /// client-go uses host and port of the API server, as in `10.0.0.1:443`.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::metrics::{Metrics, RequestCounter};
+    ///
+    /// let metrics = Metrics::default();
+    /// let counter = RequestCounter::new("10.0.0.1:443");
+    /// counter.register(&metrics);
+    /// let member = counter.beside("10.1.0.1:443"); // already registered
+    /// # drop(member);
+    /// ```
     pub fn new(host: &str) -> Self {
         let seconds = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let bytes = || Family::new_with_constructor((|| Histogram::new(BYTES)) as fn() -> Histogram);
@@ -81,12 +102,16 @@ impl RequestCounter {
     }
 
     /// Returns a counter for requests to another host. Both print into the same families.
+    ///
+    /// Use it for the clients of further clusters.
     #[must_use]
     pub fn beside(&self, host: &str) -> Self {
         Self { host: host.into(), ..self.clone() }
     }
 
     /// Registers the families. Call it once for a counter and its siblings.
+    ///
+    /// A second call prints every family twice.
     pub fn register(&self, metrics: &Metrics) {
         let help = "Number of HTTP requests, partitioned by status code, method, and host";
         metrics.register(|registry| registry.register("rest_client_requests", help, self.requests.clone()));
@@ -104,10 +129,12 @@ impl RequestCounter {
         }
     }
 
+    /// Adds a value to a histogram.
     fn observe(&self, of: &Histograms, method: &'static str, value: f64) {
         of.get_or_create(&vec![("verb", method.to_owned()), ("host", self.host.to_string())]).observe(value);
     }
 
+    /// Counts a finished request. `took` is `None` for a watch, which has no duration.
     fn count(&self, method: &'static str, code: String, took: Option<Duration>) {
         let labels = vec![("code", code), ("method", method.to_owned()), ("host", self.host.to_string())];
         self.requests.get_or_create(&labels).inc();
@@ -116,6 +143,7 @@ impl RequestCounter {
         }
     }
 
+    /// Counts a retry under the status code of the answer before it.
     fn count_repeat(&self, method: &'static str, Repeats(code): Repeats) {
         let (code, host) = (code.to_string(), self.host.to_string());
         let labels = vec![("code", code), ("verb", method.to_owned()), ("host", host)];
@@ -138,6 +166,8 @@ impl<S> Layer<S> for RequestCounter {
 }
 
 /// The service that [`RequestCounter`] wraps around a client.
+///
+/// Its future resolves with the head of the response; the size is counted when the body has been read.
 pub struct CountRequests<S> {
     inner: S,
     counter: RequestCounter,
@@ -200,6 +230,8 @@ where
 /// The body of a response, whose size is counted when it was read or dropped.
 ///
 /// Bodies of watches are not counted, because they have no end.
+///
+/// It passes all frames on unchanged.
 pub struct Weighed<B> {
     inner: B,
     len: u64,
@@ -208,6 +240,7 @@ pub struct Weighed<B> {
 }
 
 impl<B> Weighed<B> {
+    /// Records the size, once.
     fn tell(&mut self) {
         if let Some((counter, method)) = self.whose.take() {
             counter.observe(&counter.received, method, as_float(self.len));

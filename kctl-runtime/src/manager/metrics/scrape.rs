@@ -1,4 +1,11 @@
 //! Metrics of a running manager's state, read from its [`View`] at each scrape.
+//!
+//! Sizes and states are not kept up to date between scrapes: a gauge that changes with every key would cost each
+//! reconcile, and nothing reads it for 15 or 30 seconds. A scrape takes the same short locks as the loop, one queue or
+//! cache at a time.
+//!
+//! Counters here come from the loop's own counts, so they never fall while the process lives. A cache that closes
+//! takes its series along.
 
 use std::{fmt, hash::BuildHasher, sync::Arc};
 
@@ -76,6 +83,7 @@ impl Collector for Scrape {
 }
 
 impl Scrape {
+    /// Writes the workers and the failing keys of each controller.
     fn controllers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let of = |name: &str| vec![("controller", name.to_owned())];
         let all = self.0.controllers();
@@ -96,6 +104,10 @@ impl Scrape {
         )
     }
 
+    /// Writes the numbers of each queue.
+    ///
+    /// `workqueue_depth` has one series per priority that has keys. Priority 0 is always there, so that a graph of an
+    /// empty queue shows 0 and not a gap.
     fn queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats: Vec<(&str, QueueStats)> =
             self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
@@ -146,6 +158,7 @@ impl Scrape {
         )
     }
 
+    /// Writes the state of each open cache.
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let caches = self.labelled();
         let each = |of: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), of(source)));
@@ -278,6 +291,7 @@ impl Scrape {
         )
     }
 
+    /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
     fn election(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(leadership) = self.0.leadership() else { return Ok(()) };
         let of = || vec![("name", leadership.config().name.clone())];

@@ -1,8 +1,22 @@
 //! The two text formats of metrics, and the choice between them.
+//!
+//! prometheus-client writes `OpenMetrics` alone. Scrapers may ask for the older format, and existing dashboards expect
+//! its names, so the output is converted line by line.
 
 use std::borrow::Cow;
 
 /// A format of `/metrics`.
+///
+/// The samples are the same in both. They differ in the names of counter families, in units, in exemplars, and in
+/// the end mark.
+///
+/// ```
+/// use kctl_runtime::manager::metrics::{Format, Metrics};
+///
+/// let metrics = Metrics::default();
+/// assert!(metrics.text(Format::OpenMetrics).ends_with("# EOF\n"));
+/// assert!(!metrics.text(Format::Prometheus).contains("# EOF"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format 0.0.4.

@@ -1,6 +1,13 @@
 //! Authorization of requests: the API server says whose token it is, and whether that user may get the path.
 //!
 //! This is how Kubernetes components protect their own `/metrics`.
+//!
+//! 1. `TokenReview` turns the bearer token into a user. Unknown and anonymous ones get 401.
+//! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the answer is 403 and names the user.
+//! 3. An API server that does not answer leads to 500: neither "yes" nor "no" would be true.
+//!
+//! Answers are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
+//! times also bound how long a withdrawn permission goes on working.
 
 use std::{
     collections::HashMap,
@@ -35,6 +42,9 @@ pub(crate) struct Guard {
 }
 
 /// Answers with the time at which they expire.
+///
+/// Expired ones are removed only at [`ANSWERS_MAX`]. Clearing a full map costs some requests, and keeps a flood of
+/// tokens from using memory.
 struct Answers<K, V>(HashMap<K, (V, Instant)>);
 
 impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
@@ -55,6 +65,7 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
 }
 
 impl Guard {
+    /// Creates a guard without cached answers.
     pub(crate) fn new(client: Client) -> Self {
         let (users, allowed) = (Mutex::new(Answers(HashMap::new())), Mutex::new(Answers(HashMap::new())));
         Self { client, hasher: RandomState::new(), users, allowed }
@@ -78,6 +89,8 @@ impl Guard {
     }
 
     /// Returns the user of a token, from the cache or by a `TokenReview`. Unknown tokens are not cached.
+    ///
+    /// A token that is rejected may become valid a moment later, when the API server has read a new service account.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
         let known = self.users.lock().get(&key);
@@ -105,12 +118,14 @@ impl Guard {
     }
 }
 
+/// Returns 401 with the header that tells a client to send a bearer token.
 fn unauthorized() -> Page {
     let mut page = text(StatusCode::UNAUTHORIZED, "send the token of a service account: `Authorization: Bearer …`\n");
     page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     page
 }
 
+/// Returns 500, and logs why the decision could not be made.
 fn unknown(error: &ApiError) -> Page {
     tracing::warn!(%error, "failed to authorize a client of /metrics");
     text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))

@@ -140,6 +140,9 @@ impl Server {
     }
 
     /// Accepts connections until the future is dropped.
+    ///
+    /// At the bound of 64 connections a new one takes the place of the one that has waited longest for its client. So a
+    /// flood of idle connections does not lock out a kubelet.
     pub(crate) async fn serve(self, listener: TcpListener) {
         let connections = Connections::new(LIMITS);
         let mut tasks = JoinSet::new();
@@ -187,6 +190,7 @@ impl Server {
         let _closed = server.serve_connection(TokioIo::new(stream), service).await;
     }
 
+    /// Asks the guard, if there is one, and returns the page.
     async fn answer(&self, request: &Request<()>) -> Page {
         match &self.guard {
             Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {

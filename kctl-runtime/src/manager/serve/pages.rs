@@ -1,4 +1,10 @@
 //! The pages of the health and the metrics server.
+//!
+//! A kubelet reads the status alone, 200 or 500. For people there are `?verbose`, which lists every check,
+//! `?exclude=NAME`, and a page per check such as `/readyz/cache-pods`.
+//!
+//! kube-apiserver writes `reason withheld` for a failed check, since strangers may read it. Here the reason is
+//! shown: it names a kind or a permission, and without it a probe explains nothing.
 
 use std::sync::Arc;
 
@@ -28,6 +34,7 @@ pub(crate) fn health(health: Arc<Health>) -> Pages {
     })
 }
 
+/// Returns the page of one check. An unknown name is answered with the names that exist.
 fn single(name: &str, checks: &[Check]) -> Page {
     match checks.iter().find(|check| check.name == name) {
         Some(Check { result: Ok(_), .. }) => text(StatusCode::OK, "ok"),
@@ -41,6 +48,8 @@ fn names(checks: &[Check]) -> String {
 }
 
 /// Prints all checks as Kubernetes' components do (apiserver, `server/healthz`), but with the reasons.
+///
+/// An excluded check that does not exist is a warning in the output and no failure, as in Kubernetes.
 fn all(root: &str, checks: &[Check], query: &str) -> Page {
     let mut options = query.split('&');
     let excluded: Vec<_> = options.clone().filter_map(|option| option.strip_prefix("exclude=")).collect();

@@ -40,6 +40,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// };
 /// assert_ne!(certificate, Certificate::SelfSigned);
 /// ```
+///
+/// controller-runtime makes the same choice: files from a directory, or a self-signed certificate without them.
+/// Prometheus has to skip the verification of a self-signed one (`insecure_skip_verify`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificate {
     /// A self-signed certificate, created at the start. The connection is encrypted, but clients cannot verify
@@ -57,6 +60,8 @@ pub enum Certificate {
 }
 
 /// The reason why a server has no certificate.
+///
+/// It is returned at the start alone. Later faults of the files are logged and counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -82,6 +87,8 @@ pub enum TlsError {
 }
 
 /// Returns the newest certificate at each handshake.
+///
+/// Connections that exist keep the certificate of their handshake.
 #[derive(Debug)]
 struct Newest(RwLock<Arc<CertifiedKey>>);
 
@@ -96,11 +103,17 @@ pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     certificate: Certificate,
     newest: Arc<Newest>,
+    /// The bytes of both files at the last change, to notice the next one.
     read: (Vec<u8>, Vec<u8>),
+    /// Reads of the files, for the metrics.
     counted: Arc<ReadCounter>,
 }
 
 impl Tls {
+    /// Reads or creates the certificate.
+    ///
+    /// # Errors
+    /// A file cannot be read or does not fit. A program should not start then: its scraper would be locked out.
     pub(crate) fn new(certificate: Certificate) -> Result<Self, TlsError> {
         let counted = Arc::<ReadCounter>::default();
         let (read, key) = match &certificate {
@@ -130,6 +143,9 @@ impl Tls {
     }
 
     /// Reads the files at an interval. An unusable file keeps the last good certificate. Never returns.
+    ///
+    /// Both files are read together. If a Secret is replaced between the two reads, key and certificate do not fit, and
+    /// the next look repairs that.
     pub(crate) async fn refresh(mut self) {
         let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
         loop {
