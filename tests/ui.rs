@@ -3,7 +3,7 @@
 //! `TRYBUILD=overwrite cargo test -p kctl-tests --test ui` writes the messages anew: read each one as a newcomer would. The files of
 //! `ui/pass` are modules of this test: right use compiles.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{fs, path::Path};
 
 #[path = "ui/pass/advised.rs"]
 mod advised;
@@ -140,47 +140,4 @@ fn one_mistake_is_one_error() {
         assert_eq!(n_errors, expected, "{name}");
         assert!(!text.lines().any(|line| line.starts_with("warning")), "{name} has a warning");
     }
-}
-
-/// All `K0000` in a text.
-fn codes(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("K0").filter_map(|(at, _)| text.get(at..at + 5)).filter(|code| code[1..].parse::<u16>().is_ok())
-}
-
-#[test]
-fn every_code_has_its_section() {
-    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/errors.md")).unwrap();
-    let sections: BTreeSet<_> = guide.lines().filter_map(|line| line.strip_prefix("## ")).flat_map(codes).collect();
-    let mut sources = files("../kctl-macros/src/controller", ".rs");
-    sources.extend(files("../kctl-macros/src/interpreter", ".rs"));
-    sources.extend(files("../kctl-macros/src/admission", ".rs"));
-    sources.extend(files("../kctl-macros/src/conversion", ".rs"));
-    sources.extend(files("../kctl-webhook/src/admission", ".rs"));
-    sources.extend(files("../kctl-webhook/src/conversion", ".rs"));
-    sources.extend(files("../kctl/src", "admission.rs"));
-    sources.extend(files("../kctl-macros/src/resource", ".rs"));
-    sources.extend(files("../kctl-macros/src/view", ".rs"));
-    sources.extend(files("../kctl-interpreter/src/function", ".rs"));
-    sources.extend(files("../kctl-macros/src", ".rs"));
-    sources.extend(files("../kctl-runtime/src/reconcile", ".rs"));
-    sources.extend(files("../kctl-runtime/src", ".rs"));
-    sources.extend(files("../kctl-runtime/src/object", ".rs"));
-    sources.extend(files("../kctl-runtime/src/store", ".rs"));
-    let mut emitted: BTreeSet<String> = BTreeSet::new();
-    for (_, text) in &sources {
-        emitted.extend(codes(text).map(str::to_owned));
-        emitted.extend(pushed(text).map(|code| format!("K{code:04}")));
-    }
-    assert!(emitted.len() > 30, "{emitted:?}");
-    let emitted: BTreeSet<_> = emitted.iter().map(String::as_str).collect();
-    assert_eq!(emitted, sections, "each code that is emitted has a section in guide/errors.md, and no other has one");
-}
-
-/// The codes of `errors.push(span, code, …)`, and of what pushes for several attributes.
-fn pushed(text: &str) -> impl Iterator<Item = u16> {
-    let calls = ["errors.push(", "known_and_once(", "is_free("].map(|call| text.split(call).skip(1));
-    calls.into_iter().flatten().filter_map(|call| {
-        let arguments = call.split(',').skip(1).map(str::trim);
-        arguments.take(3).find_map(|argument| argument.parse().ok())
-    })
 }

@@ -10,6 +10,7 @@ use syn::{
 };
 
 use crate::{
+    codes::{self, Code},
     function::Function,
     mistake::{Errors, nearest},
 };
@@ -66,14 +67,14 @@ impl Input {
             Some((_, Value::Expr(Expr::Path(path)))) => path.to_token_stream(),
             Some((name, value)) => {
                 let at = if let Value::Expr(value) = value { value.to_token_stream() } else { name.to_token_stream() };
-                errors.push(at, 10, "`crate` names a path", "write `crate = path`");
+                errors.push(at, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
                 quote!(::kctl)
             }
         }
     }
 
     /// Each option is one of these, and is given once. `code` is that of an unknown one.
-    pub(crate) fn known_and_once(&self, attribute: &str, known: &[&str], code: u16, errors: &mut Errors) {
+    pub(crate) fn known_and_once(&self, attribute: &str, known: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
             let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
             if !known.contains(&name.as_str()) {
@@ -83,7 +84,7 @@ impl Input {
                 };
                 errors.push(&entry.name, code, &format!("`{attribute}` has no option `{name}`"), &help);
             } else if self.options[..index].iter().any(|before| before.name == entry.name) {
-                errors.push(&entry.name, 22, &format!("`{name}` is given twice"), "remove one of them");
+                errors.push(&entry.name, codes::DUPLICATE, &format!("`{name}` is given twice"), "remove one of them");
             }
         }
     }

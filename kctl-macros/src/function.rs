@@ -7,7 +7,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::mistake::Errors;
+use crate::{codes::Code, mistake::Errors};
 
 /// A function. Its body is not parsed: a function that is half typed still has a name.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Parse for Function {
 
 impl Function {
     /// Whether it is a free one. An attribute can put nothing beside a method.
-    pub(crate) fn is_free(&self, attribute: &str, code: u16, errors: &mut Errors) -> bool {
+    pub(crate) fn is_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
         let Some(FnArg::Receiver(receiver)) = self.sig.inputs.first() else { return true };
         let what = format!("`{attribute}` goes on a function, not on a method");
         errors.push(receiver, code, &what, "move the function out of the `impl`");

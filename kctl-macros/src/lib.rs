@@ -18,6 +18,7 @@
 
 mod admission;
 mod attribute;
+mod codes;
 mod controller;
 mod conversion;
 mod function;

@@ -1,20 +1,29 @@
 //! Mistakes as users read them: what is wrong, what to write, and a code; all of an attribute at once.
 
+use proc_macro2::Span;
 use quote::ToTokens;
 use syn::Error;
+
+use crate::codes::{self, Code};
 
 /// Mistakes found so far.
 #[derive(Default)]
 pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
-    pub(crate) fn push(&mut self, span: impl ToTokens, code: u16, what: &str, help: &str) {
-        self.add(Error::new_spanned(span, format!("{what}\nhelp: {help}\ncode: K{code:04}")));
+    /// Adds a mistake in these tokens.
+    pub(crate) fn push(&mut self, tokens: impl ToTokens, code: Code, what: &str, help: &str) {
+        self.add(Error::new_spanned(tokens, message(code, what, help)));
     }
 
-    /// What is not written as an attribute's options are.
+    /// Adds a mistake at a place that has no tokens of its own.
+    pub(crate) fn push_at(&mut self, span: Span, code: Code, what: &str, help: &str) {
+        self.add(Error::new(span, message(code, what, help)));
+    }
+
+    /// Adds an error of the parser.
     pub(crate) fn syntax(&mut self, error: &Error, help: &str) {
-        self.add(Error::new(error.span(), format!("{error}\nhelp: {help}\ncode: K0024")));
+        self.push_at(error.span(), codes::SYNTAX, &error.to_string(), help);
     }
 
     pub(crate) fn add(&mut self, error: Error) {
@@ -33,6 +42,11 @@ impl Errors {
     pub(crate) fn into_result<T>(self, value: T) -> syn::Result<T> {
         self.0.map_or(Ok(value), Err)
     }
+}
+
+/// Returns a message in the form that users know: the mistake, the help and the code.
+fn message(code: Code, what: &str, help: &str) -> String {
+    format!("{what}\nhelp: {help}\ncode: {code}")
 }
 
 /// The known word that is one or two keystrokes away; one, where the word is so short that two make another one.

@@ -6,6 +6,7 @@ use syn::{Attribute, FnArg, Ident, Type, TypeReference, Visibility, spanned::Spa
 use super::options::{Action, Options, options};
 use crate::{
     attribute::Input,
+    codes,
     function::{Function, argument_of, first_word, referenced, returned, text_of},
     mistake::Errors,
 };
@@ -48,12 +49,12 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         it_stands_on_a_function(&input.other, &mut errors);
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
     };
-    if !function.is_free("#[admission]", 100, &mut errors) {
+    if !function.is_free("#[admission]", codes::NOT_ON_AN_ADMISSION, &mut errors) {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
     }
     if !function.sig.generics.params.is_empty() {
         let what = "an admission function can't be generic: it is for one kind";
-        errors.push(&function.sig.generics, 107, what, "name the kind");
+        errors.push(&function.sig.generics, codes::GENERIC_FUNCTION, what, "name the kind");
     }
     let Some((action, word)) = options.action.clone() else {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "neither validates nor mutates")));
@@ -82,7 +83,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
 
 fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
     let help = "put it on `fn name(object: &Kind) -> Result<()>`";
-    errors.push(first_word(item), 100, "`#[admission]` goes on a function", help);
+    errors.push(first_word(item), codes::NOT_ON_AN_ADMISSION, "`#[admission]` goes on a function", help);
 }
 
 /// The kind, and which parameters there are.
@@ -102,14 +103,14 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
     let help = format!("write `fn {}(object: {object}, request: &Admission<{shown}>) -> Result<()>`", sig.ident);
     if typed.len() != sig.inputs.len() || !(1..=2).contains(&typed.len()) {
         let what = "an admission function takes the object, the request, or both";
-        errors.push(&sig.ident, 103, what, &help);
+        errors.push(&sig.ident, codes::ADMISSION_PARAMETERS, what, &help);
         return None;
     }
     let last_is_request = typed.last().and_then(|ty| request_of(ty));
     match (typed.as_slice(), last_is_request) {
         ([_], Some(kind)) if action == Action::Validate => Some((kind.clone(), Takes::Request)),
         ([only], Some(_)) => {
-            errors.push(only, 103, "a function that mutates takes its object", &help);
+            errors.push(only, codes::ADMISSION_PARAMETERS, "a function that mutates takes its object", &help);
             None
         }
         ([only], None) => the_object_is_borrowed(only, action, &help, errors).map(|kind| (kind, Takes::Object)),
@@ -119,7 +120,7 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
                 request.is_some_and(|request| kind.as_ref().is_none_or(|kind| text_of(kind) == text_of(request)));
             if !fits {
                 let what = "the second parameter is the request: `&Admission` of the same kind";
-                errors.push(second, 103, what, &help);
+                errors.push(second, codes::ADMISSION_PARAMETERS, what, &help);
                 return None;
             }
             kind.map(|kind| (kind, Takes::Both))
@@ -146,7 +147,7 @@ fn the_object_is_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Er
         Type::Reference(_) => "a function that validates only reads its object: the first parameter must be `&Kind`",
         _ => "the first parameter of a function that validates must be `&Kind`",
     };
-    errors.push(ty, 103, what, help);
+    errors.push(ty, codes::ADMISSION_PARAMETERS, what, help);
     None
 }
 
@@ -158,6 +159,6 @@ fn the_object_is_there(function: &Function, options: &Options, takes: Takes, err
             "write `fn {}(request: &Admission<Kind>) -> Result<()>`, and read `request.object`",
             function.sig.ident
         );
-        errors.push(at, 106, &what, &help);
+        errors.push(at, codes::CONTRADICTING_OPTIONS, &what, &help);
     }
 }

@@ -6,6 +6,7 @@ use syn::{Expr, Ident, Lit};
 
 use crate::{
     attribute::{Entry, Input, Item, Value},
+    codes,
     mistake::{Errors, nearest},
 };
 
@@ -70,7 +71,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
-    input.known_and_once("#[admission]", &OPTIONS, 102, errors);
+    input.known_and_once("#[admission]", &OPTIONS, codes::UNKNOWN_ADMISSION_OPTION, errors);
     let mut options = Options { action: action(input, errors), ..Options::default() };
     for entry in &input.options {
         let name = entry.name.to_string();
@@ -85,7 +86,12 @@ pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
             "match_conditions" => conditions(entry, &mut options, errors),
             "reinvocation" if matches!(options.action, Some((Action::Validate, _))) => {
                 let what = "a validating function is called once: `reinvocation` has no effect";
-                errors.push(&entry.name, 106, what, "remove `reinvocation`, or make it `mutate`");
+                errors.push(
+                    &entry.name,
+                    codes::CONTRADICTING_OPTIONS,
+                    what,
+                    "remove `reinvocation`, or make it `mutate`",
+                );
             }
             _ => {}
         }
@@ -98,7 +104,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     let first = found.next();
     if let Some(second) = found.find(|second| first.is_some_and(|first| first.name != second.name)) {
         let help = "write a function for each: what is mutated is validated afterwards";
-        errors.push(&second.name, 101, "a function either validates or mutates", help);
+        errors.push(&second.name, codes::NEITHER_VALIDATES_NOR_MUTATES, "a function either validates or mutates", help);
     }
     let Some(entry) = first else {
         // A word that is almost one of them is said already.
@@ -107,15 +113,20 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
             let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
             let what = "`#[admission]` needs `validate` or `mutate`";
             match input.function.as_ref().map(|function| &function.sig.ident) {
-                Some(name) => errors.push(name, 101, what, help),
-                None => errors.push(TokenStream::new(), 101, what, help),
+                Some(name) => errors.push(name, codes::NEITHER_VALIDATES_NOR_MUTATES, what, help),
+                None => errors.push(TokenStream::new(), codes::NEITHER_VALIDATES_NOR_MUTATES, what, help),
             }
         }
         return None;
     };
     if !matches!(entry.value, Value::None) {
         let name = &entry.name;
-        errors.push(name, 104, &format!("`{name}` has no value"), &format!("write `#[admission({name})]`"));
+        errors.push(
+            name,
+            codes::INVALID_ADMISSION_VALUE,
+            &format!("`{name}` has no value"),
+            &format!("write `#[admission({name})]`"),
+        );
     }
     let action = if entry.name == "mutate" { Action::Mutate } else { Action::Validate };
     Some((action, entry.name.clone()))
@@ -126,7 +137,7 @@ fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors
     let form =
         || format!("write {}", words.iter().map(|word| format!("`{name} = {word}`")).collect::<Vec<_>>().join(" or "));
     let Value::Expr(value) = &entry.value else {
-        errors.push(name, 104, &format!("`{name}` needs a value"), &form());
+        errors.push(name, codes::INVALID_ADMISSION_VALUE, &format!("`{name}` needs a value"), &form());
         return;
     };
     let text = value.to_token_stream().to_string();
@@ -135,7 +146,7 @@ fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors
             Some(known) => format!("did you mean `{known}`?"),
             None => form(),
         };
-        errors.push(value, 104, &format!("`{text}` is not a value of `{name}`"), &help);
+        errors.push(value, codes::INVALID_ADMISSION_VALUE, &format!("`{text}` is not a value of `{name}`"), &help);
         return;
     };
     let (field, kind, known) = (format_ident!("{name}"), format_ident!("{kind}"), format_ident!("{known}"));
@@ -146,7 +157,12 @@ fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [I
     match &entry.value {
         Value::Items(items) if !items.is_empty() => Some(items),
         _ => {
-            errors.push(&entry.name, 104, &format!("`{}` is a list in parentheses", entry.name), form);
+            errors.push(
+                &entry.name,
+                codes::INVALID_ADMISSION_VALUE,
+                &format!("`{}` is a list in parentheses", entry.name),
+                form,
+            );
             None
         }
     }
@@ -162,13 +178,18 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("the operations are {}", OPERATIONS.join(", ")),
             };
-            errors.push(&item.name, 104, &format!("`{}` is not an operation", item.text), &help);
+            errors.push(
+                &item.name,
+                codes::INVALID_ADMISSION_VALUE,
+                &format!("`{}` is not an operation", item.text),
+                &help,
+            );
             continue;
         }
         let mutates = matches!(options.action, Some((Action::Mutate, _)));
         if mutates && (item.text == "delete" || item.text == "connect") {
             let what = format!("there is no object to mutate in a {}", item.text);
-            errors.push(&item.name, 106, &what, "make it `validate`, or remove the operation");
+            errors.push(&item.name, codes::CONTRADICTING_OPTIONS, &what, "make it `validate`, or remove the operation");
             continue;
         }
         if item.text == "connect" {
@@ -189,7 +210,12 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
         if item.value.is_some() || !is_name {
             let what = format!("`{name}` is not a subresource");
-            errors.push(&item.name, 104, &what, "write its name, such as `status`, `scale` or `exec`");
+            errors.push(
+                &item.name,
+                codes::INVALID_ADMISSION_VALUE,
+                &what,
+                "write its name, such as `status`, `scale` or `exec`",
+            );
             continue;
         }
         if name != "status" {
@@ -204,7 +230,7 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
 fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form = "write for example `timeout = 5`: API servers take 1 to 30 seconds";
     let Value::Expr(value) = &entry.value else {
-        errors.push(&entry.name, 104, "`timeout` needs a value", form);
+        errors.push(&entry.name, codes::INVALID_ADMISSION_VALUE, "`timeout` needs a value", form);
         return;
     };
     let number = match value {
@@ -219,7 +245,9 @@ fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
             let seconds = proc_macro2::Literal::u8_unsuffixed(seconds);
             options.sets.push(quote!(options.timeout_seconds = #seconds;));
         }
-        None => errors.push(value, 104, "`timeout` is a number of seconds from 1 to 30", form),
+        None => {
+            errors.push(value, codes::INVALID_ADMISSION_VALUE, "`timeout` is a number of seconds from 1 to 30", form)
+        }
     }
 }
 
@@ -237,12 +265,17 @@ fn text(value: &Expr) -> Option<String> {
 fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let (name, form) = (&entry.name, format!("write for example `{} = \"team=web\"`", entry.name));
     let Value::Expr(value) = &entry.value else {
-        errors.push(name, 104, &format!("`{name}` needs a value"), &form);
+        errors.push(name, codes::INVALID_ADMISSION_VALUE, &format!("`{name}` needs a value"), &form);
         return;
     };
     match text(value) {
         Some(text) => options.sets.push(quote!(options.#name = __p::String::from(#text);)),
-        None => errors.push(value, 104, &format!("`{name}` is a label selector, in quotes"), &form),
+        None => errors.push(
+            value,
+            codes::INVALID_ADMISSION_VALUE,
+            &format!("`{name}` is a label selector, in quotes"),
+            &form,
+        ),
     }
 }
 
@@ -257,7 +290,12 @@ fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
                 let name = &item.text;
                 pairs.push(quote!((__p::String::from(#name), __p::String::from(#expression))));
             }
-            None => errors.push(&item.name, 104, "a match condition is a name with an expression of CEL", form),
+            None => errors.push(
+                &item.name,
+                codes::INVALID_ADMISSION_VALUE,
+                "a match condition is a name with an expression of CEL",
+                form,
+            ),
         }
     }
     options.sets.push(quote!(options.match_conditions = __p::Vec::from([#(#pairs),*]);));

@@ -13,6 +13,7 @@ use super::{
     values::{backoff, duration, entry_value, namespaces, number, text},
 };
 use crate::{
+    codes,
     function::{Function, argument_of, first_word, referenced, text_of, written},
     mistake::{Errors, nearest},
     source,
@@ -148,7 +149,7 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";
             let word = first_word(tokens);
-            errors.push(word, 1, "`#[controller]` goes on a function or a struct", help);
+            errors.push(word, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function or a struct", help);
             None
         }
     };
@@ -210,51 +211,63 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
     let signature = &function.sig;
     let name = &signature.ident;
     if let Some(of) = of {
-        errors.push(&of.name, 2, "the kind of a function is the type of its first parameter", "remove `of = …`");
+        errors.push(
+            &of.name,
+            codes::OF_ON_A_FUNCTION,
+            "the kind of a function is the type of its first parameter",
+            "remove `of = …`",
+        );
     }
     if signature.asyncness.is_none() {
         let help = format!("write `async fn {name}`");
-        errors.push(signature.fn_token, 3, "a reconcile function must be `async`", &help);
+        errors.push(signature.fn_token, codes::NOT_ASYNC, "a reconcile function must be `async`", &help);
     }
     if !signature.generics.params.is_empty() {
         let help = "name the kind, and move shared code into a generic helper function";
         errors.push(
             &signature.generics,
-            4,
+            codes::GENERIC_CONTROLLER_OR_KIND,
             "a reconcile function can't be generic: it is one controller of one kind",
             help,
         );
     }
     if matches!(signature.output, ReturnType::Default) {
         let help = "write `-> Result<Action>` and end with `Ok(Action::await_change())`";
-        errors.push(name, 5, "a reconcile function returns `Result<Action>`", help);
+        errors.push(name, codes::NOT_A_RESULT_OF_ACTION, "a reconcile function returns `Result<Action>`", help);
     }
     let inputs: Vec<_> = signature.inputs.iter().collect();
     if let Some(FnArg::Receiver(receiver)) = inputs.first() {
         let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
-        errors.push(receiver, 1, "`#[controller]` goes on a function, not on a method", help);
+        errors.push(receiver, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function, not on a method", help);
         return None;
     }
     let [FnArg::Typed(primary), FnArg::Typed(cx)] = inputs.as_slice() else {
         let help = format!("write `async fn {name}(object: Arc<Kind>, cx: Context<{name}>) -> Result<Action>`");
-        errors.push(name, 6, "a reconcile function has two parameters: its object and its context", &help);
+        errors.push(
+            name,
+            codes::NOT_TWO_PARAMETERS,
+            "a reconcile function has two parameters: its object and its context",
+            &help,
+        );
         return None;
     };
     if argument_of(&primary.ty, "Context").is_some() && argument_of(&cx.ty, "Context").is_none() {
         let kind = text_of(referenced(&cx.ty));
         let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
-        errors.push(&primary.ty, 6, "the object comes first, then the context", &help);
+        errors.push(&primary.ty, codes::NOT_TWO_PARAMETERS, "the object comes first, then the context", &help);
         return None;
     }
     let help = format!("write `cx: Context<{name}>`");
     match argument_of(&cx.ty, "Context") {
         Some(Type::Path(of)) if of.path.get_ident().is_some_and(|of| of != name) => {
-            errors.push(of, 7, &format!("the context of `{name}` is `Context<{name}>`"), &help);
+            errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
         // The compiler says better what `Context` alone lacks.
         None if is_bare(&cx.ty, "Context") => {}
-        None => errors.push(&cx.ty, 7, "the second parameter must be the controller's `Context`", &help),
+        None => {
+            errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help)
+        }
     }
     let kind = argument_of(&primary.ty, "Arc");
     if kind.is_none() {
@@ -263,7 +276,7 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
             other => text_of(other),
         };
         let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
-        errors.push(&primary.ty, 8, &what, &format!("write `Arc<{inner}>`"));
+        errors.push(&primary.ty, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
     }
     kind.inspect(|kind| is_no_spec(kind, errors)).cloned()
 }
@@ -272,7 +285,7 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
 fn is_no_spec(kind: &Type, errors: &mut Errors) {
     if let Some((spec, kind)) = described_by(kind) {
         let what = format!("`{spec}` is not a Kubernetes kind: it is the spec of `{kind}`");
-        errors.push(spec, 30, &what, &format!("write `{kind}`"));
+        errors.push(spec, codes::NOT_A_KIND, &what, &format!("write `{kind}`"));
     }
 }
 
@@ -287,14 +300,14 @@ pub(super) fn described_by(ty: &Type) -> Option<(&Ident, Ident)> {
 fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
     if !item.generics.params.is_empty() {
         let what = "a controller can't be generic: it is one type with one role";
-        errors.push(&item.generics, 4, what, &trait_object(item));
+        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object(item));
     }
     if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
         is_no_spec(kind, errors);
         return Some(kind.clone());
     }
     let what = "a controller struct needs `of = Kind`";
-    errors.push(&item.ident, 9, what, "write `#[controller(of = Kind, …)]`");
+    errors.push(&item.ident, codes::MISSING_OF, what, "write `#[controller(of = Kind, …)]`");
     None
 }
 
@@ -342,8 +355,10 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         "of" => no_parentheses(entry, "write `primary(…)` for what may be done with it", errors),
         "krate" => match &entry.value {
             Some(Value::Expr(Expr::Path(path))) => model.krate = path.to_token_stream(),
-            Some(Value::Expr(other)) => errors.push(other, 10, "`crate` names a path", "write `crate = path`"),
-            _ => errors.push(&entry.name, 10, "`crate` names a path", "write `crate = path`"),
+            Some(Value::Expr(other)) => {
+                errors.push(other, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`")
+            }
+            _ => errors.push(&entry.name, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`"),
         },
         "name" | "finalizer" => text(entry, &name, model, errors),
         "concurrency" | "retries" => number(entry, &name, model, errors),
@@ -357,7 +372,12 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         "namespaces" => namespaces(entry, model, errors),
         "converged" => model.converged = entry_value(entry, errors).cloned(),
         "rbac" if entry.value.is_some() => {
-            errors.push(&entry.name, 25, "`rbac` takes its rules in parentheses", "write `rbac(rule())`");
+            errors.push(
+                &entry.name,
+                codes::FORM_OF_ANOTHER_OPTION,
+                "`rbac` takes its rules in parentheses",
+                "write `rbac(rule())`",
+            );
         }
         "rbac" => rbac(entry, model, errors),
         unknown => {
@@ -376,7 +396,12 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 }
                 None => format!("the options are {}", OPTIONS.join(", ")),
             };
-            errors.push(&entry.name, 11, &format!("`#[controller]` has no option `{unknown}`"), &help);
+            errors.push(
+                &entry.name,
+                codes::UNKNOWN_OPTION,
+                &format!("`#[controller]` has no option `{unknown}`"),
+                &help,
+            );
         }
     }
 }
@@ -398,7 +423,7 @@ fn rule(argument: &Argument) -> Result<TokenStream, TokenStream> {
 pub(super) fn no_parentheses(entry: &Entry, help: &str, errors: &mut Errors) {
     if let Some(parentheses) = &entry.parentheses {
         let what = format!("`{}` takes no parentheses", entry.name);
-        errors.add(Error::new(parentheses.span.join(), format!("{what}\nhelp: {help}\ncode: K0025")));
+        errors.push_at(parentheses.span.join(), codes::FORM_OF_ANOTHER_OPTION, &what, help);
     }
 }
 
@@ -417,11 +442,16 @@ fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
         if kind == text(&model.primary) && cluster.is_none() {
             let what = format!("`{kind}` is the primary: it is cached and triggers already");
             let help = help("remove it, or write `primary(…)` with the verbs that are used");
-            errors.push(&relation.kind, 21, &what, help);
+            errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, help);
         } else if seen.contains(&(kind.clone(), cluster.clone())) {
             let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
             let what = format!("`{kind}` is declared twice{on}");
-            errors.push(&relation.kind, 21, &what, help("name it once: `owns = K(map = f)` has both triggers"));
+            errors.push(
+                &relation.kind,
+                codes::DUPLICATE_KIND,
+                &what,
+                help("name it once: `owns = K(map = f)` has both triggers"),
+            );
         }
         seen.push((kind, cluster));
     }
@@ -437,7 +467,7 @@ fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
             let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
             let help =
                 format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
-            errors.push(&relation.on, 41, &what, &help);
+            errors.push(&relation.on, codes::OWNED_ON_ANOTHER_CLUSTER, &what, &help);
         }
     }
 }
@@ -453,13 +483,22 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             && option == "primary"
         {
             let what = "verbs of the primary don't belong in `rbac`";
-            errors.push(option, 25, what, &format!("write `primary({verb})` beside `rbac(…)`, not in it"));
+            errors.push(
+                option,
+                codes::FORM_OF_ANOTHER_OPTION,
+                what,
+                &format!("write `primary({verb})` beside `rbac(…)`, not in it"),
+            );
             return;
         }
     }
     match (rules, on) {
-        (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` needs a rule", RULE),
-        (Err(place), _) => errors.push(place, 25, "a rule is a value of the type `PolicyRule`", RULE),
+        (Ok(rules), _) if rules.is_empty() => {
+            errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, "`rbac` needs a rule", RULE)
+        }
+        (Err(place), _) => {
+            errors.push(place, codes::FORM_OF_ANOTHER_OPTION, "a rule is a value of the type `PolicyRule`", RULE)
+        }
         (Ok(rules), None) => {
             let call = |rule: &TokenStream| {
                 let text = format!("rbac({})", written(rule));
@@ -477,7 +516,12 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             model.has_rules_on.push(cluster.clone());
         }
         (_, Some(other)) => {
-            errors.push(other, 25, "`rbac` names another cluster by its type", NAME_CLUSTERS_BY_TYPES);
+            errors.push(
+                other,
+                codes::FORM_OF_ANOTHER_OPTION,
+                "`rbac` names another cluster by its type",
+                NAME_CLUSTERS_BY_TYPES,
+            );
         }
     }
 }
@@ -495,7 +539,12 @@ fn options_are_named_once(options: &[Entry], errors: &mut Errors) {
     let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
         if options[..index].iter().any(|before| same(before, entry)) {
-            errors.push(&entry.name, 22, &format!("`{}` is given twice", entry.name), "remove one of them");
+            errors.push(
+                &entry.name,
+                codes::DUPLICATE,
+                &format!("`{}` is given twice", entry.name),
+                "remove one of them",
+            );
         }
     }
 }
@@ -505,6 +554,11 @@ fn finalizer_needs_the_struct_form(model: &Model, options: &[Entry], errors: &mu
     if let Some(entry) = entry.filter(|_| model.form == Form::Function) {
         let help =
             "write `#[controller(of = Kind, finalizer = …)] struct Name;` with `impl Reconcile` and `impl Finalize`";
-        errors.push(&entry.name, 23, "a function can't clean up: a finalizer needs `impl Finalize`", help);
+        errors.push(
+            &entry.name,
+            codes::FUNCTION_WITH_FINALIZER,
+            "a function can't clean up: a finalizer needs `impl Finalize`",
+            help,
+        );
     }
 }

@@ -10,7 +10,7 @@ use super::{
     check::Model,
     parse::{Argument, Entry, Value},
 };
-use crate::{function::text_of, mistake::Errors, source};
+use crate::{codes, function::text_of, mistake::Errors, source};
 
 /// A function as an option needs it.
 struct Needed {
@@ -106,14 +106,19 @@ fn compare(function: &Expr, needed: &Needed, errors: &mut Errors) {
             let Some(difference) = difference(&found, needed) else { return };
             let typed: Vec<_> = parameters.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
             let what = format!("`{option}` takes a function of {of}, and `{name}` {difference}");
-            errors.push(name, 119, &what, &format!("write `fn {name}({}) -> {returns}`", typed.join(", ")));
+            errors.push(
+                name,
+                codes::WRONG_FUNCTION,
+                &what,
+                &format!("write `fn {name}({}) -> {returns}`", typed.join(", ")),
+            );
         }
         Expr::Closure(ExprClosure { inputs, .. }) if inputs.len() != n => {
             let names: Vec<_> = parameters.iter().map(|(name, _)| name.as_str()).collect();
             let what = format!("`{option}` takes a function of {of}, and this one has {}", counted(inputs.len()));
             errors.push(
                 inputs,
-                119,
+                codes::WRONG_FUNCTION,
                 &what,
                 &format!("write `{option} = |{}| …`, which returns `{returns}`", names.join(", ")),
             );

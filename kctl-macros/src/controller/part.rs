@@ -6,6 +6,7 @@ use syn::{Token, Type};
 
 use super::check::Relation;
 use crate::{
+    codes,
     function::{argument_of, text_of},
     mistake::Errors,
 };
@@ -27,8 +28,8 @@ impl Part {
         let what = "a kind is cached in one form: `metadata` or `as = View`";
         match (&self, &part) {
             (Self::Whole, _) => *self = part,
-            (_, Self::Metadata(word)) => errors.push(word, 22, what, "remove one of them"),
-            (_, Self::View(word, _)) => errors.push(word, 22, what, "remove one of them"),
+            (_, Self::Metadata(word)) => errors.push(word, codes::DUPLICATE, what, "remove one of them"),
+            (_, Self::View(word, _)) => errors.push(word, codes::DUPLICATE, what, "remove one of them"),
             (_, Self::Whole) => {}
         }
     }
@@ -47,7 +48,12 @@ impl Part {
 pub(super) fn part_named_as_a_kind(role: &str, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = argument_of(named, "PartialObjectMeta").map(text_of) else { return false };
     let help = format!("write `{role} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`");
-    errors.push(named, 49, &format!("the metadata of `{whole}` is declared with `{whole}`"), &help);
+    errors.push(
+        named,
+        codes::PART_OF_AN_OBJECT,
+        &format!("the metadata of `{whole}` is declared with `{whole}`"),
+        &help,
+    );
     true
 }
 
@@ -59,8 +65,8 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
         let help = "remove `live`, or `metadata` or `as`";
         match &relation.part {
             Part::Whole => {}
-            Part::Metadata(word) => errors.push(word, 49, &what, help),
-            Part::View(word, _) => errors.push(word, 49, &what, help),
+            Part::Metadata(word) => errors.push(word, codes::PART_OF_AN_OBJECT, &what, help),
+            Part::View(word, _) => errors.push(word, codes::PART_OF_AN_OBJECT, &what, help),
         }
     }
     if role == "owns" {
@@ -73,12 +79,12 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
                 let help = format!(
                     "write `owns = {kind}`, or `owns = {kind}(metadata)` to apply and delete it by its metadata alone"
                 );
-                errors.push(word, 49, &what, &help);
+                errors.push(word, codes::PART_OF_AN_OBJECT, &what, &help);
             }
             (Part::Metadata(_), Some(verb)) => {
                 let what = format!("`{verb}` needs a whole `{kind}`, not its metadata alone");
                 let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
-                errors.push(verb, 49, &what, &help);
+                errors.push(verb, codes::PART_OF_AN_OBJECT, &what, &help);
             }
             _ => {}
         }

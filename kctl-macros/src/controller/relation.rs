@@ -9,7 +9,10 @@ use super::{
     parse::{Argument, Entry, Value},
     part::{METADATA, Part, part_fits_the_role, part_named_as_a_kind},
 };
-use crate::mistake::{Errors, nearest};
+use crate::{
+    codes,
+    mistake::{Errors, nearest},
+};
 
 const VERBS: [&str; 14] = [
     "get",
@@ -54,7 +57,7 @@ fn no_kind(entry: &Entry, name: &str, errors: &mut Errors) {
         Some(Value::Expr(value)) => value.to_token_stream(),
         _ => entry.name.to_token_stream(),
     };
-    errors.push(place, 12, &format!("`{name}` names a kind"), &help);
+    errors.push(place, codes::NOT_A_KIND_NAME, &format!("`{name}` names a kind"), &help);
 }
 
 /// The kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
@@ -176,14 +179,19 @@ impl<'a> Flags<'a> {
             "live" if relation.role == "reads" || relation.role.to_string().starts_with("live") => {
                 relation.role = word.clone();
             }
-            "live" => errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`"),
+            "live" => errors.push(
+                word,
+                codes::NEITHER_VERB_NOR_OPTION,
+                "only `reads` can be live",
+                "write `reads = Kind(live)`",
+            ),
             BLOCKING if relation.role == "owns" => self.blocks = Some(word),
             BLOCKING => {
                 let help = format!("write `owns = Kind({BLOCKING})`");
-                errors.push(word, 13, "only `owns` writes owner references", &help);
+                errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `owns` writes owner references", &help);
             }
             OPTIONAL if self.optional.is_some() => {
-                errors.push(word, 22, "`optional` is given twice", "remove one of them");
+                errors.push(word, codes::DUPLICATE, "`optional` is given twice", "remove one of them");
             }
             OPTIONAL => self.optional = Some(word),
             METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
@@ -195,7 +203,12 @@ impl<'a> Flags<'a> {
 
 pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     if entry.value.is_some() {
-        errors.push(&entry.name, 25, "`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
+        errors.push(
+            &entry.name,
+            codes::FORM_OF_ANOTHER_OPTION,
+            "`primary` takes its verbs in parentheses",
+            "write for example `primary(patch)`",
+        );
         return;
     }
     let place = Place { role: "primary".into(), of: "primary".into() };
@@ -206,12 +219,17 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             Argument::Word(word) if word == OPTIONAL => {
                 let help =
                     "remove it: a controller of a kind that is not there waits for it, and others of the app go on";
-                errors.push(word, 13, "a primary is not optional: without it there is nothing to reconcile", help);
+                errors.push(
+                    word,
+                    codes::NEITHER_VERB_NOR_OPTION,
+                    "a primary is not optional: without it there is nothing to reconcile",
+                    help,
+                );
             }
             Argument::Word(word) if word == METADATA => {
                 errors.push(
                     word,
-                    49,
+                    codes::PART_OF_AN_OBJECT,
                     "a primary is read whole",
                     "metadata alone is of a kind in `owns`, `watches` or `reads`",
                 );
@@ -228,7 +246,12 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 }
             }
             Argument::As(word, _) => {
-                errors.push(word, 49, "a primary is read whole", "a view is of a kind in `watches` or `reads`");
+                errors.push(
+                    word,
+                    codes::PART_OF_AN_OBJECT,
+                    "a primary is read whole",
+                    "a view is of a kind in `watches` or `reads`",
+                );
             }
             Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
             Argument::Expr(expr) => place.no_argument(expr, expr, errors),
@@ -241,7 +264,7 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             model.primary_verbs.iter().find(|verb| !["get", "list", "watch"].contains(&verb.to_string().as_str()));
         if let Some(verb) = writes {
             let what = format!("a primary that is only read has no verb `{verb}`");
-            errors.push(verb, 28, &what, &format!("remove `{READ_ONLY}` or `{verb}`"));
+            errors.push(verb, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{verb}`"));
         }
     }
     model.calls.push(quote!(.primary(&[#(#verbs),*])));
@@ -253,7 +276,7 @@ pub(super) fn named_at_run_time(kind: &Type, errors: &mut Errors) -> bool {
     if is_dynamic {
         let help = "name the kind; what is found at run time is declared by `rbac(rule())`, watched by `env.watches` and changed by \
                     `cx.client()`";
-        errors.push(kind, 30, "`DynamicObject` is any kind, so no role can be derived from it", help);
+        errors.push(kind, codes::NOT_A_KIND, "`DynamicObject` is any kind, so no role can be derived from it", help);
     }
     is_dynamic
 }
@@ -269,7 +292,7 @@ fn optional_fits_the_role(relation: &Relation, optional: Option<&Ident>, errors:
     let kind = relation.kind.to_token_stream();
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
     let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
-    errors.push(word, 28, &what, &help);
+    errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
 }
 
 /// What is owned is changed by `cx.owned`, which has no operation for these.
@@ -281,14 +304,19 @@ fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
         && let Some(verb) = relation.verbs.iter().find(is_not)
     {
         let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
-        errors.push(verb, 13, &format!("`{verb}` is not an operation on owned objects"), help);
+        errors.push(
+            verb,
+            codes::NEITHER_VERB_NOR_OPTION,
+            &format!("`{verb}` is not an operation on owned objects"),
+            help,
+        );
     }
 }
 
 fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors) {
     let text = word.to_string();
     if verbs.contains(word) {
-        errors.push(word, 22, &format!("`{text}` is given twice"), "remove one of them");
+        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return;
     }
     if VERBS.contains(&text.as_str()) {
@@ -310,7 +338,7 @@ fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors
         (None, Some(known)) => format!("did you mean `{known}`?"),
         (None, None) => format!("the verbs are {}", VERBS.join(", ")),
     };
-    errors.push(word, 15, &format!("`{text}` is not a verb"), &help);
+    errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
 }
 
 /// Words for verbs that are none of Kubernetes, with those that are.
@@ -378,7 +406,7 @@ impl Place {
             }
             _ => format!("write `{of}` to read only, or list the verbs that are used, for example `{of}(patch)`"),
         };
-        errors.push(place, 15, what, &help);
+        errors.push(place, codes::UNKNOWN_VERB, what, &help);
     }
 
     /// What stands for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`.
@@ -394,7 +422,12 @@ impl Place {
         let example = if role == "owns" { "create" } else { "patch" };
         let (start, verbs) =
             if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
-        errors.push(place, 13, "neither a verb nor an option", &format!("{start} `{of}({verbs})`"));
+        errors.push(
+            place,
+            codes::NEITHER_VERB_NOR_OPTION,
+            "neither a verb nor an option",
+            &format!("{start} `{of}({verbs})`"),
+        );
     }
 
     /// `status(patch)`.
@@ -411,7 +444,7 @@ impl Place {
         } else {
             format!("write `{of}({word})`")
         };
-        errors.push(word, 13, &what, &help);
+        errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, &help);
     }
 }
 
@@ -438,17 +471,22 @@ fn options_fit_the_role(relation: &Relation, given: &[Ident], errors: &mut Error
         let help = format!(
             "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
         );
-        errors.push(&relation.kind, 14, what, &help);
+        errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
     }
     for option in given {
         let text = option.to_string();
         let triggers = text == "map" || text == "when";
         if triggers && role != "owns" && role != "watches" {
             let what = format!("`reads` triggers nothing: `{text}` would never be called");
-            errors.push(option, 28, &what, &format!("write `watches = {kind}(map = f)`, or remove `{text}`"));
+            errors.push(
+                option,
+                codes::WITHOUT_EFFECT,
+                &what,
+                &format!("write `watches = {kind}(map = f)`, or remove `{text}`"),
+            );
         } else if role.starts_with("live") && text != "on" {
             let what = format!("`{kind}` is read live and has no cache: `{text}` has no effect");
-            errors.push(option, 28, &what, &format!("remove `live` or `{text}`"));
+            errors.push(option, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{text}`"));
         }
     }
 }
@@ -466,11 +504,11 @@ fn relation_option(
             || format!("the options are {}", RELATION_OPTIONS.join(", ")),
             |known| format!("did you mean `{known}`?"),
         );
-        errors.push(option, 16, &format!("a relation has no option `{text}`"), &help);
+        errors.push(option, codes::UNKNOWN_RELATION_OPTION, &format!("a relation has no option `{text}`"), &help);
         return None;
     }
     if given.contains(option) && text != "index" {
-        errors.push(option, 22, &format!("`{text}` is given twice"), "remove one of them");
+        errors.push(option, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return None;
     }
     given.push(option.clone());
@@ -479,7 +517,12 @@ fn relation_option(
         let wants_text = ["selector", "fields", "on"].contains(&text.as_str());
         if is_text != wants_text {
             let (what, form) = if wants_text { ("a string", "\"…\"") } else { ("a function", "f") };
-            errors.push(lit, 26, &format!("`{text}` takes {what}"), &format!("write `{text} = {form}`"));
+            errors.push(
+                lit,
+                codes::STRING_OR_FUNCTION,
+                &format!("`{text}` takes {what}"),
+                &format!("write `{text} = {form}`"),
+            );
             return None;
         }
     }

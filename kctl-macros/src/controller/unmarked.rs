@@ -6,6 +6,7 @@ use quote::{format_ident, quote};
 use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 
 use crate::{
+    codes,
     function::{argument_of, referenced},
     mistake::Errors,
     resource,
@@ -135,7 +136,7 @@ impl Unmarked {
             let what = format!("there is no kind `{kind}`: `{kind}Spec` has no `#[resource]`");
             (what, format!("write `{attribute}` above `{written}`"))
         };
-        errors.push(kind, 30, &what, &help);
+        errors.push(kind, codes::NOT_A_KIND, &what, &help);
         true
     }
 

@@ -8,7 +8,7 @@ use super::{
     check::{Model, no_parentheses},
     parse::{Argument, Entry, Value},
 };
-use crate::mistake::Errors;
+use crate::{codes, mistake::Errors};
 
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;
@@ -16,7 +16,7 @@ pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&
         no_parentheses(entry, &format!("write `{name} = …`"), errors);
         return Some(value);
     }
-    errors.push(name, 10, &format!("`{name}` needs a value"), &format!("write `{name} = …`"));
+    errors.push(name, codes::MISSING_VALUE, &format!("`{name}` needs a value"), &format!("write `{name} = …`"));
     None
 }
 
@@ -25,7 +25,12 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
     if let Expr::Lit(literal) = value
         && !matches!(literal.lit, Lit::Str(_))
     {
-        errors.push(literal, 26, &format!("`{name}` takes a string"), &format!("write `{name} = \"…\"`"));
+        errors.push(
+            literal,
+            codes::STRING_OR_FUNCTION,
+            &format!("`{name}` takes a string"),
+            &format!("write `{name} = \"…\"`"),
+        );
         return;
     }
     if let Expr::Lit(literal) = value
@@ -36,7 +41,7 @@ pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Er
         let what = format!("`{}` is not a valid finalizer name", text.value());
         let help =
             "write `finalizer = \"example.com/name\"`: letters, digits, `-`, `_` and `.`, 63 at most, after a domain";
-        errors.push(text, 17, &what, help);
+        errors.push(text, codes::INVALID_FINALIZER, &what, help);
         return;
     }
     if name == "finalizer" {
@@ -70,17 +75,22 @@ pub(super) fn number(entry: &Entry, name: &str, model: &mut Model, errors: &mut 
             Lit::Int(number) if name == "concurrency" && number.base10_digits() == "0" => {
                 errors.push(
                     number,
-                    18,
+                    codes::INVALID_NUMBER,
                     "`concurrency` is at least 1: nothing would be reconciled",
                     "write `concurrency = 1`",
                 );
             }
             Lit::Int(_) => {}
-            other => errors.push(other, 18, &format!("`{name}` is a number"), &format!("write `{name} = 4`")),
+            other => errors.push(
+                other,
+                codes::INVALID_NUMBER,
+                &format!("`{name}` is a number"),
+                &format!("write `{name} = 4`"),
+            ),
         }
     }
     if matches!(value, Expr::Unary(_)) {
-        errors.push(value, 18, &format!("`{name}` is not negative"), &format!("write `{name} = 4`"));
+        errors.push(value, codes::INVALID_NUMBER, &format!("`{name}` is not negative"), &format!("write `{name} = 4`"));
         return;
     }
     let call = &entry.name;
@@ -91,7 +101,7 @@ pub(super) fn namespaces(entry: &Entry, model: &mut Model, errors: &mut Errors) 
     let Some(value) = entry_value(entry, errors) else { return };
     if let Expr::Lit(literal) = value {
         let help = format!("write `namespaces = [{}]`", literal.to_token_stream());
-        errors.push(literal, 27, "`namespaces` is a list", &help);
+        errors.push(literal, codes::NAMESPACES_NOT_A_LIST, "`namespaces` is a list", &help);
         return;
     }
     model.calls.push(quote!(.namespaces(#value)));
@@ -100,7 +110,7 @@ pub(super) fn namespaces(entry: &Entry, model: &mut Model, errors: &mut Errors) 
 pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     let form = "write `backoff(\"5ms\", max = \"1000s\")`";
     if entry.value.is_some() {
-        errors.push(&entry.name, 19, "`backoff` takes its waits in parentheses", form);
+        errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` takes its waits in parentheses", form);
         return;
     }
     let mut is_given = false;
@@ -113,16 +123,16 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             }
             Argument::Option(name, value) if name == "max" => max = duration(value, errors).unwrap_or(max),
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {
-                errors.push(name, 19, "not an option of `backoff`", form);
+                errors.push(name, codes::INVALID_BACKOFF, "not an option of `backoff`", form);
             }
-            Argument::As(word, _) => errors.push(word, 19, "not an option of `backoff`", form),
-            Argument::Everything(star) => errors.push(star, 19, "not an option of `backoff`", form),
+            Argument::As(word, _) => errors.push(word, codes::INVALID_BACKOFF, "not an option of `backoff`", form),
+            Argument::Everything(star) => errors.push(star, codes::INVALID_BACKOFF, "not an option of `backoff`", form),
         }
     }
     match base {
         Some(base) => model.calls.push(quote!(.backoff(#base, #max))),
         None if is_given => {}
-        None => errors.push(&entry.name, 19, "`backoff` needs its first wait", form),
+        None => errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` needs its first wait", form),
     }
 }
 
@@ -130,7 +140,7 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
 pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream> {
     let Expr::Lit(literal) = value else { return Some(value.to_token_stream()) };
     let Lit::Str(text) = &literal.lit else {
-        errors.push(value, 20, "a duration is a string with units", "write for example `\"30s\"`");
+        errors.push(value, codes::INVALID_DURATION, "a duration is a string with units", "write for example `\"30s\"`");
         return None;
     };
     if let Some(millis) = milliseconds(&text.value()).map(Literal::u64_unsuffixed) {
@@ -138,7 +148,7 @@ pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream>
     }
     errors.push(
         text,
-        20,
+        codes::INVALID_DURATION,
         &format!("`{}` is not a duration", text.value()),
         "write for example `\"500ms\"`, `\"30s\"`, `\"1h30m\"`",
     );

@@ -9,6 +9,7 @@ use syn::{
 };
 
 use crate::{
+    codes,
     function::{Function, argument_of, first_word, is_result, returned, text_of},
     mistake::Errors,
 };
@@ -44,20 +45,25 @@ pub(super) fn check(krate: Result<TokenStream>, function: Option<&Function>, ite
     let mut errors = Errors::default();
     let krate = krate.unwrap_or_else(|error| {
         let what = "`#[conversion]` has no options: the versions are those in the function's head";
-        errors.add(Error::new(error.span(), format!("{what}\nhelp: write `#[conversion]`\ncode: K0111")));
+        errors.push_at(error.span(), codes::NOT_ON_A_CONVERSION, what, "write `#[conversion]`");
         quote!(::kctl)
     });
     let Some(function) = function else {
         let help = "put it on `fn name(old: v1alpha1::Kind) -> Result<v1::Kind>`";
-        errors.push(first_word(item), 111, "`#[conversion]` goes on a function", help);
+        errors.push(first_word(item), codes::NOT_ON_A_CONVERSION, "`#[conversion]` goes on a function", help);
         return errors.into_result(()).and(Err(Error::new(Span::call_site(), "not a function")));
     };
-    if !function.is_free("#[conversion]", 111, &mut errors) {
+    if !function.is_free("#[conversion]", codes::NOT_ON_A_CONVERSION, &mut errors) {
         return errors.into_result(()).and(Err(Error::new(Span::call_site(), "a method")));
     }
     let sig = &function.sig;
     if !sig.generics.params.is_empty() {
-        errors.push(&sig.generics, 107, "a conversion can't be generic: it is between two versions", "name both");
+        errors.push(
+            &sig.generics,
+            codes::GENERIC_FUNCTION,
+            "a conversion can't be generic: it is between two versions",
+            "name both",
+        );
     }
     let from = it_takes_the_object(function, &mut errors);
     let to = it_returns_another_version(function, from, &mut errors);
@@ -79,13 +85,13 @@ fn it_takes_the_object<'a>(function: &'a Function, errors: &mut Errors) -> Optio
     let sig = &function.sig;
     let help = format!("write `fn {}(old: v1alpha1::Kind) -> Result<v1::Kind>`", sig.ident);
     let (Some(FnArg::Typed(typed)), 1) = (sig.inputs.first(), sig.inputs.len()) else {
-        errors.push(&sig.ident, 112, "a conversion takes the object, and nothing else", &help);
+        errors.push(&sig.ident, codes::CONVERSION_SIGNATURE, "a conversion takes the object, and nothing else", &help);
         return None;
     };
     let only = &*typed.ty;
     if let Type::Reference(reference) = only {
         let help = format!("write `{}`", text_of(&reference.elem));
-        errors.push(only, 112, "a conversion takes the object by value", &help);
+        errors.push(only, codes::CONVERSION_SIGNATURE, "a conversion takes the object by value", &help);
         return None;
     }
     Some(only)
@@ -103,11 +109,21 @@ fn it_returns_another_version<'a>(
     let help = format!("write `fn {}(old: {shown}) -> Result<v1::Kind>`", sig.ident);
     match to {
         Some(to) if is_nothing(to) => {
-            errors.push(to, 112, "a conversion returns the object in the other version", &help);
+            errors.push(to, codes::CONVERSION_SIGNATURE, "a conversion returns the object in the other version", &help);
         }
-        None => errors.push(&sig.ident, 112, "a conversion returns the object in the other version", &help),
+        None => errors.push(
+            &sig.ident,
+            codes::CONVERSION_SIGNATURE,
+            "a conversion returns the object in the other version",
+            &help,
+        ),
         Some(to) if from.is_some_and(|from| text_of(from) == text_of(to)) => {
-            errors.push(to, 112, "a conversion is between two versions: these are the same", &help);
+            errors.push(
+                to,
+                codes::CONVERSION_SIGNATURE,
+                "a conversion is between two versions: these are the same",
+                &help,
+            );
         }
         Some(to) => return Some(to),
     }

@@ -7,6 +7,7 @@ use syn::{Attribute, Expr, FnArg, Ident, ReturnType, Type, TypeReference, Visibi
 use super::operation::{OPERATIONS, Operation, Shape};
 use crate::{
     attribute::{Entry, Input, Value},
+    codes,
     function::{Function, first_word, is_result, referenced, text_of},
     mistake::{Errors, nearest},
 };
@@ -37,19 +38,24 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
     }
-    input.known_and_once("#[interpreter]", &OPTIONS, 53, &mut errors);
+    input.known_and_once("#[interpreter]", &OPTIONS, codes::UNKNOWN_INTERPRETER_OPTION, &mut errors);
     let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
     let Some(function) = &input.function else {
         it_stands_on_a_function(&input.other, &mut errors);
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
     };
-    if !function.is_free("#[interpreter]", 50, &mut errors) {
+    if !function.is_free("#[interpreter]", codes::NOT_ON_AN_INTERPRETER, &mut errors) {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
     }
     if !function.sig.generics.params.is_empty() {
         let help = "name the kind";
-        errors.push(&function.sig.generics, 57, "an interpreter can't be generic: it is for one kind", help);
+        errors.push(
+            &function.sig.generics,
+            codes::GENERIC_INTERPRETER,
+            "an interpreter can't be generic: it is for one kind",
+            help,
+        );
     }
     let Some((operation, word)) = operation else {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "no operation")));
@@ -78,7 +84,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
 
 fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
     let help = "put it on `fn name(object: &Kind) -> Result<…>`";
-    errors.push(first_word(item), 50, "`#[interpreter]` goes on a function", help);
+    errors.push(first_word(item), codes::NOT_ON_AN_INTERPRETER, "`#[interpreter]` goes on a function", help);
 }
 
 fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, Ident)> {
@@ -89,13 +95,13 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let at = input.function.as_ref().map(|function| function.sig.ident.clone());
             let help = format!("write `#[interpreter(op = …)]` with one of {}", names().join(", "));
-            errors.push(at, 51, "an interpreter needs its operation", &help);
+            errors.push(at, codes::MISSING_OPERATION, "an interpreter needs its operation", &help);
         }
         return None;
     };
     let Value::Expr(value) = &entry.value else {
         let help = format!("write `op = …` with one of {}", names().join(", "));
-        errors.push(&entry.name, 51, "an interpreter needs its operation", &help);
+        errors.push(&entry.name, codes::MISSING_OPERATION, "an interpreter needs its operation", &help);
         return None;
     };
     let text = value.to_token_stream().to_string();
@@ -110,7 +116,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     if several.len() > 1 {
         let each: Vec<_> = several.iter().map(|name| format!("`#[interpreter(op = {name})]`")).collect();
         let help = format!("write a function for each, with {}; what they share is called by both", each.join(" and "));
-        errors.push(value, 52, "a function answers one operation", &help);
+        errors.push(value, codes::UNKNOWN_OPERATION, "a function answers one operation", &help);
         return None;
     }
     let plain = text.trim_matches('"');
@@ -121,7 +127,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
         None if several.len() == 1 => format!("write `op = {}`", several[0]),
         None => format!("the operations are {}", names().join(", ")),
     };
-    errors.push(value, 52, &format!("`{plain}` is not an operation"), &help);
+    errors.push(value, codes::UNKNOWN_OPERATION, &format!("`{plain}` is not an operation"), &help);
     None
 }
 
@@ -159,7 +165,7 @@ fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -
     if typed.len() != wanted || sig.inputs.len() != wanted {
         let parameters = if wanted == 1 { "one parameter" } else { "two parameters" };
         let what = format!("a function for {} has {parameters}", operation.name);
-        errors.push(&sig.ident, 54, &what, &help);
+        errors.push(&sig.ident, codes::NUMBER_OF_PARAMETERS, &what, &help);
         return None;
     }
     let kind = the_object_is_borrowed(typed[0], operation, &help, errors);
@@ -177,7 +183,7 @@ fn the_object_is_borrowed(ty: &Type, operation: &Operation, help: &str, errors: 
         Type::Reference(_) => format!("{} only reads its object: the first parameter must be `&Kind`", operation.name),
         _ => format!("the first parameter of {} must be `&Kind`", operation.name),
     };
-    errors.push(ty, 55, &what, help);
+    errors.push(ty, codes::OBJECT_NOT_BORROWED, &what, help);
     None
 }
 
@@ -206,7 +212,12 @@ fn the_second_parameter_fits(
             Shape::Retain => "the object as the cluster has it, by reference: `&Kind` of the same kind",
             _ => "what the clusters reported: `&[AggregatedStatusItem]`",
         };
-        errors.push(ty, 56, &format!("the second parameter of {} must be {must}", operation.name), help);
+        errors.push(
+            ty,
+            codes::INVALID_SECOND_PARAMETER,
+            &format!("the second parameter of {} must be {must}", operation.name),
+            help,
+        );
     }
     None
 }
@@ -226,8 +237,8 @@ fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut
         let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));
         let what = format!("a function for {} returns `{}`", operation.name, operation.returns);
         match &function.sig.output {
-            ReturnType::Default => errors.push(&function.sig.ident, 58, &what, &help),
-            ReturnType::Type(_, ty) => errors.push(ty, 58, &what, &help),
+            ReturnType::Default => errors.push(&function.sig.ident, codes::NOT_AN_ANSWER, &what, &help),
+            ReturnType::Type(_, ty) => errors.push(ty, codes::NOT_AN_ANSWER, &what, &help),
         }
     }
 }

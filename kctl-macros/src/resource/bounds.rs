@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 
 use super::{json::Json, marks::number_of};
-use crate::mistake::Errors;
+use crate::{codes, mistake::Errors};
 
 /// The names of a lower and an upper bound, and whether values that are equal to both leave nothing.
 const PAIRS: [(&str, &str, bool); 7] = [
@@ -33,18 +33,28 @@ pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
         let (Some(low), Some(high)) = (number_of(marks, lower), number_of(marks, upper)) else { continue };
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
-            errors.push(&at, 87, &what, &format!("make `{upper}` the larger one, or leave one of them out"));
+            errors.push(
+                &at,
+                codes::CONTRADICTING_MARKS,
+                &what,
+                &format!("make `{upper}` the larger one, or leave one of them out"),
+            );
         }
     }
     let has = |name: &str| marks.iter().any(|(known, _)| known == name);
     for (one, other) in OPPOSITES {
         if has(one) && has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
-            errors.push(&at, 87, &what, &format!("write `{one}` or `{other}`"));
+            errors.push(&at, codes::CONTRADICTING_MARKS, &what, &format!("write `{one}` or `{other}`"));
         }
     }
     if number_of(marks, "multiple_of").is_some_and(|factor| factor <= 0.0) {
-        errors.push(&at, 87, "`multiple_of` must be more than 0", "write for example `multiple_of = 5`");
+        errors.push(
+            &at,
+            codes::CONTRADICTING_MARKS,
+            "`multiple_of` must be more than 0",
+            "write for example `multiple_of = 5`",
+        );
     }
     default_allowed(marks, &at, errors);
 }
@@ -58,7 +68,7 @@ fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
     {
         errors.push(
             at,
-            88,
+            codes::FORBIDDEN_DEFAULT,
             "the default is not one of the allowed values",
             "add it to `allowed(…)`, or write another one",
         );
@@ -73,7 +83,7 @@ fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
         let help = "write a default between the bounds";
         errors.push(
             at,
-            88,
+            codes::FORBIDDEN_DEFAULT,
             &format!("the default {digits} is {} its bound", if low { "below" } else { "above" }),
             help,
         );

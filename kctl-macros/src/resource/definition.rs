@@ -6,7 +6,7 @@ use super::{
     json::{Json, comma},
     marks::skip,
 };
-use crate::mistake::Errors;
+use crate::{codes, mistake::Errors};
 
 const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
 /// Where API servers ask when nothing else is said.
@@ -36,7 +36,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         let text = name.to_string();
         if !OPTIONS.contains(&text.as_str()) {
             let help = format!("its options are {}", OPTIONS.join(", "));
-            errors.push(&name, 80, &format!("`conversion` has no option `{text}`"), &help);
+            errors.push(&name, codes::UNKNOWN_MARK, &format!("`conversion` has no option `{text}`"), &help);
             skip(&content)?;
             comma(&content)?;
             continue;
@@ -54,7 +54,12 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
     let is_answered = has("url") || (has("service") && has("namespace"));
     if !is_answered {
         let help = "write `conversion(service = \"webs-webhook\", namespace = \"webs\")`";
-        errors.push(word, 89, "a conversion webhook needs `service` and `namespace`, or `url`", help);
+        errors.push(
+            word,
+            codes::CONVERSION_WITHOUT_ADDRESS,
+            "a conversion webhook needs `service` and `namespace`, or `url`",
+            help,
+        );
     }
     Ok(Json::Object(fields))
 }

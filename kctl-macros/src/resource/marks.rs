@@ -16,6 +16,7 @@ use super::{
     optional::NoneIs,
 };
 use crate::{
+    codes,
     function::written,
     mistake::{Errors, nearest},
 };
@@ -154,7 +155,12 @@ pub(super) fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Vec<(
         if let Some(value) = one(&name, &text, input, errors)? {
             let is_repeatable = matches!(form(&text), Some(Form::Rule | Form::Names));
             if !is_repeatable && marks.iter().any(|(known, _)| *known == text) {
-                errors.push(&name, 81, &format!("`{text}` is given twice"), &format!("write `{text}` once"));
+                errors.push(
+                    &name,
+                    codes::DUPLICATE_MARK,
+                    &format!("`{text}` is given twice"),
+                    &format!("write `{text}` once"),
+                );
             }
             marks.push((text, value));
         }
@@ -258,7 +264,7 @@ const OTHER_NAMES: [(&str, &str); 24] = [
 
 fn unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
     let what = format!("`#[kctl(…)]` has no option `{text}`");
-    errors.push(name, 80, &what, &instead(&snake_case(text), value));
+    errors.push(name, codes::UNKNOWN_MARK, &what, &instead(&snake_case(text), value));
 }
 
 /// Returns the help for a name that is not a mark: what to write in its place, with the value that was given.
@@ -359,7 +365,7 @@ fn number(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> 
     if matches!(value, Json::Number(_)) {
         return Ok(Some(value));
     }
-    errors.push(name, 82, &format!("`{text}` is a number"), &format!("write `{text} = 1`"));
+    errors.push(name, codes::INVALID_BOUND, &format!("`{text}` is a number"), &format!("write `{text} = 1`"));
     Ok(None)
 }
 
@@ -370,14 +376,19 @@ fn count(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
     {
         return Ok(Some(value));
     }
-    errors.push(name, 82, &format!("`{text}` is how many: 0 or more"), &format!("write `{text} = 1`"));
+    errors.push(
+        name,
+        codes::INVALID_BOUND,
+        &format!("`{text}` is how many: 0 or more"),
+        &format!("write `{text} = 1`"),
+    );
     Ok(None)
 }
 
 fn word(name: &str, text: &LitStr, errors: &mut Errors) -> Option<Json> {
     if name == "type_" && !TYPES.contains(&text.value().as_str()) {
         let help = format!("write one of {}", TYPES.join(", "));
-        errors.push(text, 83, &format!("`{}` is not a type of a schema", text.value()), &help);
+        errors.push(text, codes::UNKNOWN_WORD, &format!("`{}` is not a type of a schema", text.value()), &help);
         return None;
     }
     Some(Json::Text(text.value()))
@@ -400,14 +411,23 @@ fn values(input: ParseStream, name: &Ident, text: &str, errors: &mut Errors) -> 
             _ => input.parse()?,
         };
         if all.contains(&value) {
-            let what = format!("`{text}` names a value twice\nhelp: write each value once\ncode: K0081");
-            errors.add(Error::new(span, what));
+            errors.push_at(
+                span,
+                codes::DUPLICATE_MARK,
+                &format!("`{text}` names a value twice"),
+                "write each value once",
+            );
         }
         all.push(value);
         comma(input)?;
     }
     if all.is_empty() {
-        errors.push(name, 84, &format!("`{text}` names nothing"), &format!("write `{text}(\"a\", \"b\")`"));
+        errors.push(
+            name,
+            codes::EMPTY_LIST,
+            &format!("`{text}` names nothing"),
+            &format!("write `{text}(\"a\", \"b\")`"),
+        );
     }
     Ok(all)
 }
@@ -419,7 +439,7 @@ fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Option<Json> {
     }
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
     let help = nearest(&text, known).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
-    errors.push(word, 83, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
+    errors.push(word, codes::UNKNOWN_WORD, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
     None
 }
 
@@ -432,7 +452,7 @@ fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json
     }
     if !input.peek(syn::token::Paren) {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, 85, "a list that is a map needs its keys", help);
+        errors.push(&word, codes::LIST_MAP_WITHOUT_KEYS, "a list that is a map needs its keys", help);
         return Ok(None);
     }
     let content;
@@ -444,7 +464,7 @@ fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json
     }
     if keys.is_empty() {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, 85, "a list that is a map needs its keys", help);
+        errors.push(&word, codes::LIST_MAP_WITHOUT_KEYS, "a list that is a map needs its keys", help);
         return Ok(None);
     }
     Ok(Some(Json::List(keys)))
@@ -478,7 +498,7 @@ fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
             _ => {
                 let known = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
                 let help = nearest(&text, &known).map_or_else(|| known.join(", "), |near| format!("write `{near}`"));
-                errors.push(&name, 80, &format!("a rule has no option `{text}`"), &help);
+                errors.push(&name, codes::UNKNOWN_MARK, &format!("a rule has no option `{text}`"), &help);
                 skip(input)?;
             }
         }
@@ -487,7 +507,7 @@ fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     if source.value().trim().is_empty() {
         errors.push(
             &source,
-            86,
+            codes::EMPTY_RULE,
             "a rule without an expression",
             "write what must hold: `rule(\"self.min <= self.max\")`",
         );
@@ -507,7 +527,7 @@ fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
         } else {
             errors.push(
                 &name,
-                80,
+                codes::UNKNOWN_MARK,
                 &format!("`docs` has no option `{text}`"),
                 "write `docs(url = \"https://…\", description = \"…\")`",
             );
@@ -574,7 +594,7 @@ fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
 fn syntax(error: &Error, help: &str, errors: &mut Errors) {
     let text = error.to_string();
     match text.split_once(": write ") {
-        Some((what, help)) => errors.add(Error::new(error.span(), format!("{what}\nhelp: write {help}\ncode: K0024"))),
+        Some((what, help)) => errors.push_at(error.span(), codes::SYNTAX, what, &format!("write {help}")),
         None => errors.syntax(error, help),
     }
 }

@@ -12,11 +12,11 @@ mod unstorable;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Data, DeriveInput, Error, Fields, Type, punctuated::Punctuated};
+use syn::{Attribute, Data, DeriveInput, Fields, Type, punctuated::Punctuated};
 
 pub(crate) use self::unmarked::{names, stand_in};
 use self::{json::Json, optional::NoneIs};
-use crate::{mistake::Errors, source};
+use crate::{codes, mistake::Errors, source};
 
 /// Derives whose paths lead into kctl.
 const OURS: [&str; 4] = ["Serialize", "Deserialize", "JsonSchema", "CustomResource"];
@@ -28,7 +28,12 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
     let mut item = item.clone();
     let options = match syn::parse2::<DeriveInput>(item.clone()) {
         Ok(input) if !input.generics.params.is_empty() => {
-            errors.push(&input.generics, 4, "a kind can't be generic", "name the types");
+            errors.push(
+                &input.generics,
+                codes::GENERIC_CONTROLLER_OR_KIND,
+                "a kind can't be generic",
+                "name the types",
+            );
             let error = errors.into_result(()).err().map(|errors| errors.to_compile_error());
             return quote! { #item #error };
         }
@@ -72,8 +77,9 @@ fn has_schema(options: &TokenStream) -> bool {
 pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenStream {
     if !options.is_empty() {
         let help = "write `#[schema]`, and marks as `#[kctl(…)]` below it";
-        let error = Error::new_spanned(options, format!("`#[schema]` takes no options\nhelp: {help}\ncode: K0029"));
-        let error = error.to_compile_error();
+        let mut errors = Errors::default();
+        errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no options", help);
+        let error = errors.into_result(()).err().map(|error| error.to_compile_error());
         return quote! { #error #item };
     }
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema"];

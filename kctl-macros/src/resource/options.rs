@@ -10,7 +10,10 @@ use syn::{
 };
 
 use super::{json::comma, marks::snake_case};
-use crate::mistake::{Errors, nearest};
+use crate::{
+    codes,
+    mistake::{Errors, nearest},
+};
 
 /// What is a text.
 const TEXTS: [&str; 11] =
@@ -84,7 +87,7 @@ pub(super) fn check(options: &TokenStream, described: &Ident, errors: &mut Error
         let example = |(name, value): &&(&str, &str)| format!("{name} = \"{value}\"");
         let help = format!("write `#[resource({}, …)]`", missing.iter().map(example).collect::<Vec<_>>().join(", "));
         let what = format!("`#[resource]` needs {}", names.join(" and "));
-        errors.push(TokenStream::new(), 43, &what, &help);
+        errors.push(TokenStream::new(), codes::INCOMPLETE_KIND, &what, &help);
     }
     let has = |tokens: &[TokenStream], name: &str| {
         tokens.iter().any(|one| one.clone().into_iter().next().is_some_and(|first| first.to_string() == name))
@@ -121,7 +124,7 @@ pub(super) fn struct_named_as_the_kind(
     let what = format!(
         "`{kind}` is the name of the {word} and of its kind: the {word} is the spec, `#[resource]` makes the kind"
     );
-    errors.push(kind, 117, &what, &format!("write `{vis}{word} {kind}Spec`"));
+    errors.push(kind, codes::STRUCT_NAMED_AS_ITS_KIND, &what, &format!("write `{vis}{word} {kind}Spec`"));
     Some(format_ident!("{kind}Spec"))
 }
 
@@ -173,7 +176,7 @@ fn scope(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Token
     let written: String = value.iter().map(ToString::to_string).collect();
     let is_cluster = written.to_ascii_lowercase().contains("cluster");
     let help = if is_cluster { CLUSTER_SCOPED } else { "write `namespaced`" };
-    errors.push(name, 45, "`#[resource]` has no option `scope`", help);
+    errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, "`#[resource]` has no option `scope`", help);
     (!is_cluster).then(|| quote!(namespaced))
 }
 
@@ -184,7 +187,7 @@ fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Toke
         return scope(name, value, errors);
     }
     if let Some((_, help)) = OTHER_OPTIONS.iter().find(|(other, _)| *other == snake_case(&text)) {
-        errors.push(name, 45, &format!("`#[resource]` has no option `{text}`"), help);
+        errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`#[resource]` has no option `{text}`"), help);
         return None;
     }
     if !KNOWN.contains(&text.as_str()) {
@@ -192,7 +195,7 @@ fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Toke
             || format!("its options are {}", KNOWN.join(", ")),
             |known| format!("did you mean `{known}`?"),
         );
-        errors.push(name, 45, &format!("`#[resource]` has no option `{text}`"), &help);
+        errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`#[resource]` has no option `{text}`"), &help);
         return None;
     }
     let is_a_text = match value {
@@ -207,7 +210,12 @@ fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Toke
             TokenTree::Ident(ident) => ident.to_string(),
             _ => "…".to_owned(),
         };
-        errors.push(written, 44, &format!("`{text}` takes a string"), &format!("write `{text} = \"{quoted}\"`"));
+        errors.push(
+            written,
+            codes::NOT_A_STRING,
+            &format!("`{text}` takes a string"),
+            &format!("write `{text} = \"{quoted}\"`"),
+        );
         return Some(quote!(#name = #quoted));
     }
     if let Some(written) = value.get(1).filter(|_| ["group", "version"].contains(&text.as_str()))
@@ -219,7 +227,7 @@ fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<Toke
             _ => ("v1", "a lower-case letter, then letters, digits and `-`"),
         };
         let what = format!("`{}` can't be a {text}, which is {allowed}", literal.value());
-        errors.push(written, 43, &what, &format!("write for example `{text} = \"{example}\"`"));
+        errors.push(written, codes::INCOMPLETE_KIND, &what, &format!("write for example `{text} = \"{example}\"`"));
         return Some(quote!(#name = #example));
     }
     Some(quote!(#name #(#value)*))

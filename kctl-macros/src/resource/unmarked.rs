@@ -10,6 +10,7 @@ use syn::{
 
 use super::derived;
 use crate::{
+    codes,
     mistake::Errors,
     source::{defines, is_one_of, items_of},
 };
@@ -42,7 +43,7 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
             continue;
         }
         let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
-        errors.push(&part, 90, &what, &format!("write `#[schema]` above `{word} {part}`"));
+        errors.push(&part, codes::PART_WITHOUT_SCHEMA, &what, &format!("write `#[schema]` above `{word} {part}`"));
         let part = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
         stand_ins.extend(stand_in(&part, &derived(attributes)));
         told.push(part);

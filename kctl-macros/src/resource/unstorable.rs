@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Field, Fields, GenericArgument, PathArguments, Type};
 
-use crate::mistake::Errors;
+use crate::{codes, mistake::Errors};
 
 /// The type of Kubernetes for a point in time.
 const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
@@ -26,14 +26,14 @@ fn one(field: &mut Field, errors: &mut Errors) {
     }
     if let Some(instant) = find(&field.ty, &is_instant) {
         let what = format!("`{}` is a moment of this process's clock: no object can store it", written(instant));
-        errors.push(instant, 118, &what, &format!("write `{TIME}`"));
+        errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
         field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private::never")]));
         return;
     }
     if let Some(Type::Reference(reference)) = find(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
         let owned = owned(&reference.elem);
         let what = format!("`{}` is borrowed: an object owns its fields", written(&Type::Reference(reference.clone())));
-        errors.push(reference, 118, &what, &format!("write `{}`", text_of(&owned)));
+        errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{}`", text_of(&owned)));
         replace_references(&mut field.ty);
     }
 }

@@ -7,7 +7,7 @@ use syn::{
     parse::Parser, punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::mistake::Errors;
+use crate::{codes, mistake::Errors};
 
 /// A view that is right.
 pub(super) struct Model {
@@ -54,7 +54,9 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Tok
                 match (name.to_string().as_str(), value) {
                     ("of", kind) => of = Some(kind),
                     ("crate", Type::Path(path)) => krate = path.to_token_stream(),
-                    (other, _) => errors.push(&name, 11, &format!("`#[view]` has no option `{other}`"), FORM),
+                    (other, _) => {
+                        errors.push(&name, codes::UNKNOWN_OPTION, &format!("`#[view]` has no option `{other}`"), FORM)
+                    }
                 }
             }
         }
@@ -62,7 +64,7 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Tok
     }
     // A misspelt `of` was reported: it is one mistake.
     if of.is_none() && errors.len() == n_before {
-        errors.push(place, 73, "a view is of a kind", FORM);
+        errors.push(place, codes::NOT_A_VIEW, "a view is of a kind", FORM);
     }
     (of, krate)
 }
@@ -83,13 +85,18 @@ impl syn::parse::Parse for Opt {
 fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
     let Ok(Item::Struct(item)) = syn::parse2::<Item>(item.clone()) else {
         let word = item.clone().into_iter().find(|token| token.to_string() != "pub");
-        errors.push(word, 73, "`#[view]` goes on a struct", "write `#[view(of = Kind)] struct Name { … }`");
+        errors.push(
+            word,
+            codes::NOT_A_VIEW,
+            "`#[view]` goes on a struct",
+            "write `#[view(of = Kind)] struct Name { … }`",
+        );
         return None;
     };
     if !item.generics.params.is_empty() {
         errors.push(
             &item.generics,
-            73,
+            codes::NOT_A_VIEW,
             "a view can't be generic: its fields have the types of the kind",
             "name the types",
         );
@@ -97,7 +104,7 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
     if !matches!(item.fields, Fields::Named(_)) {
         let what = "a view has named fields";
         let help = format!("write `struct {} {{ #[view(spec.field)] field: Type }}`", item.ident);
-        errors.push(&item.ident, 73, what, &help);
+        errors.push(&item.ident, codes::NOT_A_VIEW, what, &help);
         return None;
     }
     Some(item)
@@ -114,7 +121,7 @@ fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
         if name == "metadata" {
             let help =
                 "remove the field; for annotations write for example `#[view(metadata.annotations)] annotations: …`";
-            errors.push(&name, 73, "a view always has `metadata`", help);
+            errors.push(&name, codes::NOT_A_VIEW, "a view always has `metadata`", help);
             continue;
         }
         let paths: Vec<syn::Attribute> = paths;
@@ -128,10 +135,10 @@ fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
 fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Errors) -> Option<Vec<Step>> {
     let [one] = paths else {
         if let Some(second) = paths.get(1) {
-            errors.push(second, 74, &format!("`{name}` is at one place"), "remove one of the paths");
+            errors.push(second, codes::NOT_A_PATH, &format!("`{name}` is at one place"), "remove one of the paths");
         } else {
             let help = format!("write `#[view(spec.{name})]` above it, with the path in the kind");
-            errors.push(field.ident.as_ref(), 74, &format!("the field `{name}` has no path"), &help);
+            errors.push(field.ident.as_ref(), codes::NOT_A_PATH, &format!("the field `{name}` has no path"), &help);
         }
         return None;
     };
@@ -150,7 +157,7 @@ fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Erro
 
 fn wrong(place: impl ToTokens, errors: &mut Errors) {
     let help = "write the fields with points between them: `#[view(spec.node_name)]`, `#[view(metadata.annotations[\"key\"])]`";
-    errors.push(place, 74, "not a path of fields", help);
+    errors.push(place, codes::NOT_A_PATH, "not a path of fields", help);
 }
 
 /// The steps from the object to what the expression names.
@@ -165,7 +172,7 @@ fn walk(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
             walk(expr, steps, errors)?;
             let Expr::Lit(syn::ExprLit { lit: Lit::Str(key), .. }) = &**index else {
                 let help = "write for example `metadata.annotations[\"example.com/team\"]`; a list is read whole";
-                errors.push(index, 74, "brackets contain the key of a map", help);
+                errors.push(index, codes::NOT_A_PATH, "brackets contain the key of a map", help);
                 return None;
             };
             steps.push(Step::Key(key.clone()));
