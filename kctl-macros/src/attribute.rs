@@ -11,8 +11,8 @@ use syn::{
 
 use crate::{
     codes::{self, Code},
+    diagnostics::{Errors, nearest},
     function::Function,
-    mistake::{Errors, nearest},
 };
 
 /// The attribute and the item.

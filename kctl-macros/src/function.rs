@@ -7,7 +7,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{codes::Code, mistake::Errors};
+use crate::{codes::Code, diagnostics::Errors};
 
 /// A function. Its body is not parsed: a function that is half typed still has a name.
 #[derive(Clone)]

@@ -21,13 +21,13 @@ mod attribute;
 mod codes;
 mod controller;
 mod conversion;
+mod diagnostics;
 mod function;
 mod interpreter;
-mod mistake;
+mod marker_type;
 mod resource;
 mod simulation;
 mod source;
-mod stand_in;
 mod view;
 
 use proc_macro::TokenStream;

@@ -7,8 +7,8 @@ use super::options::{Action, Options, options};
 use crate::{
     attribute::Input,
     codes,
+    diagnostics::Errors,
     function::{Function, argument_of, first_word, referenced, returned, text_of},
-    mistake::Errors,
 };
 
 /// An admission function that is right.

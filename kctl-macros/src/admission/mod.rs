@@ -9,8 +9,8 @@ use quote::quote;
 
 use crate::{
     attribute::{self, Input},
-    mistake::Errors,
-    stand_in,
+    diagnostics::Errors,
+    marker_type,
 };
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
@@ -23,7 +23,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
 
 fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
     let krate = input.krate(&mut Errors::default());
-    stand_in::recover(errors, input.function.as_ref(), item, |name| {
+    marker_type::recover(errors, input.function.as_ref(), item, |name| {
         quote! {
             use #krate::admission::__private as __p;
             impl __p::Admits for #name {

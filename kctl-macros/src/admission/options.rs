@@ -7,7 +7,7 @@ use syn::{Expr, Ident, Lit};
 use crate::{
     attribute::{Entry, Input, Item, Value},
     codes,
-    mistake::{Errors, nearest},
+    diagnostics::{Errors, nearest},
 };
 
 /// What a function does.

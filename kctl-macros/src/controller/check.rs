@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     codes,
+    diagnostics::{Errors, nearest},
     function::{Function, argument_of, first_word, referenced, text_of, written},
-    mistake::{Errors, nearest},
     source,
 };
 

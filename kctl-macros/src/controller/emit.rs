@@ -8,14 +8,14 @@ use super::{
     check::{Form, Model, Relation},
     part::Part,
 };
-use crate::stand_in;
+use crate::marker_type;
 
 /// What `owns = T` grants without parentheses.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
-    let marker = (model.form == Form::Function).then(|| stand_in::marker(&model.docs, &model.vis, &model.name));
+    let marker = (model.form == Form::Function).then(|| marker_type::marker(&model.docs, &model.vis, &model.name));
     let primary = primary_kind(model);
     let primary_type = kind(&primary, &model.primary);
     let controller = controller(model);

@@ -10,7 +10,7 @@ use super::{
     check::Model,
     parse::{Argument, Entry, Value},
 };
-use crate::{codes, function::text_of, mistake::Errors, source};
+use crate::{codes, diagnostics::Errors, function::text_of, source};
 
 /// A function as an option needs it.
 struct Needed {

@@ -7,8 +7,8 @@ use syn::{Token, Type};
 use super::check::Relation;
 use crate::{
     codes,
+    diagnostics::Errors,
     function::{argument_of, text_of},
-    mistake::Errors,
 };
 
 /// The flag of what is cached by its metadata alone.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     codes,
-    mistake::{Errors, nearest},
+    diagnostics::{Errors, nearest},
 };
 
 const VERBS: [&str; 14] = [

@@ -7,8 +7,8 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 
 use crate::{
     codes,
+    diagnostics::Errors,
     function::{argument_of, referenced},
-    mistake::Errors,
     resource,
     source::{self, items_of},
 };

@@ -8,7 +8,7 @@ use super::{
     check::{Model, no_parentheses},
     parse::{Argument, Entry, Value},
 };
-use crate::{codes, mistake::Errors};
+use crate::{codes, diagnostics::Errors};
 
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;

@@ -10,8 +10,8 @@ use syn::{
 
 use crate::{
     codes,
+    diagnostics::Errors,
     function::{Function, argument_of, first_word, is_result, returned, text_of},
-    mistake::Errors,
 };
 
 /// A conversion that is right.

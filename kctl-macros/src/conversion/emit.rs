@@ -5,11 +5,11 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::check::Model;
-use crate::stand_in;
+use crate::marker_type;
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let Model { name, vis, docs, krate, from, to, .. } = model;
-    let (marker, rule) = (stand_in::marker(docs, vis, name), rule(model));
+    let (marker, rule) = (marker_type::marker(docs, vis, name), rule(model));
     let (taken, made) = (alias("__From", from), alias("__To", to));
     let from = quote_spanned!(from.span()=> type #taken = #from;);
     let to = quote_spanned!(to.span()=> type #made = #to;);

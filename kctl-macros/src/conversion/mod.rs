@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Error;
 
-use crate::{function::Function, stand_in};
+use crate::{function::Function, marker_type};
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function = syn::parse2::<Function>(item.clone()).ok();
@@ -20,7 +20,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
 }
 
 fn recover(errors: &Error, krate: &TokenStream, function: Option<&Function>, item: &TokenStream) -> TokenStream {
-    stand_in::recover(errors, function, item, |name| {
+    marker_type::recover(errors, function, item, |name| {
         quote! {
             use #krate::conversion::__private as __p;
             impl __p::Converts for #name {

@@ -8,8 +8,8 @@ use super::operation::{OPERATIONS, Operation, Shape};
 use crate::{
     attribute::{Entry, Input, Value},
     codes,
+    diagnostics::{Errors, nearest},
     function::{Function, first_word, is_result, referenced, text_of},
-    mistake::{Errors, nearest},
 };
 
 /// An interpreter that is right.

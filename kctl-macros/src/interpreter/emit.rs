@@ -8,7 +8,7 @@ use super::{
     check::Model,
     operation::{Operation, Shape},
 };
-use crate::stand_in::{in_a_name, marker, only_one};
+use crate::marker_type::{in_a_name, marker, only_one};
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 
 use super::{json::Json, marks::number_of};
-use crate::{codes, mistake::Errors};
+use crate::{codes, diagnostics::Errors};
 
 /// The names of a lower and an upper bound, and whether values that are equal to both leave nothing.
 const PAIRS: [(&str, &str, bool); 7] = [

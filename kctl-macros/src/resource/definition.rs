@@ -6,7 +6,7 @@ use super::{
     json::{Json, comma},
     marks::skip,
 };
-use crate::{codes, mistake::Errors};
+use crate::{codes, diagnostics::Errors};
 
 const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
 /// Where API servers ask when nothing else is said.

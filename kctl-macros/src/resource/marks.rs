@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     codes,
+    diagnostics::{Errors, nearest},
     function::written,
-    mistake::{Errors, nearest},
 };
 
 /// How a mark is written.

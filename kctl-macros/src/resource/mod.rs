@@ -16,7 +16,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, Type, punctuated::Punctuated};
 
 pub(crate) use self::unmarked::{names, stand_in};
 use self::{json::Json, optional::NoneIs};
-use crate::{codes, mistake::Errors, source};
+use crate::{codes, diagnostics::Errors, source};
 
 /// Derives whose paths lead into kctl.
 const OURS: [&str; 4] = ["Serialize", "Deserialize", "JsonSchema", "CustomResource"];

@@ -12,7 +12,7 @@ use syn::{
 use super::{json::comma, marks::snake_case};
 use crate::{
     codes,
-    mistake::{Errors, nearest},
+    diagnostics::{Errors, nearest},
 };
 
 /// What is a text.

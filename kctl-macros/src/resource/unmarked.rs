@@ -11,7 +11,7 @@ use syn::{
 use super::derived;
 use crate::{
     codes,
-    mistake::Errors,
+    diagnostics::Errors,
     source::{defines, is_one_of, items_of},
 };
 

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Field, Fields, GenericArgument, PathArguments, Type};
 
-use crate::{codes, mistake::Errors};
+use crate::{codes, diagnostics::Errors};
 
 /// The type of Kubernetes for a point in time.
 const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";

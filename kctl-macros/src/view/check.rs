@@ -7,7 +7,7 @@ use syn::{
     parse::Parser, punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{codes, mistake::Errors};
+use crate::{codes, diagnostics::Errors};
 
 /// A view that is right.
 pub(super) struct Model {

@@ -1,4 +1,4 @@
-//! Mistakes as users read them: what is wrong, what to write, and a code; all of an attribute at once.
+//! Compile errors as users read them: the mistake, what to write, and a code; all errors of an attribute at once.
 
 use proc_macro2::Span;
 use quote::ToTokens;

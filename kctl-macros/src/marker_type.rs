@@ -1,4 +1,4 @@
-//! The type that stands for a function: what its attribute declares is said of it.
+//! The struct that has the name of an annotated function, and the stand-in for it after an error.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
