@@ -21,6 +21,7 @@ mod attribute;
 mod codes;
 mod controller;
 mod conversion;
+mod crate_path;
 mod diagnostics;
 mod function;
 mod interpreter;

@@ -1,78 +1,31 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
+mod functions;
+mod part;
+mod relation;
+mod unmarked;
+mod values;
+
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::ToTokens;
 use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
+pub(super) use self::{relation::is_dynamic, unmarked::Unmarked};
+use self::{
+    relation::{primary, relation},
+    values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
+};
 use super::{
-    functions,
+    model::{Form, Model, RelationOption, Role, Rule, Rules, Setting, Signature},
     parse::{Annotated, Argument, Entry, Input, Value},
-    part::Part,
-    relation::{is_of_relations, named_at_run_time, primary, relation},
-    unmarked::{self, Unmarked},
-    values::{backoff, duration, entry_value, namespaces, number, text},
 };
 use crate::{
     codes,
+    crate_path::CratePath,
     diagnostics::{Errors, nearest},
-    function::{Function, argument_of, first_word, referenced, text_of, written},
+    function::{Function, argument_of, first_word, referenced, text_of},
     source,
 };
-
-/// A declaration that is right.
-pub(super) struct Model {
-    pub(super) form: Form,
-    pub(super) name: Ident,
-    pub(super) vis: syn::Visibility,
-    pub(super) docs: Vec<syn::Attribute>,
-    pub(super) krate: TokenStream,
-    pub(super) primary: Type,
-    pub(super) primary_verbs: Vec<Ident>,
-    /// `primary(read_only)`.
-    pub(super) read_only: bool,
-    /// Whether `rbac(…)` is there.
-    pub(super) has_rules: bool,
-    /// The clusters of `rbac(…, on = Edge)`.
-    pub(super) has_rules_on: Vec<syn::ExprPath>,
-    /// `primary(on = …)`.
-    pub(super) primary_on: Option<Expr>,
-    /// Calls on the builder, in order.
-    pub(super) calls: Vec<TokenStream>,
-    pub(super) relations: Vec<Relation>,
-    /// The word `finalizer`, where one is declared.
-    pub(super) finalizer: Option<Ident>,
-    /// `converged = …`.
-    pub(super) converged: Option<Expr>,
-    /// The types of a function's context and result: mistakes in them are shown there.
-    pub(super) signature: Option<(Span, Span)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Function,
-    Struct,
-}
-
-pub(super) struct Relation {
-    pub(super) role: Ident,
-    pub(super) kind: Type,
-    pub(super) text: String,
-    pub(super) verbs: Vec<Ident>,
-    pub(super) calls: Vec<TokenStream>,
-    /// `on = …`.
-    pub(super) on: Option<Expr>,
-    pub(super) part: Part,
-}
-
-impl Relation {
-    /// The type that names its cluster: it is reached by `cx.cluster`. What is owned is where the primary is.
-    pub(super) fn cluster(&self) -> Option<&syn::ExprPath> {
-        match &self.on {
-            Some(Expr::Path(path)) if self.role != "owns" => Some(path),
-            _ => None,
-        }
-    }
-}
 
 /// Without a type, nothing in the function says which one is meant.
 const NAME_CLUSTERS_BY_TYPES: &str =
@@ -160,32 +113,25 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
         Annotated::Other(_) => (Form::Function, Ident::new("controller", Span::call_site())),
     };
     let (vis, docs, signature) = match &input.item {
-        Annotated::Function(function) => (function.vis.clone(), function.docs(), spans(function)),
+        Annotated::Function(function) => (function.vis.clone(), function.docs(), signature(function)),
         _ => (syn::Visibility::Inherited, Vec::new(), None),
     };
     let unmarked = item.as_ref().and_then(|kind| unmarked::find(kind, &name)).filter(|kind| kind.report(&mut errors));
     of_the_head |= unmarked.is_some();
     let primary = item.unwrap_or_else(|| syn::parse_quote!(()));
-    let krate = quote!(::kctl);
     let mut model = Model {
         form,
         name,
         vis,
         docs,
-        krate,
+        krate: CratePath::default(),
         primary,
-        primary_verbs: Vec::new(),
-        read_only: false,
-        has_rules: false,
-        has_rules_on: Vec::new(),
-        primary_on: None,
-        calls: Vec::new(),
+        settings: Vec::new(),
         relations: Vec::new(),
-        finalizer: None,
         converged: None,
         signature,
     };
-    named_at_run_time(&model.primary, &mut errors);
+    relation::is_not_dynamic(&model.primary, &mut errors);
     for entry in &input.options {
         option(entry, &mut model, &mut errors);
     }
@@ -197,14 +143,14 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
     errors.into_result(model).map_err(|errors| Box::new(Mistakes { errors, of_the_head, unmarked }))
 }
 
-/// Where the types of the context and of the result stand.
-fn spans(function: &Function) -> Option<(Span, Span)> {
+/// Returns the places of the types of the context and the result.
+fn signature(function: &Function) -> Option<Signature> {
     let (Some(FnArg::Typed(cx)), ReturnType::Type(_, result)) =
         (function.sig.inputs.iter().nth(1), &function.sig.output)
     else {
         return None;
     };
-    Some((cx.ty.span(), result.span()))
+    Some(Signature { context: cx.ty.span(), result: result.span() })
 }
 
 fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
@@ -348,71 +294,91 @@ fn is_bare(ty: &Type, name: &str) -> bool {
 }
 
 fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    let name = entry.name.to_string();
-    match name.as_str() {
-        "owns" | "watches" | "reads" => relation(entry, model, errors),
-        "primary" => primary(entry, model, errors),
-        "of" => no_parentheses(entry, "write `primary(…)` for what may be done with it", errors),
-        "krate" => match &entry.value {
-            Some(Value::Expr(Expr::Path(path))) => model.krate = path.to_token_stream(),
-            Some(Value::Expr(other)) => {
-                errors.push(other, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`")
-            }
-            _ => errors.push(&entry.name, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`"),
-        },
-        "name" | "finalizer" => text(entry, &name, model, errors),
-        "concurrency" | "retries" => number(entry, &name, model, errors),
-        "resync" | "timeout" => {
-            if let Some(duration) = entry_value(entry, errors).and_then(|value| duration(value, errors)) {
-                let call = &entry.name;
-                model.calls.push(quote!(.#call(#duration)));
-            }
-        }
-        "backoff" => backoff(entry, model, errors),
-        "namespaces" => namespaces(entry, model, errors),
-        "converged" => model.converged = entry_value(entry, errors).cloned(),
-        "rbac" if entry.value.is_some() => {
-            errors.push(
-                &entry.name,
-                codes::FORM_OF_ANOTHER_OPTION,
-                "`rbac` takes its rules in parentheses",
-                "write `rbac(rule())`",
-            );
-        }
-        "rbac" => rbac(entry, model, errors),
-        unknown => {
-            let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
-            let help = match nearest(unknown, &OPTIONS) {
-                _ if other.is_some() => other.unwrap_or_default().to_owned(),
-                _ if is_of_relations(unknown) => {
-                    format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
-                }
-                Some(known) => format!("did you mean `{known}`?"),
-                // A kind that stands behind another one.
-                None if unknown.starts_with(char::is_uppercase) => {
-                    format!(
-                        "name the relation of each kind: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
-                    )
-                }
-                None => format!("the options are {}", OPTIONS.join(", ")),
-            };
-            errors.push(
-                &entry.name,
-                codes::UNKNOWN_OPTION,
-                &format!("`#[controller]` has no option `{unknown}`"),
-                &help,
-            );
-        }
+    if let Some(role) = Role::of(&entry.name) {
+        model.relations.extend(relation(entry, role, errors));
+        return;
     }
+    let setting = match entry.name.to_string().as_str() {
+        "primary" => primary(entry, errors).map(Setting::Primary),
+        "name" => name(entry, errors).map(Setting::Name),
+        "finalizer" => {
+            let word = entry.name.clone();
+            finalizer(entry, errors).map(|name| Setting::Finalizer { word, name })
+        }
+        "concurrency" => {
+            let word = entry.name.clone();
+            concurrency(entry, errors).map(|value| Setting::Number { word, value })
+        }
+        "retries" => {
+            let word = entry.name.clone();
+            number(entry, errors).map(|value| Setting::Number { word, value })
+        }
+        "resync" | "timeout" => {
+            let (word, value) = (entry.name.clone(), entry_value(entry, errors));
+            let value = value.and_then(|value| duration(value, errors));
+            value.map(|value| Setting::Duration { word, value })
+        }
+        "backoff" => backoff(entry, errors),
+        "namespaces" => namespaces(entry, errors).map(Setting::Namespaces),
+        "rbac" => rbac(entry, errors).map(Setting::Rules),
+        "of" => {
+            no_parentheses(entry, "write `primary(…)` for what may be done with it", errors);
+            None
+        }
+        "krate" => {
+            model.krate = krate(entry, errors).unwrap_or_default();
+            None
+        }
+        "converged" => {
+            model.converged = entry_value(entry, errors).cloned();
+            None
+        }
+        unknown => {
+            unknown_option(entry, unknown, errors);
+            None
+        }
+    };
+    model.settings.extend(setting);
 }
 
-/// A rule is an expression, or the place of what is none: nothing that stands in the parentheses is left out of the role in
-/// silence.
-fn rule(argument: &Argument) -> Result<TokenStream, TokenStream> {
+fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
+    let place = match &entry.value {
+        Some(Value::Expr(Expr::Path(path))) => return Some(CratePath(Some(path.clone()))),
+        Some(Value::Expr(other)) => other.to_token_stream(),
+        _ => entry.name.to_token_stream(),
+    };
+    errors.push(place, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+    None
+}
+
+fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
+    let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
+    let help = match nearest(unknown, &OPTIONS) {
+        _ if other.is_some() => other.unwrap_or_default().to_owned(),
+        _ if RelationOption::of(unknown).is_some() => {
+            format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
+        }
+        Some(known) => format!("did you mean `{known}`?"),
+        // A kind behind another one.
+        None if unknown.starts_with(char::is_uppercase) => {
+            format!(
+                "name the relation of each kind: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
+            )
+        }
+        None => format!("the options are {}", OPTIONS.join(", ")),
+    };
+    let what = format!("`#[controller]` has no option `{unknown}`");
+    errors.push(&entry.name, codes::UNKNOWN_OPTION, &what, &help);
+}
+
+/// Reads a rule of `rbac(…)`. Anything else there is an error: the role must not lack a rule without a message.
+fn rule(argument: &Argument) -> Result<Rule, TokenStream> {
     match argument {
-        Argument::Expr(rule) => Ok(rule.to_token_stream()),
-        Argument::Word(rule) => Ok(rule.to_token_stream()),
-        Argument::Nested(function, argument) => Ok(quote!(#function(#argument))),
+        Argument::Expr(rule) => Ok(Rule::Expr(rule.clone())),
+        Argument::Word(rule) => Ok(Rule::Word(rule.clone())),
+        Argument::Nested(function, argument) => {
+            Ok(Rule::Call { function: function.clone(), argument: argument.clone() })
+        }
         Argument::Option(name, _) => Err(name.to_token_stream()),
         Argument::As(word, _) => Err(word.to_token_stream()),
         Argument::Everything(star) => Err(star.to_token_stream()),
@@ -435,7 +401,7 @@ fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
     for relation in &model.relations {
         let kind = text(&relation.kind);
         let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
-        if relation.on.is_some() && relation.role != "owns" && cluster.is_none() {
+        if relation.on().is_some() && relation.role != Role::Owns && cluster.is_none() {
             elsewhere.push(kind.clone());
         }
         let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
@@ -459,71 +425,48 @@ fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
 
 /// Owner references never cross clusters.
 fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
-    let text = |on: &Option<Expr>| on.as_ref().map(|on| on.to_token_stream().to_string());
-    let primary = text(&model.primary_on);
-    for relation in model.relations.iter().filter(|relation| relation.role == "owns" && relation.on.is_some()) {
-        if text(&relation.on) != primary {
+    let text = |on: Option<&Expr>| on.map(|on| on.to_token_stream().to_string());
+    let primary = text(model.primary_on());
+    for relation in model.relations.iter().filter(|relation| relation.role == Role::Owns) {
+        let Some(on) = relation.on() else { continue };
+        if text(Some(on)) != primary {
             let kind = relation.kind.to_token_stream();
             let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
             let help =
                 format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
-            errors.push(&relation.on, codes::OWNED_ON_ANOTHER_CLUSTER, &what, &help);
+            errors.push(on, codes::OWNED_ON_ANOTHER_CLUSTER, &what, &help);
         }
     }
 }
 
 /// `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for what may be done on another cluster.
-fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    let is_cluster = |argument: &&Argument| matches!(argument, Argument::Option(name, _) if name == "on");
-    let rules: Result<Vec<_>, _> = entry.arguments.iter().filter(|argument| !is_cluster(argument)).map(rule).collect();
-    let on = rules_on(entry);
-    model.has_rules |= on.is_none();
+fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
+    let mut push = |place: &dyn ToTokens, what: &str, help: &str| {
+        errors.push(place, codes::FORM_OF_ANOTHER_OPTION, what, help);
+    };
+    if entry.value.is_some() {
+        push(&entry.name, "`rbac` takes its rules in parentheses", "write `rbac(rule())`");
+        return None;
+    }
     for argument in &entry.arguments {
         if let Argument::Nested(option, verb) = argument
             && option == "primary"
         {
-            let what = "verbs of the primary don't belong in `rbac`";
-            errors.push(
-                option,
-                codes::FORM_OF_ANOTHER_OPTION,
-                what,
-                &format!("write `primary({verb})` beside `rbac(…)`, not in it"),
-            );
-            return;
+            let help = format!("write `primary({verb})` beside `rbac(…)`, not in it");
+            push(option, "verbs of the primary don't belong in `rbac`", &help);
+            return None;
         }
     }
-    match (rules, on) {
-        (Ok(rules), _) if rules.is_empty() => {
-            errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, "`rbac` needs a rule", RULE)
-        }
-        (Err(place), _) => {
-            errors.push(place, codes::FORM_OF_ANOTHER_OPTION, "a rule is a value of the type `PolicyRule`", RULE)
-        }
-        (Ok(rules), None) => {
-            let call = |rule: &TokenStream| {
-                let text = format!("rbac({})", written(rule));
-                quote_spanned!(rule.span()=> .rbac(#text, #rule))
-            };
-            model.calls.extend(rules.iter().map(call));
-        }
-        (Ok(rules), Some(Expr::Path(cluster))) => {
-            let on = written(&cluster.to_token_stream());
-            let call = |rule: &TokenStream| {
-                let text = format!("rbac({}, on = {on})", written(rule));
-                quote_spanned!(rule.span()=> .rbac_on::<#cluster, _>(#text, #rule))
-            };
-            model.calls.extend(rules.iter().map(call));
-            model.has_rules_on.push(cluster.clone());
-        }
-        (_, Some(other)) => {
-            errors.push(
-                other,
-                codes::FORM_OF_ANOTHER_OPTION,
-                "`rbac` names another cluster by its type",
-                NAME_CLUSTERS_BY_TYPES,
-            );
-        }
+    let is_cluster = |argument: &&Argument| matches!(argument, Argument::Option(name, _) if name == "on");
+    let rules: Result<Vec<_>, _> = entry.arguments.iter().filter(|argument| !is_cluster(argument)).map(rule).collect();
+    match (rules, rules_on(entry)) {
+        (Ok(rules), _) if rules.is_empty() => push(&entry.name, "`rbac` needs a rule", RULE),
+        (Err(place), _) => push(&place, "a rule is a value of the type `PolicyRule`", RULE),
+        (Ok(rules), None) => return Some(Rules { rules, on: None }),
+        (Ok(rules), Some(Expr::Path(cluster))) => return Some(Rules { rules, on: Some(cluster.clone()) }),
+        (_, Some(other)) => push(other, "`rbac` names another cluster by its type", NAME_CLUSTERS_BY_TYPES),
     }
+    None
 }
 
 /// The cluster that the rules of an `rbac(…)` are about.
@@ -535,7 +478,7 @@ fn rules_on(entry: &Entry) -> Option<&Expr> {
 }
 
 fn options_are_named_once(options: &[Entry], errors: &mut Errors) {
-    let single = |name: &Ident| !["owns", "watches", "reads"].iter().any(|many| name == many);
+    let single = |name: &Ident| Role::of(name).is_none();
     let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
         if options[..index].iter().any(|before| same(before, entry)) {

@@ -1,17 +1,16 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
 
+mod calls;
+
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Expr, Ident, Type, spanned::Spanned};
+use syn::{Ident, Type, spanned::Spanned};
 
-use super::{
-    check::{Form, Model, Relation},
-    part::Part,
-};
+use super::model::{DeclaredVerb, Form, Model, Part, Relation, Role, Setting, Verb};
 use crate::marker_type;
 
-/// What `owns = T` grants without parentheses.
-const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
+/// The verbs that `owns = T` grants without parentheses.
+const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
@@ -105,41 +104,35 @@ fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
     }
-    let on = relation.on.as_ref().filter(|_| relation.role != "owns")?;
+    let on = relation.on().filter(|_| relation.role != Role::Owns)?;
     Some(quote!(.on(#on)))
-}
-
-fn primary_on(on: &Expr) -> TokenStream {
-    match on {
-        Expr::Path(cluster) => {
-            let name = quote_spanned!(cluster.span()=> <#cluster as __p::Cluster>::NAME);
-            quote!(.primary_on(#name))
-        }
-        text => quote!(.primary_on(#text)),
-    }
 }
 
 fn controller(model: &Model) -> TokenStream {
     let name = &model.name;
     let text = name.to_string();
-    let (primary, calls) = (primary_kind(model), &model.calls);
+    let (primary, calls) = (primary_kind(model), model.settings.iter().map(calls::setting));
     let relations = model.relations.iter().enumerate().map(|(index, relation)| {
-        let (alias, text, calls) = (alias(index, relation), &relation.text, &relation.calls);
-        let role = Ident::new(&relation.role.to_string(), relation.kind.span());
-        let mut text = Literal::string(text);
+        let (alias, calls) = (alias(index, relation), calls::relation(relation));
+        let method = Ident::new(method(relation.role), relation.kind.span());
+        let mut text = Literal::string(&calls::text(relation));
         text.set_span(relation.kind.span());
         let read = match relation.part {
             Part::Metadata(_) => part_alias(index, relation).unwrap_or(alias),
             _ => alias,
         };
-        let new = quote_spanned!(relation.kind.span()=> .#role::<#read>(#text));
+        let new = quote_spanned!(relation.kind.span()=> .#method::<#read>(#text));
         let (keeps, on) = (keeps(index, relation), on(index, relation));
-        quote!(#new #keeps #(#calls)* #on)
+        quote!(#new #keeps #calls #on)
     });
     let kinds = model.relations.iter().enumerate().map(|(index, relation)| alias(index, relation));
     let kinds = (!model.relations.is_empty()).then(|| quote!(; #(#kinds)*));
-    let primary_on = model.primary_on.as_ref().map(primary_on);
-    let finalize = model.finalizer.as_ref().map(|word| {
+    let primary_on = model.primary_on().map(calls::primary_on);
+    let finalizer = model.settings.iter().find_map(|setting| match setting {
+        Setting::Finalizer { word, .. } => Some(word),
+        _ => None,
+    });
+    let finalize = finalizer.map(|word| {
         let finalize = quote_spanned!(word.span()=> __p::finalize_fn::<Self>);
         quote! {
             fn finalize_fn() -> ::core::option::Option<__p::FinalizeFn<Self>> {
@@ -170,6 +163,17 @@ fn controller(model: &Model) -> TokenStream {
     }
 }
 
+/// Returns the method of the builder that adds a relation.
+fn method(role: Role) -> &'static str {
+    match role {
+        Role::Owns => "owns",
+        Role::Watches => "watches",
+        Role::Reads => "reads",
+        Role::ReadsLive => "live",
+        Role::ReadsLiveInCluster => "live_cluster",
+    }
+}
+
 fn reconcile(model: &Model) -> TokenStream {
     let name = &model.name;
     if model.form == Form::Struct {
@@ -181,7 +185,8 @@ fn reconcile(model: &Model) -> TokenStream {
         };
     }
     let primary = primary_kind(model);
-    let (cx_span, result_span) = model.signature.unwrap_or((name.span(), name.span()));
+    let spans = model.signature.as_ref().map(|signature| (signature.context, signature.result));
+    let (cx_span, result_span) = spans.unwrap_or((name.span(), name.span()));
     let (cx, callee) = (Ident::new("cx", cx_span), Ident::new(&name.to_string(), result_span));
     let object = Ident::new("object", result_span);
     let call = quote_spanned!(result_span=> __p::outcome(#callee(#object, #cx).await));
@@ -190,14 +195,17 @@ fn reconcile(model: &Model) -> TokenStream {
 
 fn primary_grant(model: &Model) -> TokenStream {
     let (name, primary) = (&model.name, primary_kind(model));
-    let verbs = with_contained(model.primary_verbs.clone());
-    let owns = model.relations.iter().any(|relation| relation.role == "owns");
+    let options = model.primary_options();
+    let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
+    let verbs = verbs.iter().map(|declared| &declared.word);
+    let owns = model.relations.iter().any(|relation| relation.role == Role::Owns);
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
-    let writes = model.relations.iter().any(|relation| relation.role != "owns" && relation.cluster().is_none());
+    let writes = model.relations.iter().any(|relation| relation.role != Role::Owns && relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
-    let status = (!model.read_only).then(|| quote!(WritesStatus));
-    let rules = model.has_rules.then(|| quote!(HasRules));
-    let rules_on = model.has_rules_on.iter().map(|cluster| quote!(HasRulesOn<#cluster>));
+    let is_read_only = options.is_some_and(|options| options.is_read_only);
+    let status = (!is_read_only).then(|| quote!(WritesStatus));
+    let rules = model.rules().any(|rules| rules.on.is_none()).then(|| quote!(HasRules));
+    let rules_on = model.rules().filter_map(|rules| rules.on.as_ref()).map(|cluster| quote!(HasRulesOn<#cluster>));
     let grant = grant_type(&format_ident!("__Grant"), model.primary.span());
     let has: Vec<_> = status.into_iter().chain(rules).chain(rules_on).collect();
     let has = (!has.is_empty()).then(|| quote!(__p::has!(#name: #(#has),*);));
@@ -219,11 +227,8 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let name = &model.name;
     let (kind, grant) = (alias(index, relation), format_ident!("__G{index}"));
     let grant_type = grant_type(&grant, relation.kind.span());
-    let reads = match relation.role.to_string().as_str() {
-        "live" | "live_cluster" => "ReadsLive",
-        _ => "Caches",
-    };
-    let owns = relation.role == "owns";
+    let reads = if relation.role.is_live() { "ReadsLive" } else { "Caches" };
+    let owns = relation.role == Role::Owns;
     let declares = if owns { "Declares" } else { "Writes" };
     let on = cluster_alias(index, relation);
     let suffix = if on.is_some() { "On" } else { "" };
@@ -233,7 +238,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         quote!(#name<#kind #scope>)
     };
     let mut verbs = if owns && relation.verbs.is_empty() {
-        OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect()
+        OWNED_VERBS.map(generated).to_vec()
     } else {
         with_contained(relation.verbs.clone())
     };
@@ -241,13 +246,15 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let read = part.as_ref().unwrap_or(&kind);
     let reads = permission(reads, read);
     if owns && part.is_some() {
-        // What it is read as is no object that could be created.
-        verbs.retain(|verb| verb != "create" && verb != "update");
+        // The type that the kind is read as has only some of its fields.
+        verbs.retain(|declared| !matches!(declared.verb, Verb::Create | Verb::Update));
     }
     let owned = if owns { read } else { &kind };
     let declares_kind = permission(declares, owned);
     let beside = part.as_ref().filter(|_| !owns).map(|_part| {
-        let changes = verbs.iter().filter(|verb| *verb != "create" && *verb != "update" && *verb != "apply");
+        let changes =
+            verbs.iter().filter(|declared| !matches!(declared.verb, Verb::Create | Verb::Update | Verb::Apply));
+        let changes = changes.map(|declared| &declared.word);
         let metadata = format_ident!("__W{index}");
         let declares = permission(declares, &metadata);
         quote! {
@@ -262,6 +269,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         );
         quote!(__p::#why!(#name, #kind, #part);)
     });
+    let verbs = verbs.iter().map(|declared| &declared.word);
     quote! {
         __p::grant!(#grant_type #name: #reads, #declares_kind: #(#verbs)*);
         #beside
@@ -269,12 +277,17 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     }
 }
 
-/// The verbs with what they contain: `apply` is patch and create.
-fn with_contained(mut verbs: Vec<Ident>) -> Vec<Ident> {
-    if verbs.iter().any(|verb| verb == "apply") {
-        verbs.extend([format_ident!("patch"), format_ident!("create")]);
+/// Returns the verbs with those that they contain, sorted: `apply` is also patch and create.
+fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
+    if verbs.iter().any(|declared| declared.verb == Verb::Apply) {
+        verbs.extend([Verb::Patch, Verb::Create].map(generated));
     }
-    verbs.sort();
-    verbs.dedup();
+    verbs.sort_by_key(|declared| declared.verb.word());
+    verbs.dedup_by_key(|declared| declared.verb);
     verbs
+}
+
+/// Returns a verb that the user did not write.
+fn generated(verb: Verb) -> DeclaredVerb {
+    DeclaredVerb { verb, word: format_ident!("{}", verb.word()) }
 }

@@ -2,15 +2,11 @@
 
 mod check;
 mod emit;
-mod functions;
 #[cfg(test)]
 mod golden;
+mod model;
 mod parse;
-mod part;
 mod recover;
-mod relation;
-mod unmarked;
-mod values;
 
 use proc_macro2::TokenStream;
 

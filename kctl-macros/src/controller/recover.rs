@@ -6,12 +6,11 @@ use quote::{ToTokens, quote};
 use syn::{FnArg, Generics, Type};
 
 use super::{
-    check::{Mistakes, described_by},
+    check::{Mistakes, Unmarked, described_by, is_dynamic},
     parse::{Annotated, Input, Value},
-    relation::is_dynamic,
-    unmarked::Unmarked,
 };
 use crate::{
+    crate_path::CratePath,
     function::{Function, argument_of, referenced},
     resource::names,
     source,
@@ -101,11 +100,11 @@ fn meant(kind: &Type) -> TokenStream {
 
 /// The declaration of everything. What is generic gets it for all of its types that can be a controller.
 fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) -> TokenStream {
-    let krate = input.options.iter().find(|entry| entry.name == "krate").and_then(|entry| match &entry.value {
-        Some(Value::Expr(path @ syn::Expr::Path(_))) => Some(path.to_token_stream()),
-        _ => None,
-    });
-    let krate = krate.unwrap_or_else(|| quote!(::kctl));
+    let krate =
+        CratePath(input.options.iter().find(|entry| entry.name == "krate").and_then(|entry| match &entry.value {
+            Some(Value::Expr(syn::Expr::Path(path))) => Some(path.clone()),
+            _ => None,
+        }));
     let seal = quote!(
         const SEAL: __p::Seal = __p::Seal;
     );

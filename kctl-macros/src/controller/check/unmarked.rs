@@ -18,7 +18,7 @@ const SILENT: [&str; 11] =
     ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive", "serde", "schema"];
 
 /// A kind that is not one yet.
-pub(super) struct Unmarked {
+pub(in crate::controller) struct Unmarked {
     kind: Ident,
     /// The struct is that of the kind itself: `struct Site`, and not `struct SiteSpec`.
     is_kind: bool,
@@ -141,7 +141,7 @@ impl Unmarked {
     }
 
     /// What makes a kind of it, so that nothing else is reported.
-    pub(super) fn stand_in(&self) -> TokenStream {
+    pub(in crate::controller) fn stand_in(&self) -> TokenStream {
         let kind = Ident::new(&self.kind.to_string(), self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");
         let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));

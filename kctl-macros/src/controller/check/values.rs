@@ -1,12 +1,14 @@
-//! Values of options: texts, numbers, durations and lists.
+//! Values of options: strings, numbers, durations and lists.
 
-use proc_macro2::{Literal, TokenStream};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::{Expr, Lit};
 
 use super::{
-    check::{Model, no_parentheses},
-    parse::{Argument, Entry, Value},
+    super::{
+        model::{Duration, Setting},
+        parse::{Argument, Entry, Value},
+    },
+    no_parentheses,
 };
 use crate::{codes, diagnostics::Errors};
 
@@ -20,40 +22,42 @@ pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&
     None
 }
 
-pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Errors) {
-    let Some(value) = entry_value(entry, errors) else { return };
-    if let Expr::Lit(literal) = value
-        && !matches!(literal.lit, Lit::Str(_))
-    {
-        errors.push(
-            literal,
-            codes::STRING_OR_FUNCTION,
-            &format!("`{name}` takes a string"),
-            &format!("write `{name} = \"…\"`"),
-        );
-        return;
-    }
+/// Reads `name = "…"`, or an expression.
+pub(super) fn name(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    string(entry, errors).cloned()
+}
+
+/// Reads `finalizer = "…"`, or an expression.
+pub(super) fn finalizer(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    let value = string(entry, errors)?;
     if let Expr::Lit(literal) = value
         && let Lit::Str(text) = &literal.lit
-        && name == "finalizer"
         && !is_qualified_name(&text.value())
     {
         let what = format!("`{}` is not a valid finalizer name", text.value());
         let help =
             "write `finalizer = \"example.com/name\"`: letters, digits, `-`, `_` and `.`, 63 at most, after a domain";
         errors.push(text, codes::INVALID_FINALIZER, &what, help);
-        return;
+        return None;
     }
-    if name == "finalizer" {
-        model.finalizer = Some(entry.name.clone());
-        model.calls.push(quote!(.finalizer(#value)));
-    } else {
-        model.calls.push(quote!(.named(#value)));
-    }
+    Some(value.clone())
 }
 
-/// Whether API servers take a name as a finalizer (`k8s.io/apimachinery`, `IsQualifiedName`). One without a domain is a warning at the
-/// start of the app: which kinds take it is not known here.
+/// Reads a value that is not a literal of another type than a string.
+fn string<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
+    let (name, value) = (&entry.name, entry_value(entry, errors)?);
+    if let Expr::Lit(literal) = value
+        && !matches!(literal.lit, Lit::Str(_))
+    {
+        let (what, help) = (format!("`{name}` takes a string"), format!("write `{name} = \"…\"`"));
+        errors.push(literal, codes::STRING_OR_FUNCTION, &what, &help);
+        return None;
+    }
+    Some(value)
+}
+
+/// Returns `true` if API servers accept a name as a finalizer (`k8s.io/apimachinery`, `IsQualifiedName`). Only some kinds accept
+/// one without a domain; the app logs a warning at its start.
 fn is_qualified_name(text: &str) -> bool {
     let ends_well = |name: &str, max: usize| {
         let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -68,60 +72,64 @@ fn is_qualified_name(text: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-pub(super) fn number(entry: &Entry, name: &str, model: &mut Model, errors: &mut Errors) {
-    let Some(value) = entry_value(entry, errors) else { return };
-    if let Expr::Lit(literal) = value {
-        match &literal.lit {
-            Lit::Int(number) if name == "concurrency" && number.base10_digits() == "0" => {
-                errors.push(
-                    number,
-                    codes::INVALID_NUMBER,
-                    "`concurrency` is at least 1: nothing would be reconciled",
-                    "write `concurrency = 1`",
-                );
-            }
-            Lit::Int(_) => {}
-            other => errors.push(
-                other,
-                codes::INVALID_NUMBER,
-                &format!("`{name}` is a number"),
-                &format!("write `{name} = 4`"),
-            ),
-        }
+/// Reads `concurrency = 4`.
+pub(super) fn concurrency(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    let value = number(entry, errors)?;
+    if let Expr::Lit(literal) = &value
+        && let Lit::Int(number) = &literal.lit
+        && number.base10_digits() == "0"
+    {
+        let what = "`concurrency` is at least 1: nothing would be reconciled";
+        errors.push(number, codes::INVALID_NUMBER, what, "write `concurrency = 1`");
+        return None;
     }
-    if matches!(value, Expr::Unary(_)) {
-        errors.push(value, codes::INVALID_NUMBER, &format!("`{name}` is not negative"), &format!("write `{name} = 4`"));
-        return;
-    }
-    let call = &entry.name;
-    model.calls.push(quote!(.#call(#value)));
+    Some(value)
 }
 
-pub(super) fn namespaces(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    let Some(value) = entry_value(entry, errors) else { return };
+/// Reads a number that is not negative, or an expression.
+pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    let (name, value) = (&entry.name, entry_value(entry, errors)?);
+    let help = format!("write `{name} = 4`");
+    match value {
+        Expr::Lit(literal) if !matches!(literal.lit, Lit::Int(_)) => {
+            errors.push(&literal.lit, codes::INVALID_NUMBER, &format!("`{name}` is a number"), &help);
+            None
+        }
+        Expr::Unary(_) => {
+            errors.push(value, codes::INVALID_NUMBER, &format!("`{name}` is not negative"), &help);
+            None
+        }
+        _ => Some(value.clone()),
+    }
+}
+
+/// Reads `namespaces = […]`, or an expression.
+pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    let value = entry_value(entry, errors)?;
     if let Expr::Lit(literal) = value {
         let help = format!("write `namespaces = [{}]`", literal.to_token_stream());
         errors.push(literal, codes::NAMESPACES_NOT_A_LIST, "`namespaces` is a list", &help);
-        return;
+        return None;
     }
-    model.calls.push(quote!(.namespaces(#value)));
+    Some(value.clone())
 }
 
-pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+/// Reads `backoff("5ms", max = "1000s")`.
+pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     let form = "write `backoff(\"5ms\", max = \"1000s\")`";
     if entry.value.is_some() {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` takes its waits in parentheses", form);
-        return;
+        return None;
     }
     let mut is_given = false;
-    let (mut base, mut max) = (None, quote!(__p::millis(1_000_000)));
+    let (mut first, mut max) = (None, None);
     for argument in &entry.arguments {
         match argument {
             Argument::Expr(expr) => {
                 is_given = true;
-                base = duration(expr, errors);
+                first = duration(expr, errors);
             }
-            Argument::Option(name, value) if name == "max" => max = duration(value, errors).unwrap_or(max),
+            Argument::Option(name, value) if name == "max" => max = duration(value, errors).or(max),
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {
                 errors.push(name, codes::INVALID_BACKOFF, "not an option of `backoff`", form);
             }
@@ -129,22 +137,21 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             Argument::Everything(star) => errors.push(star, codes::INVALID_BACKOFF, "not an option of `backoff`", form),
         }
     }
-    match base {
-        Some(base) => model.calls.push(quote!(.backoff(#base, #max))),
-        None if is_given => {}
-        None => errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` needs its first wait", form),
+    if first.is_none() && !is_given {
+        errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` needs its first wait", form);
     }
+    first.map(|first| Setting::Backoff { first, max })
 }
 
-/// A literal like `"1m30s"` as a number of milliseconds; any other expression is a `Duration` as it stands.
-pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream> {
-    let Expr::Lit(literal) = value else { return Some(value.to_token_stream()) };
+/// Reads a literal like `"1m30s"`, or an expression of the type `Duration`.
+pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<Duration> {
+    let Expr::Lit(literal) = value else { return Some(Duration::Expr(value.clone())) };
     let Lit::Str(text) = &literal.lit else {
         errors.push(value, codes::INVALID_DURATION, "a duration is a string with units", "write for example `\"30s\"`");
         return None;
     };
-    if let Some(millis) = milliseconds(&text.value()).map(Literal::u64_unsuffixed) {
-        return Some(quote!(__p::millis(#millis)));
+    if let Some(millis) = milliseconds(&text.value()) {
+        return Some(Duration::Millis(millis));
     }
     errors.push(
         text,

@@ -1,10 +1,9 @@
-//! What of each object of a relation is cached: the whole, its metadata, or a view of it; which roles have which.
+//! Rules of the part of an object that is cached: the whole, its metadata, or a view of it.
 
-use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::{Token, Type};
+use syn::Type;
 
-use super::check::Relation;
+use super::super::model::{Part, Relation, Role, Verb};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -14,16 +13,8 @@ use crate::{
 /// The flag of what is cached by its metadata alone.
 pub(super) const METADATA: &str = "metadata";
 
-pub(super) enum Part {
-    Whole,
-    /// `metadata`.
-    Metadata(Ident),
-    /// `as = Type`.
-    View(Token![as], Box<Type>),
-}
-
 impl Part {
-    /// Takes what is said of it, which is said once.
+    /// Sets the part, which is given once.
     pub(super) fn set(&mut self, part: Self, errors: &mut Errors) {
         let what = "a kind is cached in one form: `metadata` or `as = View`";
         match (&self, &part) {
@@ -33,21 +24,12 @@ impl Part {
             (_, Self::Whole) => {}
         }
     }
-
-    /// As it is written in the parentheses.
-    pub(super) fn text(&self) -> Option<String> {
-        match self {
-            Self::Whole => None,
-            Self::Metadata(word) => Some(word.to_string()),
-            Self::View(_, ty) => Some(format!("as = {}", ty.to_token_stream())),
-        }
-    }
 }
 
 /// The type that metadata is read as is no kind of its own: it is declared with the kind.
-pub(super) fn part_named_as_a_kind(role: &str, named: &Type, errors: &mut Errors) -> bool {
+pub(super) fn part_named_as_a_kind(role: Role, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = argument_of(named, "PartialObjectMeta").map(text_of) else { return false };
-    let help = format!("write `{role} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`");
+    let help = format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", role.word());
     errors.push(
         named,
         codes::PART_OF_AN_OBJECT,
@@ -59,8 +41,8 @@ pub(super) fn part_named_as_a_kind(role: &str, named: &Type, errors: &mut Errors
 
 /// What is read live is not cached; what is owned is written, and by a view of it nobody could say what differs.
 pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
-    let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
-    if role.starts_with("live") {
+    let kind = relation.kind.to_token_stream();
+    if relation.role.is_live() {
         let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");
         let help = "remove `live`, or `metadata` or `as`";
         match &relation.part {
@@ -69,8 +51,8 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
             Part::View(word, _) => errors.push(word, codes::PART_OF_AN_OBJECT, &what, help),
         }
     }
-    if role == "owns" {
-        let whole = relation.verbs.iter().find(|verb| ["create", "update"].iter().any(|whole| verb == whole));
+    if relation.role == Role::Owns {
+        let whole = relation.verbs.iter().find(|declared| matches!(declared.verb, Verb::Create | Verb::Update));
         match (&relation.part, whole) {
             (Part::View(word, _), _) => {
                 let what = format!(
@@ -81,7 +63,8 @@ pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
                 );
                 errors.push(word, codes::PART_OF_AN_OBJECT, &what, &help);
             }
-            (Part::Metadata(_), Some(verb)) => {
+            (Part::Metadata(_), Some(declared)) => {
+                let verb = &declared.word;
                 let what = format!("`{verb}` needs a whole `{kind}`, not its metadata alone");
                 let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
                 errors.push(verb, codes::PART_OF_AN_OBJECT, &what, &help);

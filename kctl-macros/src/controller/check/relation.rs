@@ -1,50 +1,32 @@
 //! Relations to kinds, and what stands in their parentheses: verbs, flags and options.
 
 use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::{Expr, ExprLit, Ident, Lit, Type};
 
 use super::{
-    check::{Model, Relation},
-    parse::{Argument, Entry, Value},
-    part::{METADATA, Part, part_fits_the_role, part_named_as_a_kind},
+    super::{
+        model::{DeclaredOption, DeclaredVerb, Part, PrimaryOptions, Relation, RelationOption, Role, Verb},
+        parse::{Argument, Entry, Value},
+    },
+    part::{METADATA, part_fits_the_role, part_named_as_a_kind},
 };
 use crate::{
     codes,
     diagnostics::{Errors, nearest},
 };
 
-const VERBS: [&str; 14] = [
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "apply",
-    "delete",
-    "deletecollection",
-    "status",
-    "scale",
-    "eviction",
-    "binding",
-    "token",
-];
 /// The flag of `owns`.
 const BLOCKING: &str = "block_owner_deletion";
+/// The flag of a kind that is read without a cache.
+const LIVE: &str = "live";
 /// The flag of a kind that need not be there.
 const OPTIONAL: &str = "optional";
 /// The flag of `primary`.
 const READ_ONLY: &str = "read_only";
-const RELATION_OPTIONS: [&str; 6] = ["map", "when", "index", "selector", "fields", "on"];
-
-/// Whether an option is about one relation.
-pub(super) fn is_of_relations(option: &str) -> bool {
-    RELATION_OPTIONS.contains(&option)
-}
-
-/// Says how one kind is written, or several.
-fn no_kind(entry: &Entry, name: &str, errors: &mut Errors) {
+/// Adds an error for a relation without a kind, with the form for one kind, or several.
+fn no_kind(entry: &Entry, errors: &mut Errors) {
+    let name = &entry.name;
     let kinds: Vec<String> = match &entry.value {
         Some(Value::Expr(value)) => kinds_within(value),
         Some(Value::Kind(_)) => Vec::new(),
@@ -83,54 +65,42 @@ fn in_parentheses(argument: &Argument) -> Option<String> {
     }
 }
 
-/// The options on which the role depends, as the user wrote them.
-fn narrowed(entry: &Entry) -> impl Iterator<Item = String> {
-    entry.arguments.iter().filter_map(|argument| match argument {
-        Argument::Option(option, value) if option == "on" => {
-            Some(format!("on = {}", value.to_token_stream().to_string().replace(" :: ", "::")))
-        }
-        Argument::Option(option, value) if option == "fields" => Some(format!("fields = {}", value.to_token_stream())),
-        _ => None,
-    })
-}
-
-pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    let name = entry.name.to_string();
+/// Reads `owns = Kind(…)`, `watches = Kind(…)` or `reads = Kind(…)`.
+pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option<Relation> {
     let Some(Value::Kind(kind)) = &entry.value else {
-        no_kind(entry, &name, errors);
-        return;
+        no_kind(entry, errors);
+        return None;
     };
-    if part_named_as_a_kind(&name, kind, errors) || named_at_run_time(kind, errors) {
-        return;
+    if part_named_as_a_kind(role, kind, errors) || !is_not_dynamic(kind, errors) {
+        return None;
     }
     let mut relation = Relation {
-        role: entry.name.clone(),
+        role,
         kind: kind.clone(),
-        text: format!("{name} = {}", kind.to_token_stream()),
         verbs: Vec::new(),
-        calls: Vec::new(),
-        on: None,
+        options: Vec::new(),
+        blocking: None,
+        optional: None,
         part: Part::Whole,
     };
-    let place = Place { role: name.clone(), of: relation.text.clone() };
-    let (mut given, mut flags) = (Vec::new(), Flags::default());
+    let of = format!("{} = {}", role.word(), kind.to_token_stream());
+    let place = Place { subject: Subject::Related(role), of };
+    let mut given = Vec::new();
     for argument in &entry.arguments {
         match argument {
-            Argument::Word(word) if flags.take(word, &mut relation, errors) => {}
-            Argument::Nested(word, scope) if word == "live" && scope == "cluster" && name == "reads" => {
-                relation.role = Ident::new("live_cluster", word.span());
+            Argument::Word(word) => {
+                if !is_flag(word, &mut relation, errors) {
+                    verb(word, &mut relation.verbs, &place, errors);
+                }
+            }
+            Argument::Nested(word, scope) if word == "live" && scope == "cluster" && role == Role::Reads => {
+                relation.role = Role::ReadsLiveInCluster;
             }
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
-            Argument::Word(word) => verb(word, &mut relation.verbs, &place, errors),
             Argument::Everything(star) => place.everything(star, errors),
-            Argument::Option(option, value) if place.is_of_verbs(option) => place.no_argument(option, value, errors),
-            Argument::Option(option, value) => {
-                let call = relation_option(option, value, "", &mut given, errors);
-                if option == "on" {
-                    relation.on.get_or_insert_with(|| value.clone());
-                } else {
-                    relation.calls.extend(call);
-                }
+            Argument::Option(word, value) if place.is_of_verbs(word) => place.no_argument(word, value, errors),
+            Argument::Option(word, value) => {
+                relation.options.extend(relation_option(word, value, &mut given, errors));
             }
             Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
             Argument::Expr(expr) => place.no_argument(expr, expr, errors),
@@ -139,188 +109,126 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     verbs_fit_the_role(&relation, errors);
     options_fit_the_role(&relation, &given, errors);
     part_fits_the_role(&relation, errors);
-    optional_fits_the_role(&relation, flags.optional, errors);
-    let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
-    let flag = match relation.role.to_string().as_str() {
-        "live" => Some("live".to_owned()),
-        "live_cluster" => Some("live(cluster)".to_owned()),
-        _ => flags.blocks.map(ToString::to_string),
-    };
-    let Flags { blocks, optional } = flags;
-    relation.calls.extend(blocks.into_iter().chain(optional).map(|flag| quote!(.#flag())));
-    let told: Vec<_> = flag
-        .into_iter()
-        .chain(optional.map(ToString::to_string))
-        .chain(relation.part.text())
-        .chain(verbs.clone())
-        .chain(narrowed(entry))
-        .collect();
-    if !told.is_empty() {
-        relation.text += &format!("({})", told.join(", "));
-    }
-    if !verbs.is_empty() {
-        relation.calls.insert(0, quote!(.verbs(&[#(#verbs),*])));
-    }
-    model.relations.push(relation);
+    optional_fits_the_role(&relation, errors);
+    Some(relation)
 }
 
-/// The words of a relation that are no verbs and change what it emits.
-#[derive(Default)]
-struct Flags<'a> {
-    blocks: Option<&'a Ident>,
-    optional: Option<&'a Ident>,
-}
-
-impl<'a> Flags<'a> {
-    /// Takes a word that is a flag, also one that is wrong here. Returns `false` for every other word.
-    fn take(&mut self, word: &'a Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
-        let text = word.to_string();
-        match text.as_str() {
-            "live" if relation.role == "reads" || relation.role.to_string().starts_with("live") => {
-                relation.role = word.clone();
-            }
-            "live" => errors.push(
-                word,
-                codes::NEITHER_VERB_NOR_OPTION,
-                "only `reads` can be live",
-                "write `reads = Kind(live)`",
-            ),
-            BLOCKING if relation.role == "owns" => self.blocks = Some(word),
-            BLOCKING => {
-                let help = format!("write `owns = Kind({BLOCKING})`");
-                errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `owns` writes owner references", &help);
-            }
-            OPTIONAL if self.optional.is_some() => {
-                errors.push(word, codes::DUPLICATE, "`optional` is given twice", "remove one of them");
-            }
-            OPTIONAL => self.optional = Some(word),
-            METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
-            _ => return false,
+/// Sets the flag of a word, or reports one that is wrong here. Returns `false` if the word is not a flag.
+fn is_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
+    match (word.to_string().as_str(), relation.role) {
+        (LIVE, Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => relation.role = Role::ReadsLive,
+        (LIVE, Role::Owns | Role::Watches) => {
+            let help = "write `reads = Kind(live)`";
+            errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `reads` can be live", help);
         }
-        true
+        (BLOCKING, Role::Owns) => relation.blocking = Some(word.clone()),
+        (BLOCKING, _) => {
+            let help = format!("write `owns = Kind({BLOCKING})`");
+            errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `owns` writes owner references", &help);
+        }
+        (OPTIONAL, _) if relation.optional.is_some() => {
+            errors.push(word, codes::DUPLICATE, "`optional` is given twice", "remove one of them");
+        }
+        (OPTIONAL, _) => relation.optional = Some(word.clone()),
+        (METADATA, _) => relation.part.set(Part::Metadata(word.clone()), errors),
+        _ => return false,
     }
+    true
 }
 
-pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+/// Reads `primary(…)`.
+pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptions> {
     if entry.value.is_some() {
-        errors.push(
-            &entry.name,
-            codes::FORM_OF_ANOTHER_OPTION,
-            "`primary` takes its verbs in parentheses",
-            "write for example `primary(patch)`",
-        );
-        return;
+        let (what, help) = ("`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
+        errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, what, help);
+        return None;
     }
-    let place = Place { role: "primary".into(), of: "primary".into() };
-    let mut given = Vec::new();
+    let place = Place { subject: Subject::Primary, of: "primary".into() };
+    let (mut primary, mut given) = (PrimaryOptions::default(), Vec::new());
     for argument in &entry.arguments {
         match argument {
-            Argument::Word(word) if word == READ_ONLY => model.read_only = true,
+            Argument::Word(word) if word == READ_ONLY => primary.is_read_only = true,
             Argument::Word(word) if word == OPTIONAL => {
+                let what = "a primary is not optional: without it there is nothing to reconcile";
                 let help =
                     "remove it: a controller of a kind that is not there waits for it, and others of the app go on";
-                errors.push(
-                    word,
-                    codes::NEITHER_VERB_NOR_OPTION,
-                    "a primary is not optional: without it there is nothing to reconcile",
-                    help,
-                );
+                errors.push(word, codes::NEITHER_VERB_NOR_OPTION, what, help);
             }
             Argument::Word(word) if word == METADATA => {
-                errors.push(
-                    word,
-                    codes::PART_OF_AN_OBJECT,
-                    "a primary is read whole",
-                    "metadata alone is of a kind in `owns`, `watches` or `reads`",
-                );
+                let help = "metadata alone is of a kind in `owns`, `watches` or `reads`";
+                errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
-            Argument::Word(word) => verb(word, &mut model.primary_verbs, &place, errors),
+            Argument::Word(word) => verb(word, &mut primary.verbs, &place, errors),
             Argument::Everything(star) => place.everything(star, errors),
-            Argument::Option(option, value) if place.is_of_verbs(option) => place.no_argument(option, value, errors),
-            Argument::Option(option, value) => {
-                let call = relation_option(option, value, "primary_", &mut given, errors);
-                if option == "on" {
-                    model.primary_on.get_or_insert_with(|| value.clone());
-                } else {
-                    model.calls.extend(call);
-                }
+            Argument::Option(word, value) if place.is_of_verbs(word) => place.no_argument(word, value, errors),
+            Argument::Option(word, value) => {
+                primary.options.extend(relation_option(word, value, &mut given, errors));
             }
             Argument::As(word, _) => {
-                errors.push(
-                    word,
-                    codes::PART_OF_AN_OBJECT,
-                    "a primary is read whole",
-                    "a view is of a kind in `watches` or `reads`",
-                );
+                let help = "a view is of a kind in `watches` or `reads`";
+                errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
             Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
             Argument::Expr(expr) => place.no_argument(expr, expr, errors),
         }
     }
-    let verbs: Vec<_> = model.primary_verbs.iter().map(ToString::to_string).collect();
-    if model.read_only {
-        model.calls.push(quote!(.read_only()));
-        let writes =
-            model.primary_verbs.iter().find(|verb| !["get", "list", "watch"].contains(&verb.to_string().as_str()));
-        if let Some(verb) = writes {
-            let what = format!("a primary that is only read has no verb `{verb}`");
-            errors.push(verb, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{verb}`"));
-        }
+    let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
+    if primary.is_read_only
+        && let Some(DeclaredVerb { word, .. }) = primary.verbs.iter().find(writes)
+    {
+        let what = format!("a primary that is only read has no verb `{word}`");
+        errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
     }
-    model.calls.push(quote!(.primary(&[#(#verbs),*])));
+    Some(primary)
 }
 
-/// A kind without a name has no permissions of its own that could be declared.
-pub(super) fn named_at_run_time(kind: &Type, errors: &mut Errors) -> bool {
+/// Reports a kind that is only known at run time: no permissions can be derived from it. Returns `true` for any other kind.
+pub(super) fn is_not_dynamic(kind: &Type, errors: &mut Errors) -> bool {
     let is_dynamic = is_dynamic(kind);
     if is_dynamic {
         let help = "name the kind; what is found at run time is declared by `rbac(rule())`, watched by `env.watches` and changed by \
                     `cx.client()`";
-        errors.push(kind, codes::NOT_A_KIND, "`DynamicObject` is any kind, so no role can be derived from it", help);
+        let what = "`DynamicObject` is any kind, so no role can be derived from it";
+        errors.push(kind, codes::NOT_A_KIND, what, help);
     }
-    is_dynamic
+    !is_dynamic
 }
 
-pub(super) fn is_dynamic(kind: &Type) -> bool {
+pub(in crate::controller) fn is_dynamic(kind: &Type) -> bool {
     let Type::Path(path) = kind else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "DynamicObject")
 }
 
-/// What is read live has no cache that could be there or not.
-fn optional_fits_the_role(relation: &Relation, optional: Option<&Ident>, errors: &mut Errors) {
-    let Some(word) = optional.filter(|_| relation.role.to_string().starts_with("live")) else { return };
+/// A kind that is read live has no cache that could be absent.
+fn optional_fits_the_role(relation: &Relation, errors: &mut Errors) {
+    let Some(word) = relation.optional.as_ref().filter(|_| relation.role.is_live()) else { return };
     let kind = relation.kind.to_token_stream();
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
     let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
     errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
 }
 
-/// What is owned is changed by `cx.owned`, which has no operation for these.
-const NOT_OF_OWNED: [&str; 3] = ["binding", "deletecollection", "token"];
-
+/// Owned objects are changed through `cx.owned`, which has no operation for some verbs.
 fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
-    let is_not = |verb: &&Ident| NOT_OF_OWNED.iter().any(|not| *verb == not);
-    if relation.role == "owns"
-        && let Some(verb) = relation.verbs.iter().find(is_not)
+    let has_no_operation =
+        |declared: &&DeclaredVerb| matches!(declared.verb, Verb::Binding | Verb::DeleteCollection | Verb::Token);
+    if relation.role == Role::Owns
+        && let Some(DeclaredVerb { word, .. }) = relation.verbs.iter().find(has_no_operation)
     {
         let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
-        errors.push(
-            verb,
-            codes::NEITHER_VERB_NOR_OPTION,
-            &format!("`{verb}` is not an operation on owned objects"),
-            help,
-        );
+        let what = format!("`{word}` is not an operation on owned objects");
+        errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
     }
 }
 
-fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors) {
+fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, place: &Place, errors: &mut Errors) {
     let text = word.to_string();
-    if verbs.contains(word) {
+    if verbs.iter().any(|declared| declared.word == *word) {
         errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return;
     }
-    if VERBS.contains(&text.as_str()) {
-        verbs.push(word.clone());
+    if let Some(verb) = Verb::of(&text) {
+        verbs.push(DeclaredVerb { verb, word: word.clone() });
         return;
     }
     if EVERYTHING.contains(&text.to_lowercase().as_str()) {
@@ -336,7 +244,7 @@ fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors
         }
         (None, _) if text == "finalizers" => "a declared finalizer includes this permission: remove it".to_owned(),
         (None, Some(known)) => format!("did you mean `{known}`?"),
-        (None, None) => format!("the verbs are {}", VERBS.join(", ")),
+        (None, None) => format!("the verbs are {}", Verb::WORDS.join(", ")),
     };
     errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
 }
@@ -368,23 +276,28 @@ const WITHOUT_A_VERB: [&str; 12] = [
 /// What others write where they mean every verb.
 const EVERYTHING: [&str; 3] = ["all", "any", "everything"];
 
-/// Whose parentheses are read, for messages that say what to write in them.
+/// The owner of the parentheses that are read, for messages that show what to write in them.
 struct Place {
-    /// `owns`.
-    role: String,
+    subject: Subject,
     /// `owns = Pod`.
     of: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Primary,
+    Related(Role),
 }
 
 impl Place {
     /// The words that stand here alone.
     fn words(&self) -> impl Iterator<Item = &'static str> {
-        let live: &[&str] = match self.role.as_str() {
-            "reads" => &["live", OPTIONAL],
-            "primary" => &[],
-            _ => &[OPTIONAL],
+        let flags: &[&str] = match self.subject {
+            Subject::Primary => &[],
+            Subject::Related(Role::Owns | Role::Watches) => &[OPTIONAL],
+            Subject::Related(Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => &[LIVE, OPTIONAL],
         };
-        VERBS.into_iter().chain(live.iter().copied())
+        Verb::WORDS.iter().chain(flags).copied()
     }
 
     /// A verb with a value, or a list of verbs with a name.
@@ -394,17 +307,19 @@ impl Place {
     }
 
     fn everything(&self, place: impl ToTokens, errors: &mut Errors) {
-        let Self { role, of } = self;
+        let Self { subject, of } = self;
         let what = "a rule lists its verbs: all verbs would allow more than is needed";
-        let help = match role.as_str() {
-            "owns" => format!(
+        let help = match subject {
+            Subject::Related(Role::Owns) => format!(
                 "write `{of}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{of}(create, delete)`"
             ),
-            "primary" => {
+            Subject::Primary => {
                 "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
                     .into()
             }
-            _ => format!("write `{of}` to read only, or list the verbs that are used, for example `{of}(patch)`"),
+            Subject::Related(_) => {
+                format!("write `{of}` to read only, or list the verbs that are used, for example `{of}(patch)`")
+            }
         };
         errors.push(place, codes::UNKNOWN_VERB, what, &help);
     }
@@ -418,8 +333,8 @@ impl Place {
             let word = self.words().find(|known| word.eq_ignore_ascii_case(known));
             known.extend(word.filter(|word| !known.contains(word)));
         }
-        let Self { role, of } = self;
-        let example = if role == "owns" { "create" } else { "patch" };
+        let Self { subject, of } = self;
+        let example = if *subject == Subject::Related(Role::Owns) { "create" } else { "patch" };
         let (start, verbs) =
             if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
         errors.push(
@@ -432,10 +347,10 @@ impl Place {
 
     /// `status(patch)`.
     fn no_parentheses(&self, word: &Ident, inner: &Ident, errors: &mut Errors) {
-        let Self { role, of } = self;
-        let is_verb = |word: &Ident| VERBS.iter().any(|verb| word == verb);
+        let Self { subject, of } = self;
+        let is_verb = |word: &Ident| Verb::of(&word.to_string()).is_some();
         let what = format!("`{word}` takes no parentheses");
-        let help = if !is_verb(word) && role == "reads" {
+        let help = if !is_verb(word) && *subject == Subject::Related(Role::Reads) {
             "write `live` or `live(cluster)`".to_owned()
         } else if !is_verb(word) {
             format!("write for example `{of}(patch)`")
@@ -462,73 +377,62 @@ fn collect(tokens: TokenStream, words: &mut Vec<String>) {
     }
 }
 
-/// A kind that is watched needs a mapper, one that triggers nothing needs none and no predicate; one that is not cached has
-/// nothing to select or index.
-fn options_fit_the_role(relation: &Relation, given: &[Ident], errors: &mut Errors) {
-    let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
-    if role == "watches" && !given.iter().any(|option| option == "map") {
+/// A watched kind needs a mapper. A kind that triggers nothing has neither a mapper nor a predicate. A kind without a cache has
+/// nothing to select or to index.
+fn options_fit_the_role(relation: &Relation, given: &[Given], errors: &mut Errors) {
+    let (role, kind) = (relation.role, relation.kind.to_token_stream());
+    if role == Role::Watches && !given.iter().any(|given| given.option == RelationOption::Map) {
         let what = "a watched kind needs a mapper from its objects to primaries";
         let help = format!(
             "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
         );
         errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
     }
-    for option in given {
-        let text = option.to_string();
-        let triggers = text == "map" || text == "when";
-        if triggers && role != "owns" && role != "watches" {
-            let what = format!("`reads` triggers nothing: `{text}` would never be called");
-            errors.push(
-                option,
-                codes::WITHOUT_EFFECT,
-                &what,
-                &format!("write `watches = {kind}(map = f)`, or remove `{text}`"),
-            );
-        } else if role.starts_with("live") && text != "on" {
-            let what = format!("`{kind}` is read live and has no cache: `{text}` has no effect");
-            errors.push(option, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{text}`"));
+    for Given { option, word } in given {
+        let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
+        if is_of_triggers && !role.triggers() {
+            let what = format!("`reads` triggers nothing: `{word}` would never be called");
+            let help = format!("write `watches = {kind}(map = f)`, or remove `{word}`");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
+        } else if role.is_live() && *option != RelationOption::On {
+            let what = format!("`{kind}` is read live and has no cache: `{word}` has no effect");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{word}`"));
         }
     }
 }
 
-fn relation_option(
-    option: &Ident,
-    value: &Expr,
-    prefix: &str,
-    given: &mut Vec<Ident>,
-    errors: &mut Errors,
-) -> Option<TokenStream> {
-    let text = option.to_string();
-    if !RELATION_OPTIONS.contains(&text.as_str()) {
-        let help = nearest(&text, &RELATION_OPTIONS).map_or_else(
-            || format!("the options are {}", RELATION_OPTIONS.join(", ")),
+/// An option that stands in the parentheses, also one whose value is wrong.
+struct Given {
+    option: RelationOption,
+    word: Ident,
+}
+
+fn relation_option(word: &Ident, value: &Expr, given: &mut Vec<Given>, errors: &mut Errors) -> Option<DeclaredOption> {
+    let text = word.to_string();
+    let Some(option) = RelationOption::of(&text) else {
+        let help = nearest(&text, RelationOption::WORDS).map_or_else(
+            || format!("the options are {}", RelationOption::WORDS.join(", ")),
             |known| format!("did you mean `{known}`?"),
         );
-        errors.push(option, codes::UNKNOWN_RELATION_OPTION, &format!("a relation has no option `{text}`"), &help);
+        errors.push(word, codes::UNKNOWN_RELATION_OPTION, &format!("a relation has no option `{text}`"), &help);
+        return None;
+    };
+    if option != RelationOption::Index && given.iter().any(|given| given.option == option) {
+        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return None;
     }
-    if given.contains(option) && text != "index" {
-        errors.push(option, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
-        return None;
-    }
-    given.push(option.clone());
+    given.push(Given { option, word: word.clone() });
     if let Expr::Lit(ExprLit { lit, .. }) = value {
-        let is_text = matches!(lit, Lit::Str(_));
-        let wants_text = ["selector", "fields", "on"].contains(&text.as_str());
-        if is_text != wants_text {
-            let (what, form) = if wants_text { ("a string", "\"…\"") } else { ("a function", "f") };
-            errors.push(
-                lit,
-                codes::STRING_OR_FUNCTION,
-                &format!("`{text}` takes {what}"),
-                &format!("write `{text} = {form}`"),
-            );
+        let is_string = matches!(lit, Lit::Str(_));
+        let wants_string = matches!(option, RelationOption::Selector | RelationOption::Fields | RelationOption::On);
+        if is_string != wants_string {
+            let (what, form) = if wants_string { ("a string", "\"…\"") } else { ("a function", "f") };
+            let help = format!("write `{text} = {form}`");
+            errors.push(lit, codes::STRING_OR_FUNCTION, &format!("`{text}` takes {what}"), &help);
             return None;
         }
     }
-    let call = Ident::new(&format!("{prefix}{text}"), option.span());
-    let path = value.to_token_stream().to_string();
-    Some(if text == "index" { quote!(.#call(#value, #path)) } else { quote!(.#call(#value)) })
+    Some(DeclaredOption { option, word: word.clone(), value: value.clone() })
 }
 
 #[cfg(test)]

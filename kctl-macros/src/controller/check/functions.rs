@@ -6,8 +6,8 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{Expr, ExprClosure, FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type};
 
-use super::{
-    check::Model,
+use super::super::{
+    model::{Model, RelationOption},
     parse::{Argument, Entry, Value},
 };
 use crate::{codes, diagnostics::Errors, function::text_of, source};
@@ -37,6 +37,7 @@ pub(super) fn check(options: &[Entry], model: &Model, errors: &mut Errors) {
         let Some(kind) = kind_of(entry, model) else { continue };
         for argument in &entry.arguments {
             if let Argument::Option(option, function) = argument
+                && let Some(option) = RelationOption::of(&option.to_string())
                 && let Some(needed) = needed(option, &kind, &text_of(&model.primary))
             {
                 compare(function, &needed, errors);
@@ -60,25 +61,25 @@ fn kind_of(entry: &Entry, model: &Model) -> Option<String> {
     Some(part.unwrap_or(kind))
 }
 
-fn needed(option: &Ident, kind: &str, primary: &str) -> Option<Needed> {
+fn needed(option: RelationOption, kind: &str, primary: &str) -> Option<Needed> {
     let object = (parameter(kind), format!("&{kind}"));
-    Some(match option.to_string().as_str() {
-        "map" => Needed {
+    Some(match option {
+        RelationOption::Map => Needed {
             option: "map",
             of: "the object and the store of the primaries",
             parameters: vec![object, (format!("{}s", parameter(primary)), format!("&Store<{primary}>"))],
             returns: format!("Vec<Key<{primary}>>"),
         },
-        "when" => Needed {
+        RelationOption::When => Needed {
             option: "when",
             of: "a change",
             parameters: vec![("change".into(), format!("&Change<{kind}>"))],
             returns: "bool".into(),
         },
-        "index" => {
+        RelationOption::Index => {
             Needed { option: "index", of: "the object", parameters: vec![object], returns: "Vec<String>".into() }
         }
-        _ => return None,
+        RelationOption::Selector | RelationOption::Fields | RelationOption::On => return None,
     })
 }
 
@@ -214,8 +215,7 @@ mod tests {
     use super::*;
 
     fn told(option: &str, head: &str) -> Option<String> {
-        let option: Ident = syn::parse_str(option).unwrap();
-        let needed = needed(&option, "Secret", "ConfigMap").unwrap();
+        let needed = needed(RelationOption::of(option).unwrap(), "Secret", "ConfigMap").unwrap();
         let function: syn::ItemFn = syn::parse_str(&format!("{head} {{ }}")).unwrap();
         difference(&function.sig, &needed)
     }

@@ -1,0 +1,130 @@
+//! The calls on the builder of a `ControllerSpec`, one for each option.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Expr, spanned::Spanned};
+
+use super::super::model::{
+    DeclaredOption, DeclaredVerb, Duration, PrimaryOptions, Relation, RelationOption, Role, Rule, Rules, Setting,
+};
+use crate::function::written;
+
+/// Returns the calls for an option of the controller.
+pub(super) fn setting(setting: &Setting) -> TokenStream {
+    match setting {
+        Setting::Name(name) => quote!(.named(#name)),
+        Setting::Finalizer { name, .. } => quote!(.finalizer(#name)),
+        Setting::Number { word, value } => quote!(.#word(#value)),
+        Setting::Duration { word, value } => {
+            let value = duration(value);
+            quote!(.#word(#value))
+        }
+        Setting::Backoff { first, max } => {
+            let first = duration(first);
+            let max = max.as_ref().map_or_else(|| quote!(__p::millis(1_000_000)), duration);
+            quote!(.backoff(#first, #max))
+        }
+        Setting::Namespaces(list) => quote!(.namespaces(#list)),
+        Setting::Rules(declared) => rules(declared),
+        Setting::Primary(options) => primary(options),
+    }
+}
+
+fn duration(duration: &Duration) -> TokenStream {
+    match duration {
+        Duration::Millis(millis) => {
+            let millis = Literal::u64_unsuffixed(*millis);
+            quote!(__p::millis(#millis))
+        }
+        Duration::Expr(expr) => expr.to_token_stream(),
+    }
+}
+
+/// Returns one call for each rule, with the rule as it was written: comments of the role show it.
+fn rules(Rules { rules, on }: &Rules) -> TokenStream {
+    let cluster = on.as_ref().map(|on| format!(", on = {}", written(&on.to_token_stream()))).unwrap_or_default();
+    let calls = rules.iter().map(|rule| {
+        let rule = match rule {
+            Rule::Word(word) => word.to_token_stream(),
+            Rule::Call { function, argument } => quote!(#function(#argument)),
+            Rule::Expr(expr) => expr.to_token_stream(),
+        };
+        let text = format!("rbac({}{cluster})", written(&rule));
+        match on {
+            None => quote_spanned!(rule.span()=> .rbac(#text, #rule)),
+            Some(on) => quote_spanned!(rule.span()=> .rbac_on::<#on, _>(#text, #rule)),
+        }
+    });
+    calls.collect()
+}
+
+fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> TokenStream {
+    let options = options.iter().filter(|declared| declared.option != RelationOption::On);
+    let options = options.map(|declared| option(declared, &format!("primary_{}", declared.option.word())));
+    let read_only = is_read_only.then(|| quote!(.read_only()));
+    let verbs = words(verbs);
+    quote!(#(#options)* #read_only .primary(&[#(#verbs),*]))
+}
+
+/// Returns the calls for what stands in the parentheses of a kind, without its part and its cluster.
+pub(super) fn relation(relation: &Relation) -> TokenStream {
+    let verbs = words(&relation.verbs);
+    let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
+    let options = relation.options.iter().filter(|declared| declared.option != RelationOption::On);
+    let options = options.map(|declared| option(declared, declared.option.word()));
+    let flags = relation.blocking.iter().chain(&relation.optional);
+    quote!(#verbs #(#options)* #(.#flags())*)
+}
+
+/// Returns the call for an option. An index is known by the text of its function.
+fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
+    let (method, value) = (Ident::new(method, declared.word.span()), &declared.value);
+    if declared.option == RelationOption::Index {
+        let name = value.to_token_stream().to_string();
+        return quote!(.#method(#value, #name));
+    }
+    quote!(.#method(#value))
+}
+
+fn words(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
+    verbs.iter().map(|declared| declared.verb.word()).collect()
+}
+
+/// Returns the declaration of a relation as text, with all on which the role depends: `owns = Pod(create)`.
+pub(super) fn text(relation: &Relation) -> String {
+    let flag = match relation.role {
+        Role::ReadsLive => Some("live".to_owned()),
+        Role::ReadsLiveInCluster => Some("live(cluster)".to_owned()),
+        Role::Owns | Role::Watches | Role::Reads => relation.blocking.as_ref().map(ToString::to_string),
+    };
+    let told: Vec<_> = flag
+        .into_iter()
+        .chain(relation.optional.as_ref().map(ToString::to_string))
+        .chain(relation.part.text())
+        .chain(words(&relation.verbs).into_iter().map(str::to_owned))
+        .chain(relation.options.iter().filter_map(narrowing))
+        .collect();
+    let arguments = if told.is_empty() { String::new() } else { format!("({})", told.join(", ")) };
+    format!("{} = {}{arguments}", relation.role.word(), relation.kind.to_token_stream())
+}
+
+/// Returns an option on which the role depends.
+fn narrowing(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<String> {
+    let value = value.to_token_stream();
+    match option {
+        RelationOption::On => Some(format!("on = {}", value.to_string().replace(" :: ", "::"))),
+        RelationOption::Fields => Some(format!("fields = {value}")),
+        RelationOption::Map | RelationOption::When | RelationOption::Index | RelationOption::Selector => None,
+    }
+}
+
+/// Returns the call for the cluster of the primary.
+pub(super) fn primary_on(on: &Expr) -> TokenStream {
+    match on {
+        Expr::Path(cluster) => {
+            let name = quote_spanned!(cluster.span()=> <#cluster as __p::Cluster>::NAME);
+            quote!(.primary_on(#name))
+        }
+        text => quote!(.primary_on(#text)),
+    }
+}
