@@ -2,7 +2,7 @@
 //! is kept beside what could be read.
 
 use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::{
     Error, Expr, Ident, LitStr, Result, Token, parenthesized,
     parse::{Parse, ParseStream, Parser},
@@ -11,6 +11,7 @@ use syn::{
 
 use crate::{
     codes::{self, Code},
+    crate_path::CratePath,
     diagnostics::{Errors, nearest},
     function::Function,
 };
@@ -60,15 +61,15 @@ impl Input {
         self.options.iter().find(|entry| entry.name == name)
     }
 
-    /// `crate = path`: where the framework is.
-    pub(crate) fn krate(&self, errors: &mut Errors) -> TokenStream {
+    /// Returns the path of the framework.
+    pub(crate) fn krate(&self, errors: &mut Errors) -> CratePath {
         match self.entry("krate").map(|entry| (&entry.name, &entry.value)) {
-            None => quote!(::kctl),
-            Some((_, Value::Expr(Expr::Path(path)))) => path.to_token_stream(),
+            None => CratePath::default(),
+            Some((_, Value::Expr(Expr::Path(path)))) => CratePath(Some(path.clone())),
             Some((name, value)) => {
                 let at = if let Value::Expr(value) = value { value.to_token_stream() } else { name.to_token_stream() };
                 errors.push(at, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
-                quote!(::kctl)
+                CratePath::default()
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::ExprPath;
+use syn::{ExprPath, Path, TypePath};
 
 /// The path of `crate = path`; `::kctl` without the option.
 #[derive(Clone, Default)]
@@ -14,5 +14,17 @@ impl ToTokens for CratePath {
             Some(path) => path.to_tokens(tokens),
             None => tokens.extend(quote!(::kctl)),
         }
+    }
+}
+
+impl From<Path> for CratePath {
+    fn from(path: Path) -> Self {
+        Self(Some(ExprPath { attrs: Vec::new(), qself: None, path }))
+    }
+}
+
+impl From<TypePath> for CratePath {
+    fn from(TypePath { qself, path, .. }: TypePath) -> Self {
+        Self(Some(ExprPath { attrs: Vec::new(), qself, path }))
     }
 }

@@ -3,10 +3,11 @@
 use proc_macro2::{Span, TokenStream};
 use syn::{Attribute, FnArg, Ident, Type, TypeReference, Visibility, spanned::Spanned};
 
-use super::options::{Action, Options, options};
+use super::options::{Action, Options, Setting, options};
 use crate::{
     attribute::Input,
     codes,
+    crate_path::CratePath,
     diagnostics::Errors,
     function::{Function, argument_of, first_word, referenced, returned, text_of},
 };
@@ -16,14 +17,13 @@ pub(super) struct Model {
     pub(super) name: Ident,
     pub(super) vis: Visibility,
     pub(super) docs: Vec<Attribute>,
-    pub(super) krate: TokenStream,
+    pub(super) krate: CratePath,
     pub(super) action: Action,
     /// The word in the attribute.
     pub(super) word: Ident,
     pub(super) kind: Type,
     pub(super) takes: Takes,
-    pub(super) sets: Vec<TokenStream>,
-    pub(super) subresources: Vec<String>,
+    pub(super) settings: Vec<Setting>,
     pub(super) is_async: bool,
     /// Where the type of the result stands: mistakes in it are shown there.
     pub(super) result: Span,
@@ -74,8 +74,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         word,
         kind,
         takes,
-        sets: options.sets,
-        subresources: options.subresources,
+        settings: options.settings,
         is_async: sig.asyncness.is_some(),
         result: returned(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
     })

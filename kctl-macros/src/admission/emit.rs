@@ -1,12 +1,12 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
     check::{Model, Takes},
-    options::Action,
+    options::{Action, MatchCondition, Setting},
 };
 use crate::marker_type::{in_a_name, marker, only_one};
 
@@ -43,13 +43,18 @@ fn alias(model: &Model) -> Ident {
 /// A name that two functions for the same kind would both take: the compiler refuses the second one.
 fn one_for_each_kind(model: &Model) -> TokenStream {
     let kind = in_a_name(&model.kind);
-    let (action, of) = (model.action.name(), model.subresources.join("_"));
+    let subresources = model.settings.iter().filter_map(|setting| match setting {
+        Setting::Subresources(names) => Some(names),
+        _ => None,
+    });
+    let subresources: Vec<_> = subresources.flatten().map(String::as_str).collect();
+    let (action, of) = (model.action.name(), subresources.join("_"));
     let of = if of.is_empty() { of } else { format!("{of}_") };
     only_one(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
 }
 
 fn rules(model: &Model) -> TokenStream {
-    let (kind, text, sets) = (alias(model), model.name.to_string(), &model.sets);
+    let (kind, text, sets) = (alias(model), model.name.to_string(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Takes::Request { "request" } else { "object" };
@@ -61,7 +66,7 @@ fn rules(model: &Model) -> TokenStream {
         (_, Action::Mutate) => quote!(|mut object, request| async move { #answer?; __p::Ok(object) }),
         (_, Action::Validate) => quote!(|object, request| async move { #answer?; __p::Ok(object) }),
     };
-    let mutable = (!sets.is_empty()).then(|| quote!(mut));
+    let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
     quote! {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
@@ -71,6 +76,34 @@ fn rules(model: &Model) -> TokenStream {
         let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
         __p::Vec::from([#new(#about, options, #call).defined(definition)])
     }}
+}
+
+/// Returns the assignment of a setting to a field of `options`.
+fn assignment(setting: &Setting) -> TokenStream {
+    match setting {
+        Setting::Word { option, kind, value } => {
+            let (kind, value) = (format_ident!("{kind}"), format_ident!("{value}"));
+            quote!(options.#option = __p::#kind::#value;)
+        }
+        Setting::Operations(operations) => {
+            let variants = operations.iter().map(|operation| format_ident!("{}", operation.variant()));
+            quote!(options.operations = __p::Vec::from([#(__p::Operation::#variants),*]);)
+        }
+        Setting::Subresources(names) => {
+            quote!(options.subresources = __p::Vec::from([#(__p::String::from(#names)),*]);)
+        }
+        Setting::Timeout(seconds) => {
+            let seconds = Literal::u8_unsuffixed(*seconds);
+            quote!(options.timeout_seconds = #seconds;)
+        }
+        Setting::Selector { option, selector } => quote!(options.#option = __p::String::from(#selector);),
+        Setting::MatchConditions(conditions) => {
+            let pairs = conditions.iter().map(|MatchCondition { name, expression }| {
+                quote!((__p::String::from(#name), __p::String::from(#expression)))
+            });
+            quote!(options.match_conditions = __p::Vec::from([#(#pairs),*]);)
+        }
+    }
 }
 
 /// Calls the function. The type of its result is checked where the user wrote it.

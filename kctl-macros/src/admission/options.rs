@@ -1,7 +1,7 @@
 //! The options: their words, their values, and which of them contradict each other.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::{Expr, Ident, Lit};
 
 use crate::{
@@ -59,13 +59,68 @@ const WORDS: [(&str, &str, &[&str]); 4] = [
 ];
 const OPERATIONS: [&str; 4] = ["create", "update", "delete", "connect"];
 
+/// An option of the webhook configuration, in the order of the attribute.
+pub(super) enum Setting {
+    /// `failure_policy = Ignore`: the option, the enum of its values, and the variant.
+    Word {
+        option: Ident,
+        kind: &'static str,
+        value: &'static str,
+    },
+    Operations(Vec<Operation>),
+    Subresources(Vec<String>),
+    /// In seconds.
+    Timeout(u8),
+    /// `namespace_selector` or `object_selector`.
+    Selector {
+        option: Ident,
+        selector: String,
+    },
+    MatchConditions(Vec<MatchCondition>),
+}
+
+/// The operation of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+impl Operation {
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "create" => Some(Self::Create),
+            "update" => Some(Self::Update),
+            "delete" => Some(Self::Delete),
+            "connect" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
+    /// Returns the variant of the enum of the runtime.
+    pub(super) fn variant(self) -> &'static str {
+        match self {
+            Self::Create => "Create",
+            Self::Update => "Update",
+            Self::Delete => "Delete",
+            Self::Connect => "Connect",
+        }
+    }
+}
+
+/// A name with a CEL expression.
+pub(super) struct MatchCondition {
+    pub(super) name: String,
+    pub(super) expression: String,
+}
+
 /// What the options say.
 #[derive(Default)]
 pub(super) struct Options {
     pub(super) action: Option<(Action, Ident)>,
-    /// Assignments to fields of `options`.
-    pub(super) sets: Vec<TokenStream>,
-    pub(super) subresources: Vec<String>,
+    pub(super) settings: Vec<Setting>,
     /// The word that asks for what is not the object: a connect, or a subresource of another kind.
     pub(super) elsewhere: Option<(TokenStream, String)>,
 }
@@ -132,7 +187,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     Some((action, entry.name.clone()))
 }
 
-fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors: &mut Errors) {
+fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut Options, errors: &mut Errors) {
     let name = &entry.name;
     let form =
         || format!("write {}", words.iter().map(|word| format!("`{name} = {word}`")).collect::<Vec<_>>().join(" or "));
@@ -149,8 +204,7 @@ fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors
         errors.push(value, codes::INVALID_ADMISSION_VALUE, &format!("`{text}` is not a value of `{name}`"), &help);
         return;
     };
-    let (field, kind, known) = (format_ident!("{name}"), format_ident!("{kind}"), format_ident!("{known}"));
-    options.sets.push(quote!(options.#field = __p::#kind::#known;));
+    options.settings.push(Setting::Word { option: name.clone(), kind, value: known });
 }
 
 fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [Item]> {
@@ -171,9 +225,9 @@ fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [I
 fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form = "write for example `operations(create, update, delete)`";
     let Some(items) = items(entry, form, errors) else { return };
-    let mut variants = Vec::new();
+    let mut operations = Vec::new();
     for item in items {
-        if !OPERATIONS.contains(&item.text.as_str()) || item.value.is_some() {
+        let Some(operation) = Operation::of(&item.text).filter(|_| item.value.is_none()) else {
             let help = match nearest(&item.text.to_lowercase(), &OPERATIONS) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("the operations are {}", OPERATIONS.join(", ")),
@@ -185,26 +239,24 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
                 &help,
             );
             continue;
-        }
+        };
         let mutates = matches!(options.action, Some((Action::Mutate, _)));
-        if mutates && (item.text == "delete" || item.text == "connect") {
+        if mutates && matches!(operation, Operation::Delete | Operation::Connect) {
             let what = format!("there is no object to mutate in a {}", item.text);
             errors.push(&item.name, codes::CONTRADICTING_OPTIONS, &what, "make it `validate`, or remove the operation");
             continue;
         }
-        if item.text == "connect" {
+        if operation == Operation::Connect {
             options.elsewhere.get_or_insert((item.name.clone(), "`connect`".into()));
         }
-        let mut variant = item.text.clone();
-        variant[..1].make_ascii_uppercase();
-        let variant = Ident::new(&variant, Span::call_site());
-        variants.push(quote!(__p::Operation::#variant));
+        operations.push(operation);
     }
-    options.sets.push(quote!(options.operations = __p::Vec::from([#(#variants),*]);));
+    options.settings.push(Setting::Operations(operations));
 }
 
 fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let Some(items) = items(entry, "write for example `subresources(status)`", errors) else { return };
+    let mut names = Vec::new();
     for item in items {
         let name = &item.text;
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
@@ -221,10 +273,9 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         if name != "status" {
             options.elsewhere.get_or_insert((item.name.clone(), format!("the subresource `{name}`")));
         }
-        options.subresources.push(name.clone());
+        names.push(name.clone());
     }
-    let names = &options.subresources;
-    options.sets.push(quote!(options.subresources = __p::Vec::from([#(__p::String::from(#names)),*]);));
+    options.settings.push(Setting::Subresources(names));
 }
 
 fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
@@ -241,12 +292,9 @@ fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         _ => None,
     };
     match number.filter(|seconds| (1..=30).contains(seconds)) {
-        Some(seconds) => {
-            let seconds = proc_macro2::Literal::u8_unsuffixed(seconds);
-            options.sets.push(quote!(options.timeout_seconds = #seconds;));
-        }
+        Some(seconds) => options.settings.push(Setting::Timeout(seconds)),
         None => {
-            errors.push(value, codes::INVALID_ADMISSION_VALUE, "`timeout` is a number of seconds from 1 to 30", form)
+            errors.push(value, codes::INVALID_ADMISSION_VALUE, "`timeout` is a number of seconds from 1 to 30", form);
         }
     }
 }
@@ -269,7 +317,7 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         return;
     };
     match text(value) {
-        Some(text) => options.sets.push(quote!(options.#name = __p::String::from(#text);)),
+        Some(selector) => options.settings.push(Setting::Selector { option: name.clone(), selector }),
         None => errors.push(
             value,
             codes::INVALID_ADMISSION_VALUE,
@@ -283,13 +331,10 @@ fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form =
         "write for example `match_conditions(\"not-system\" = \"!request.userInfo.username.startsWith('system:')\")`";
     let Some(items) = items(entry, form, errors) else { return };
-    let mut pairs = Vec::new();
+    let mut conditions = Vec::new();
     for item in items {
         match item.value.as_ref().and_then(text) {
-            Some(expression) => {
-                let name = &item.text;
-                pairs.push(quote!((__p::String::from(#name), __p::String::from(#expression))));
-            }
+            Some(expression) => conditions.push(MatchCondition { name: item.text.clone(), expression }),
             None => errors.push(
                 &item.name,
                 codes::INVALID_ADMISSION_VALUE,
@@ -298,5 +343,5 @@ fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
             ),
         }
     }
-    options.sets.push(quote!(options.match_conditions = __p::Vec::from([#(#pairs),*]);));
+    options.settings.push(Setting::MatchConditions(conditions));
 }

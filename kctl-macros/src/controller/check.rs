@@ -212,7 +212,7 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
         // The compiler says better what `Context` alone lacks.
         None if is_bare(&cx.ty, "Context") => {}
         None => {
-            errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help)
+            errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help);
         }
     }
     let kind = argument_of(&primary.ty, "Arc");

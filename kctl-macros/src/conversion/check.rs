@@ -1,7 +1,6 @@
 //! The function → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, FnArg, Ident, Path, Result, Token, Type, Visibility,
     parse::{ParseStream, Parser},
@@ -10,6 +9,7 @@ use syn::{
 
 use crate::{
     codes,
+    crate_path::CratePath,
     diagnostics::Errors,
     function::{Function, argument_of, first_word, is_result, returned, text_of},
 };
@@ -19,7 +19,7 @@ pub(super) struct Model {
     pub(super) name: Ident,
     pub(super) vis: Visibility,
     pub(super) docs: Vec<Attribute>,
-    pub(super) krate: TokenStream,
+    pub(super) krate: CratePath,
     pub(super) from: Type,
     pub(super) to: Type,
     pub(super) is_async: bool,
@@ -29,24 +29,24 @@ pub(super) struct Model {
 }
 
 /// `crate = path`, the only option.
-pub(super) fn krate(options: TokenStream) -> Result<TokenStream> {
+pub(super) fn krate(options: TokenStream) -> Result<CratePath> {
     let path = |input: ParseStream<'_>| {
         if input.is_empty() {
-            return Ok(quote!(::kctl));
+            return Ok(CratePath::default());
         }
         input.parse::<Token![crate]>()?;
         input.parse::<Token![=]>()?;
-        Ok(input.parse::<Path>()?.into_token_stream())
+        Ok(CratePath::from(input.parse::<Path>()?))
     };
     path.parse2(options)
 }
 
-pub(super) fn check(krate: Result<TokenStream>, function: Option<&Function>, item: &TokenStream) -> Result<Model> {
+pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item: &TokenStream) -> Result<Model> {
     let mut errors = Errors::default();
     let krate = krate.unwrap_or_else(|error| {
         let what = "`#[conversion]` has no options: the versions are those in the function's head";
         errors.push_at(error.span(), codes::NOT_ON_A_CONVERSION, what, "write `#[conversion]`");
-        quote!(::kctl)
+        CratePath::default()
     });
     let Some(function) = function else {
         let help = "put it on `fn name(old: v1alpha1::Kind) -> Result<v1::Kind>`";

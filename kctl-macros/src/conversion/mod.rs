@@ -7,19 +7,19 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Error;
 
-use crate::{function::Function, marker_type};
+use crate::{crate_path::CratePath, function::Function, marker_type};
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function = syn::parse2::<Function>(item.clone()).ok();
     let krate = check::krate(options);
-    let path = krate.as_ref().map_or_else(|_error| quote!(::kctl), Clone::clone);
+    let path = krate.clone().unwrap_or_default();
     match check::check(krate, function.as_ref(), item) {
         Ok(model) => emit::emit(&model, item),
         Err(errors) => recover(&errors, &path, function.as_ref(), item),
     }
 }
 
-fn recover(errors: &Error, krate: &TokenStream, function: Option<&Function>, item: &TokenStream) -> TokenStream {
+fn recover(errors: &Error, krate: &CratePath, function: Option<&Function>, item: &TokenStream) -> TokenStream {
     marker_type::recover(errors, function, item, |name| {
         quote! {
             use #krate::conversion::__private as __p;

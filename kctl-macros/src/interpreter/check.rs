@@ -8,6 +8,7 @@ use super::operation::{OPERATIONS, Operation, Shape};
 use crate::{
     attribute::{Entry, Input, Value},
     codes,
+    crate_path::CratePath,
     diagnostics::{Errors, nearest},
     function::{Function, first_word, is_result, referenced, text_of},
 };
@@ -17,7 +18,7 @@ pub(super) struct Model {
     pub(super) name: Ident,
     pub(super) vis: Visibility,
     pub(super) docs: Vec<Attribute>,
-    pub(super) krate: TokenStream,
+    pub(super) krate: CratePath,
     pub(super) operation: &'static Operation,
     /// The word in the attribute.
     pub(super) word: Ident,

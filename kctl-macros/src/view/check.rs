@@ -1,19 +1,19 @@
 //! The attribute and the struct → `Model`: the rules; all mistakes are reported at once.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::{
     Expr, ExprField, ExprIndex, Field, Fields, Item, ItemStruct, Lit, LitStr, Member, Meta, Path, Token, Type,
     parse::Parser, punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{codes, diagnostics::Errors};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors};
 
 /// A view that is right.
 pub(super) struct Model {
     /// Without the attributes of the fields.
     pub(super) item: ItemStruct,
-    pub(super) krate: TokenStream,
+    pub(super) krate: CratePath,
     pub(super) of: Type,
     pub(super) places: Vec<Place>,
 }
@@ -44,8 +44,8 @@ pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Mod
     errors.into_result(whole).and_then(|whole| whole.ok_or_else(|| syn::Error::new(Span::call_site(), FORM)))
 }
 
-fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, TokenStream) {
-    let (mut of, mut krate, place) = (None, quote!(::kctl), options.clone());
+fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, CratePath) {
+    let (mut of, mut krate, place) = (None, CratePath::default(), options.clone());
     let options = Punctuated::<Opt, Token![,]>::parse_terminated.parse2(options);
     let n_before = errors.len();
     match options {
@@ -53,9 +53,9 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Tok
             for Opt { name, value } in options {
                 match (name.to_string().as_str(), value) {
                     ("of", kind) => of = Some(kind),
-                    ("crate", Type::Path(path)) => krate = path.to_token_stream(),
+                    ("crate", Type::Path(path)) => krate = CratePath::from(path),
                     (other, _) => {
-                        errors.push(&name, codes::UNKNOWN_OPTION, &format!("`#[view]` has no option `{other}`"), FORM)
+                        errors.push(&name, codes::UNKNOWN_OPTION, &format!("`#[view]` has no option `{other}`"), FORM);
                     }
                 }
             }
