@@ -152,8 +152,8 @@ impl Connection {
             }
             activity.unread += 1;
         });
-        let unread = (!is_complete).then(|| Unread(self.clone()));
-        (Running(self.clone()), Received { body, unread })
+        let claim = (!is_complete).then(|| Unread(self.clone()));
+        (Running(self.clone()), Claiming { body, claim })
     }
 
     /// Notes that the client has completed the preface of HTTP/2: its first request may take as long as any other.
@@ -212,50 +212,38 @@ impl Drop for Running {
     }
 }
 
-/// A body of an answer that goes on, as that of a watch does: its request is answered once it is dropped.
-#[derive(Debug)]
-pub struct Streamed<B> {
-    body: B,
-    _running: Running,
-}
-
 impl Running {
     /// Keeps the request unanswered until this body is dropped.
     pub fn until_end_of<B>(self, body: B) -> Streamed<B> {
-        Streamed { body, _running: self }
+        Claiming { body, claim: Some(self) }
     }
 }
 
-impl<B: Body + Unpin> Body for Streamed<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// The part of a request that lasts as long as a body.
+trait Claim: Unpin {
+    /// The time at which the claim ends.
+    const ENDS: Ends;
 }
 
-/// A request body that is being received.
+#[derive(PartialEq, Eq)]
+enum Ends {
+    /// With the last frame of the body, or its error.
+    WithTheLastFrame,
+    /// When the server drops the body. A response is sent only then.
+    WhenDropped,
+}
+
+impl Claim for Running {
+    const ENDS: Ends = Ends::WhenDropped;
+}
+
+/// A request whose body is not complete.
 #[derive(Debug)]
-pub struct Received<B> {
-    body: B,
-    /// `None` once it is complete.
-    unread: Option<Unread>,
-}
+pub struct Unread(Connection);
 
-#[derive(Debug)]
-struct Unread(Connection);
+impl Claim for Unread {
+    const ENDS: Ends = Ends::WithTheLastFrame;
+}
 
 impl Drop for Unread {
     fn drop(&mut self) {
@@ -263,7 +251,21 @@ impl Drop for Unread {
     }
 }
 
-impl<B: Body + Unpin> Body for Received<B> {
+/// A body that counts for its connection until its claim ends. See [`Received`] and [`Streamed`].
+#[derive(Debug)]
+pub struct Claiming<B, C> {
+    body: B,
+    /// `None` once the claim has ended.
+    claim: Option<C>,
+}
+
+/// A request body that is being received.
+pub type Received<B> = Claiming<B, Unread>;
+
+/// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
+pub type Streamed<B> = Claiming<B, Running>;
+
+impl<B: Body + Unpin, C: Claim> Body for Claiming<B, C> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -272,8 +274,9 @@ impl<B: Body + Unpin> Body for Received<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream() {
-            self.unread = None;
+        let is_last = matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream();
+        if is_last && C::ENDS == Ends::WithTheLastFrame {
+            self.claim = None;
         }
         polled
     }
