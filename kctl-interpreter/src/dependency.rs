@@ -79,19 +79,19 @@ impl Selector<'_> {
     }
 
     fn label(&mut self, field: &str, key: &str, value: &Value) {
-        self.unless(
-            name::is_qualified(key),
-            field,
-            key,
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.'",
-        );
+        if !name::is_qualified(key) {
+            let why = "a qualified name must consist of alphanumeric characters, '-', '_' or '.'";
+            self.invalid(field, key, why);
+        }
         self.value(field, value);
     }
 
     fn value(&mut self, field: &str, value: &Value) {
         let text = value.as_str().unwrap_or_default();
         let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'";
-        self.unless(name::is_label_value(text), field, text, why);
+        if !name::is_label_value(text) {
+            self.invalid(field, text, why);
+        }
     }
 
     fn requirement(&mut self, field: &str, requirement: &Value) {
@@ -112,16 +112,16 @@ impl Selector<'_> {
         }
         let key = requirement["key"].as_str().unwrap_or_default();
         let why = "name part must be non-empty and consist of alphanumeric characters, '-', '_' or '.'";
-        self.unless(name::is_qualified(key), &format!("{field}.key"), key, why);
+        if !name::is_qualified(key) {
+            self.invalid(&format!("{field}.key"), key, why);
+        }
         for (idx, value) in values.iter().enumerate() {
             self.value(&format!("{field}.values[{idx}]"), value);
         }
     }
 
-    fn unless(&mut self, valid: bool, field: &str, value: &str, why: &str) {
-        if !valid {
-            self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {why}", self.path));
-        }
+    fn invalid(&mut self, field: &str, value: &str, why: &str) {
+        self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {why}", self.path));
     }
 }
 

@@ -257,6 +257,13 @@ fn suffix_of(suffix: &str) -> Result<(u32, i64, Format), QuantityError> {
     Ok((10, exponent, Format::DecimalSi))
 }
 
+/// The digits that a number lost, which decide whether it is rounded up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Zero,
+    More,
+}
+
 /// Returns the nano units of `whole.fraction * base^exponent`, rounded away from zero.
 fn nanos(whole: &str, fraction: &str, base: u32, exponent: i64) -> i128 {
     let digits = format!("{whole}{fraction}");
@@ -269,32 +276,33 @@ fn nanos(whole: &str, fraction: &str, base: u32, exponent: i64) -> i128 {
     let mantissa = kept.bytes().fold(0i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
     let power = 9 - i64::try_from(fraction.len()).unwrap_or(i64::MAX) + i64::try_from(cut.len()).unwrap_or(i64::MAX);
     let (power, doublings) = if base == 2 { (power, exponent) } else { (power.saturating_add(exponent), 0) };
-    let inexact = cut.bytes().any(|digit| digit != b'0');
+    let rest = if cut.bytes().all(|digit| digit == b'0') { Rest::Zero } else { Rest::More };
     let mut scaled = mantissa;
     if doublings > 0 {
         match scaled.checked_mul(1i128 << doublings) {
             Some(product) => scaled = product,
             // Binary suffixes on more digits than fit: give up digits that are below a nano unit, or there are none.
-            None if power < -6 => return nanos_wide(mantissa, doublings, power, inexact),
+            None if power < -6 => return nanos_wide(mantissa, doublings, power, rest),
             None => return NANOS_MAX,
         }
     }
-    ten_powers(scaled, power, inexact).min(NANOS_MAX)
+    ten_powers(scaled, power, rest).min(NANOS_MAX)
 }
 
 /// Multiplies after dividing, for a mantissa with too many digits to multiply first.
-fn nanos_wide(mantissa: i128, doublings: i64, power: i64, inexact: bool) -> i128 {
+fn nanos_wide(mantissa: i128, doublings: i64, power: i64, rest: Rest) -> i128 {
     let step = 10i128.pow(6);
     let (quotient, remainder) = (mantissa / step, mantissa % step);
+    let rest = if remainder == 0 { rest } else { Rest::More };
     match quotient.checked_mul(1i128 << doublings) {
-        Some(product) => ten_powers(product, power + 6, inexact || remainder != 0).min(NANOS_MAX),
-        None if power + 6 < -6 => nanos_wide(quotient, doublings, power + 6, inexact || remainder != 0),
+        Some(product) => ten_powers(product, power + 6, rest).min(NANOS_MAX),
+        None if power + 6 < -6 => nanos_wide(quotient, doublings, power + 6, rest),
         None => NANOS_MAX,
     }
 }
 
 /// Returns `number * 10^power`, rounded up when something is lost.
-fn ten_powers(number: i128, power: i64, inexact: bool) -> i128 {
+fn ten_powers(number: i128, power: i64, rest: Rest) -> i128 {
     if power > EXPONENT_MAX {
         return NANOS_MAX;
     }
@@ -304,9 +312,9 @@ fn ten_powers(number: i128, power: i64, inexact: bool) -> i128 {
     let factor = 10i128.checked_pow(u32::try_from(power.abs()).unwrap_or(u32::MAX));
     match factor {
         Some(factor) if power >= 0 => {
-            number.checked_mul(factor).unwrap_or(NANOS_MAX).saturating_add(i128::from(inexact))
+            number.checked_mul(factor).unwrap_or(NANOS_MAX).saturating_add(i128::from(rest == Rest::More))
         }
-        Some(factor) => number / factor + i128::from(inexact || number % factor != 0),
+        Some(factor) => number / factor + i128::from(rest == Rest::More || number % factor != 0),
         None if power >= 0 => NANOS_MAX,
         None => 1,
     }

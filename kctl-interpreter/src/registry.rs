@@ -62,6 +62,27 @@ struct Current {
     missing: Vec<Place>,
 }
 
+/// An operation with the layer that answers it.
+struct Call {
+    /// The name of the layer, or `none`.
+    layer: &'static str,
+    operation: Operation,
+    speed: Speed,
+}
+
+/// The time for which an answer may occupy its thread.
+enum Speed {
+    Slow,
+    Fast,
+}
+
+impl Call {
+    fn of(chain: &Chain, place: Option<Place>, operation: Operation, kind: &Gvk) -> Self {
+        let speed = if chain.is_slow(place, operation, kind) { Speed::Slow } else { Speed::Fast };
+        Self { layer: place.map_or("none", Place::name), operation, speed }
+    }
+}
+
 impl Registry {
     /// Creates a registry that is ready at once.
     pub fn new(chain: Chain) -> Self {
@@ -143,8 +164,8 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let place = chain.place(O::OPERATION, &kind);
-        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
-        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await
+        let call = Call::of(&chain, place, O::OPERATION, &kind);
+        self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
     /// Runs an operation if a layer has a rule for it, and returns `None` otherwise. Both use the same snapshot.
@@ -156,8 +177,8 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let place @ Some(_) = chain.place(O::OPERATION, &kind) else { return Ok(None) };
-        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
-        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
+        let call = Call::of(&chain, place, O::OPERATION, &kind);
+        self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
     /// Runs an operation that is known only at run time.
@@ -168,8 +189,8 @@ impl Registry {
         let chain = self.counted_chain(operation)?;
         let kind = inputs.kind();
         let place = chain.place(operation, &kind);
-        let is_slow = chain.is_slow(place, operation, &kind);
-        self.counted(place, operation, is_slow, chain.answer(operation, inputs)).await
+        let call = Call::of(&chain, place, operation, &kind);
+        self.counted(call, chain.answer(operation, inputs)).await
     }
 
     /// Returns the current layers. Before they are ready, the call counts as an error of the
@@ -187,15 +208,15 @@ impl Registry {
 
     async fn counted<T>(
         &self,
-        place: Option<Place>,
-        operation: Operation,
-        is_slow: bool,
+        Call { layer, operation, speed }: Call,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
-        let layer = place.map_or("none", Place::name);
         let mut asked =
             Asked { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
-        let answer = if is_slow { giving_way(answer).await } else { answer.await };
+        let answer = match speed {
+            Speed::Slow => giving_way(answer).await,
+            Speed::Fast => answer.await,
+        };
         asked.result = if answer.is_ok() { "success" } else { "error" };
         answer
     }

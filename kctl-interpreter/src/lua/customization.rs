@@ -115,10 +115,16 @@ pub enum CustomizationError {
 pub struct Customization {
     /// `metadata.name`.
     name: String,
-    /// `apiVersion` and `kind` of `spec.target`.
-    target: (String, String),
+    target: Target,
     /// The scripts by operation. An invalid script keeps its place, with its error.
     scripts: Vec<(Operation, Result<Script, CustomizationError>)>,
+}
+
+/// `spec.target`: the kind to which the scripts apply.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    api_version: String,
+    kind: String,
 }
 
 impl Customization {
@@ -156,7 +162,7 @@ impl Customization {
     pub(super) fn read(object: &Value, known: &Scripts) -> (Self, Vec<CustomizationError>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
-        let target = (text("/spec/target/apiVersion"), text("/spec/target/kind"));
+        let target = Target { api_version: text("/spec/target/apiVersion"), kind: text("/spec/target/kind") };
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         if api_version != API_VERSION || kind != KIND {
             let error = CustomizationError::OtherKind { name: name.clone(), found: format!("{kind} of {api_version}") };
@@ -194,7 +200,7 @@ impl Customization {
 
     /// Returns `apiVersion` and `kind` of `spec.target`: the kind to which the scripts apply.
     pub fn target(&self) -> (&str, &str) {
-        (&self.target.0, &self.target.1)
+        (&self.target.api_version, &self.target.kind)
     }
 
     /// Returns the operations that have a script, in the order of the object's fields. Scripts that
@@ -219,7 +225,7 @@ impl Customization {
             name: self.name.clone(),
             other: other.name.clone(),
             operation: operation.name,
-            kind: format!("{}/{}", self.target.0, self.target.1),
+            kind: format!("{}/{}", self.target.api_version, self.target.kind),
         })
     }
 }
@@ -290,7 +296,7 @@ fn script(
 pub struct Scripts {
     /// The rules by `apiVersion` and `kind`. Those of one operation are in the order of the
     /// customizations' names.
-    by_target: BTreeMap<(String, String), Vec<Rule>>,
+    by_target: BTreeMap<Target, Vec<Rule>>,
 }
 
 /// One script, and where it comes from.
@@ -388,7 +394,7 @@ impl Scripts {
 
     /// Returns the script that a customization of this name already has for the kind and operation,
     /// if its source is the same.
-    fn unchanged(&self, name: &str, target: &(String, String), operation: Operation, source: &str) -> Option<Script> {
+    fn unchanged(&self, name: &str, target: &Target, operation: Operation, source: &str) -> Option<Script> {
         let mut rules = self.by_target.get(target)?.iter();
         let rule = rules.find(|rule| rule.operation == operation && rule.customization == name)?;
         rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()
@@ -402,7 +408,8 @@ impl Scripts {
 
     /// Returns the rules for an operation on a kind, in the order in which they run.
     fn rules<'a>(&'a self, api_version: &str, kind: &str, operation: &'a str) -> impl Iterator<Item = &'a Rule> {
-        let rules = self.by_target.get(&(api_version.to_owned(), kind.to_owned())).into_iter().flatten();
+        let target = Target { api_version: api_version.to_owned(), kind: kind.to_owned() };
+        let rules = self.by_target.get(&target).into_iter().flatten();
         rules.filter(move |rule| rule.operation.name == operation)
     }
 

@@ -14,9 +14,12 @@ fn customization(name: &str, customizations: &Value) -> Value {
     })
 }
 
-fn health(name: &str, answer: bool) -> Value {
-    let script = format!("function InterpretHealth(o) return {answer} end");
-    customization(name, &json!({"healthInterpretation": {"luaScript": script}}))
+fn healthy(name: &str) -> Value {
+    customization(name, &json!({"healthInterpretation": {"luaScript": "function InterpretHealth(o) return true end"}}))
+}
+
+fn unhealthy(name: &str) -> Value {
+    customization(name, &json!({"healthInterpretation": {"luaScript": "function InterpretHealth(o) return false end"}}))
 }
 
 fn dependencies(name: &str, names: &[&str]) -> Value {
@@ -33,16 +36,16 @@ fn errors(documents: &[Value]) -> Vec<String> {
 
 #[test]
 fn mistakes_are_refused_by_name() {
-    let mut other_target = health("two", false);
+    let mut other_target = unhealthy("two");
     other_target["spec"]["target"]["kind"] = json!("Gadget");
     for (documents, expected) in [
-        (vec![health("one", true)], vec![]),
-        (vec![health("one", true), health("one", false)], vec![]),
-        (vec![health("one", true), other_target], vec![]),
+        (vec![healthy("one")], vec![]),
+        (vec![healthy("one"), unhealthy("one")], vec![]),
+        (vec![healthy("one"), other_target], vec![]),
         (vec![dependencies("one", &[]), dependencies("two", &[])], vec![]),
         (vec![customization("one", &json!({"retention": {"luaScript": ""}}))], vec![]),
         (
-            vec![health("one", true), health("two", false)],
+            vec![healthy("one"), unhealthy("two")],
             vec![
                 "customization \"two\": conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(one) for example.io/v1/Widget: keep one",
             ],
@@ -75,8 +78,7 @@ fn mistakes_are_refused_by_name() {
 #[test]
 fn the_first_by_name_answers_and_dependencies_add_up() {
     let parse = |document: &Value| Customization::parse(document).unwrap();
-    let documents =
-        [health("b", false), health("a", true), dependencies("b", &["x", "y"]), dependencies("a", &["y", "w"])];
+    let documents = [unhealthy("b"), healthy("a"), dependencies("b", &["x", "y"]), dependencies("a", &["y", "w"])];
     let scripts = Scripts::merge(documents.iter().map(parse));
     let pool = Pool::new(Limits::default());
     let object = json!({"apiVersion": "example.io/v1", "kind": "Widget"});

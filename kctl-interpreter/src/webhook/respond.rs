@@ -103,7 +103,7 @@ async fn answer(
     let operation = rule.about().operation;
     progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response = match call(rule, inputs.clone(), (permit, asked.running())).await {
+    let response = match call(rule, inputs.clone(), Held { _permit: permit, _running: asked.running() }).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
             .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),
@@ -130,12 +130,18 @@ fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box
     Ok((rule, inputs))
 }
 
+/// The claims of a running function, which it gives up when it ends.
+struct Held {
+    _permit: OwnedSemaphorePermit,
+    _running: Running,
+}
+
 /// Calls a function in its own task, so that a blocking function delays neither its timeout nor
 /// other requests.
 ///
 /// A blocking function keeps its permit until it returns. Any other function is dropped when the
 /// request is given up.
-async fn call(rule: &Rule, inputs: Arc<Inputs>, held: (OwnedSemaphorePermit, Running)) -> Result<Value, Response> {
+async fn call(rule: &Rule, inputs: Arc<Inputs>, held: Held) -> Result<Value, Response> {
     let rule = rule.clone();
     let called = async move {
         let answer = rule.call(&inputs).await;

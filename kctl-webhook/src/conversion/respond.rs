@@ -74,7 +74,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &
     let converted = turn.call(|running| async move {
         let mut converted = Vec::with_capacity(objects.len());
         for object in objects {
-            converted.push(convert(&conversions, object, &desired_api_version, (&running, &called)).await?);
+            converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
         }
         Ok(converted)
     });
@@ -103,7 +103,8 @@ async fn convert(
     conversions: &Conversions,
     object: Value,
     desired: &str,
-    (running, called): (&Running, &Mutex<Option<String>>),
+    running: &Running,
+    called: &Mutex<Option<String>>,
 ) -> Result<Value, Failed> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);

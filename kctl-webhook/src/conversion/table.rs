@@ -106,7 +106,7 @@ impl Conversions {
         }
         let mut ways = BTreeMap::new();
         for (kind, versions) in kinds {
-            let found = between(&rules, &kind, &versions)?;
+            let found = between(&rules, &kind.0, &kind.1, &versions)?;
             ways.insert(kind, found);
         }
         Ok(Self { rules, kinds: ways })
@@ -132,12 +132,13 @@ impl Conversions {
 }
 
 /// Returns the paths between all versions of one kind.
-fn between(rules: &[Rule], kind: &(String, String), versions: &BTreeSet<String>) -> Result<Ways, ConversionError> {
-    let (group, short) = kind;
+fn between(rules: &[Rule], group: &str, short: &str, versions: &BTreeSet<String>) -> Result<Ways, ConversionError> {
     let of_group = || format!("{short}.{group}");
     let mut edges: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (idx, rule) in
-        rules.iter().enumerate().filter(|(_, rule)| (&rule.from.group, &rule.from.kind) == (group, short))
+    for (idx, rule) in rules
+        .iter()
+        .enumerate()
+        .filter(|(_, rule)| (rule.from.group.as_str(), rule.from.kind.as_str()) == (group, short))
     {
         let (from, to) = (rule.from.version.as_str(), rule.to.version.as_str());
         if let Some(first) = edges.insert((from, to), idx) {
@@ -151,7 +152,7 @@ fn between(rules: &[Rule], kind: &(String, String), versions: &BTreeSet<String>)
         for to in versions {
             let Some(way) = reached.get(to.as_str()) else {
                 let (from, to) = (from.clone(), to.clone());
-                return Err(ConversionError::Missing { kind: of_group(), short: short.clone(), from, to });
+                return Err(ConversionError::Missing { kind: of_group(), short: short.to_owned(), from, to });
             };
             ways.insert((from.clone(), to.clone()), way.clone());
         }

@@ -159,7 +159,11 @@ impl Served {
     /// The pair is not a certificate with its key. The previous certificate stays in use.
     pub fn set(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
         let set = self.put(pair);
-        self.count(set.is_ok());
+        if set.is_ok() {
+            self.n_reads.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.count_failure();
+        }
         set
     }
 
@@ -170,9 +174,10 @@ impl Served {
         (self.n_reads.load(Ordering::Relaxed), n_errors)
     }
 
-    fn count(&self, is_ok: bool) {
+    /// Counts a read that gave no certificate.
+    fn count_failure(&self) {
         self.n_reads.fetch_add(1, Ordering::Relaxed);
-        self.n_errors.fetch_add((!is_ok).into(), Ordering::Relaxed);
+        self.n_errors.fetch_add(1, Ordering::Relaxed);
     }
 
     fn put(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
@@ -255,7 +260,7 @@ impl Files {
     fn read_into(&self, served: &Served) -> Result<bool, CertificateError> {
         let Self { certificate, key } = self;
         let read = || Ok(Pair { certificate: text(certificate)?, key: text(key)? });
-        let pair = read().inspect_err(|_| served.count(false))?;
+        let pair = read().inspect_err(|_| served.count_failure())?;
         let invalid =
             |source| CertificateError::FilesInvalid { certificate: certificate.clone(), key: key.clone(), source };
         served.set(pair).map_err(invalid)

@@ -70,6 +70,20 @@ struct Spec {
     verb: Option<char>,
 }
 
+/// The sign of a number. A plus is written only if the verb asks for it.
+#[derive(Clone, Copy)]
+enum Sign {
+    Minus,
+    Plus,
+}
+
+/// The characters that fill a number up to its width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Padding {
+    Zeros,
+    Spaces,
+}
+
 impl Spec {
     /// Reads a specification behind its `%`, and returns the rest of the format.
     fn parse(mut rest: &[u8]) -> (Self, &[u8]) {
@@ -192,7 +206,9 @@ impl Spec {
                 },
             );
         }
-        self.signed(int < 0, &digits, self.zero && self.precision.is_none())
+        let sign = if int < 0 { Sign::Minus } else { Sign::Plus };
+        let padding = if self.zero && self.precision.is_none() { Padding::Zeros } else { Padding::Spaces };
+        self.signed(sign, &digits, padding)
     }
 
     /// Formats a double with Go's rules for exponents.
@@ -207,23 +223,21 @@ impl Spec {
         };
         let digits = if verb.is_ascii_uppercase() && number.is_finite() { digits.to_ascii_uppercase() } else { digits };
         let plus = self.plus || number == f64::INFINITY;
-        Self { plus, ..*self }.signed(
-            number.is_sign_negative() && !number.is_nan(),
-            &digits,
-            self.zero && number.is_finite(),
-        )
+        let sign = if number.is_sign_negative() && !number.is_nan() { Sign::Minus } else { Sign::Plus };
+        let padding = if self.zero && number.is_finite() { Padding::Zeros } else { Padding::Spaces };
+        Self { plus, ..*self }.signed(sign, &digits, padding)
     }
 
     /// Adds the sign, and the padding with zeros or spaces.
-    fn signed(&self, is_negative: bool, digits: &str, with_zeros: bool) -> Vec<u8> {
-        let sign = match (is_negative, self.plus, self.space) {
-            (true, ..) => "-",
+    fn signed(&self, sign: Sign, digits: &str, padding: Padding) -> Vec<u8> {
+        let sign = match (sign, self.plus, self.space) {
+            (Sign::Minus, ..) => "-",
             (_, true, _) => "+",
             (_, _, true) => " ",
             _ => "",
         };
         let n_digits = self.width.unwrap_or(0).saturating_sub(sign.len());
-        if with_zeros && !self.minus {
+        if padding == Padding::Zeros && !self.minus {
             return format!("{sign}{digits:0>n_digits$}").into_bytes();
         }
         self.pad(format!("{sign}{digits}").into_bytes())

@@ -128,13 +128,18 @@ fn search(args: &Args<'_>, start: usize) -> mlua::Result<Option<Match>> {
     })
 }
 
-/// Appends the captures of a match. If it has no captures and `whole` is set, the whole match is
-/// appended.
-fn push_captures(args: &Args<'_>, found: &Match, whole: bool, values: &mut MultiValue) -> mlua::Result<()> {
+/// Appends the captures of a match, or the whole match if it has no captures.
+fn push_captures_or_match(args: &Args<'_>, found: &Match, values: &mut MultiValue) -> mlua::Result<()> {
+    if found.captures.is_empty() {
+        return push_captures(args, &[Capture::Span(found.start, found.end)], values);
+    }
+    push_captures(args, &found.captures, values)
+}
+
+fn push_captures(args: &Args<'_>, captures: &[Capture], values: &mut MultiValue) -> mlua::Result<()> {
     let string = args.string(1)?;
     let subject = string.as_bytes();
-    let whole = (whole && found.captures.is_empty()).then_some(Capture::Span(found.start, found.end));
-    for capture in found.captures.iter().copied().chain(whole) {
+    for capture in captures.iter().copied() {
         values.push_back(match capture {
             Capture::Span(from, to) => Value::String(args.lua.create_string(&subject[from..to])?),
             #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
@@ -165,7 +170,7 @@ fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
     }
     let Some(found) = search(args, start)? else { return Ok(one(Value::Nil)) };
     let mut values = span(found.start, found.end);
-    push_captures(args, &found, false, &mut values)?;
+    push_captures(args, &found.captures, &mut values)?;
     Ok(values)
 }
 
@@ -188,7 +193,7 @@ fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let start = start_offset(n_bytes, args.opt_int(3)?.unwrap_or(1));
     let mut values = MultiValue::new();
     if let Some(found) = search(args, start)? {
-        push_captures(args, &found, true, &mut values)?;
+        push_captures_or_match(args, &found, &mut values)?;
     }
     Ok(values)
 }
@@ -209,6 +214,6 @@ fn next_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let Some(found) = search(args, start)? else { return Ok(MultiValue::new()) };
     let after = if found.end == found.start { found.end + 1 } else { found.end };
     let mut values = number(after + 1);
-    push_captures(args, &found, true, &mut values)?;
+    push_captures_or_match(args, &found, &mut values)?;
     Ok(values)
 }
