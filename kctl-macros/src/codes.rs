@@ -153,7 +153,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
     }
 
-    /// The paths and texts of the Rust files in the `src` folders of all crates, without this file.
+    /// The paths and contents of the Rust files in the `src` folders of all crates, without this file.
     fn sources() -> Vec<(String, String)> {
         let crates = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
         let mut folders: Vec<_> = crates.map(|folder| folder.join("src")).filter(|folder| folder.is_dir()).collect();
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Whether a text has the constant, and not only one whose name begins the same.
+    /// Returns `true` if a source file has the constant. One whose name only begins the same does not count.
     fn uses(text: &str, name: &str) -> bool {
         let path = format!("codes::{name}");
         let is_whole = |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());

@@ -16,7 +16,7 @@ impl Errors {
         self.add(Error::new_spanned(tokens, message(code, what, help)));
     }
 
-    /// Adds a mistake at a place that has no tokens of its own.
+    /// Adds a mistake at a place without tokens.
     pub(crate) fn push_at(&mut self, span: Span, code: Code, what: &str, help: &str) {
         self.add(Error::new(span, message(code, what, help)));
     }

@@ -78,3 +78,70 @@ fn every_example_is_in_the_readme() {
         assert!(!path.is_dir() || readme.contains(&format!("| `{name}` |")), "README.md has no line for `{name}`");
     }
 }
+
+/// Crates without functions that take a `bool` or parameters packed into a tuple: an enum, a struct or two functions say more.
+const WITHOUT_FLAGS: [&str; 4] = ["kctl-cli", "kctl-interpreter", "kctl-macros", "kctl-webhook"];
+
+#[test]
+fn no_function_takes_a_bool_or_a_packed_tuple() {
+    assert_eq!(
+        flags("fn a<F: Fn(u8) -> bool>(&self, f: F, is_b: bool, (c, d): (u8, &str), e: &'a mut bool) {}").len(),
+        3
+    );
+    assert!(flags("fn a(f: impl Fn(bool), error: &(dyn Error + 'static), of: &[(u8, u8)]) -> bool {}").is_empty());
+    for folder in WITHOUT_FLAGS {
+        for (path, text) in sources(&format!("{folder}/src")) {
+            assert_eq!(flags(&text), Vec::<&str>::new(), "{path}: write an enum, a struct or two functions");
+        }
+    }
+}
+
+/// Returns the parameters of functions whose type is `bool` or a tuple, also behind a reference. Closures are not read.
+fn flags(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, word) in text.match_indices("fn ") {
+        let line = text[..at].rsplit('\n').next().unwrap_or_default();
+        let name = &text[at + word.len()..];
+        let generics = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        if line.trim_start().starts_with("//") || generics.len() == name.len() {
+            continue;
+        }
+        let head = if generics.starts_with('<') { pieces(generics, '>').1 } else { generics };
+        if head.starts_with('(') {
+            found.extend(pieces(head, ')').0.into_iter().filter(|parameter| is_flag(parameter)));
+        }
+    }
+    found
+}
+
+/// Splits the text in brackets, with which `text` begins, at its commas. Returns the pieces, and the text after the brackets.
+fn pieces(text: &str, end: char) -> (Vec<&str>, &str) {
+    let (mut depth, mut start, mut before, mut pieces) = (0, 1, ' ', Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '>' if before != '-' => depth -= 1,
+            ',' if depth == 1 => {
+                pieces.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if depth == 0 && c == end {
+            pieces.push(text[start..at].trim());
+            return (pieces, &text[at + 1..]);
+        }
+        before = c;
+    }
+    (Vec::new(), "")
+}
+
+fn is_flag(parameter: &str) -> bool {
+    let Some((_name, ty)) = parameter.split_once(": ") else { return false };
+    // Of `&'a mut T` and `(a, b): (A, B)`.
+    let ty = ty.trim_start_matches('&');
+    let ty = if ty.starts_with('\'') { ty.split_once(' ').map_or(ty, |(_lifetime, ty)| ty) } else { ty };
+    let ty = ty.trim_start_matches("mut ");
+    ty == "bool" || ty.starts_with('(') && ty.contains(',')
+}

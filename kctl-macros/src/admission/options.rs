@@ -10,7 +10,7 @@ use crate::{
     diagnostics::{Errors, nearest},
 };
 
-/// What a function does.
+/// The two things that an admission function can do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Mutate,
@@ -116,7 +116,7 @@ pub(super) struct MatchCondition {
     pub(super) expression: String,
 }
 
-/// What the options say.
+/// The options as they were read.
 #[derive(Default)]
 pub(super) struct Options {
     pub(super) action: Option<(Action, Ident)>,

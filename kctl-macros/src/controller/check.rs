@@ -50,7 +50,7 @@ const OPTIONS: [&str; 15] = [
     "rbac",
 ];
 
-/// What is wrong with a declaration.
+/// The errors of a declaration.
 pub(super) struct Mistakes {
     pub(super) errors: Error,
     /// The head of the function is wrong: its body was written for it, and says nothing more.

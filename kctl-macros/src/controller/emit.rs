@@ -77,7 +77,7 @@ fn part_alias(index: usize, relation: &Relation) -> Option<Ident> {
     Some(format_ident!("__V{index}", span = span))
 }
 
-/// What a relation keeps of each object.
+/// Returns the call for the part of an object that the cache keeps.
 fn keeps(index: usize, relation: &Relation) -> Option<TokenStream> {
     match &relation.part {
         Part::Whole => None,

@@ -20,7 +20,7 @@ pub(super) struct Input {
     pub(super) mistakes: Vec<Error>,
 }
 
-/// What the attribute stands on.
+/// The item that the attribute stands on.
 pub(super) enum Annotated {
     Function(Function),
     Struct(syn::ItemStruct),

@@ -26,7 +26,7 @@ impl Part {
     }
 }
 
-/// The type that metadata is read as is no kind of its own: it is declared with the kind.
+/// Reports `PartialObjectMeta<Kind>` in the place of a kind: metadata is declared with its kind. Returns `true` for an error.
 pub(super) fn part_named_as_a_kind(role: Role, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = argument_of(named, "PartialObjectMeta").map(text_of) else { return false };
     let help = format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", role.word());
@@ -39,7 +39,7 @@ pub(super) fn part_named_as_a_kind(role: Role, named: &Type, errors: &mut Errors
     true
 }
 
-/// What is read live is not cached; what is owned is written, and by a view of it nobody could say what differs.
+/// A kind that is read live has no cache. An owned kind is compared as a whole, so that a view of it is not enough.
 pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
     if relation.role.is_live() {

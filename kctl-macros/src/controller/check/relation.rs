@@ -249,7 +249,7 @@ fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, place: &Place, errors: &mut
     errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
 }
 
-/// Words for verbs that are none of Kubernetes, with those that are.
+/// Words that are not verbs of Kubernetes, with the verbs to write.
 const OTHER_WORDS: [(&str, &str); 5] = [
     ("read", "get, list, watch"),
     ("write", "create, update, patch, delete"),
@@ -273,7 +273,7 @@ const WITHOUT_A_VERB: [&str; 12] = [
     "use",
 ];
 
-/// What others write where they mean every verb.
+/// Words of other tools for every verb.
 const EVERYTHING: [&str; 3] = ["all", "any", "everything"];
 
 /// The owner of the parentheses that are read, for messages that show what to write in them.
@@ -363,7 +363,7 @@ impl Place {
     }
 }
 
-/// The words of an expression, also those in texts.
+/// The words of an expression, also those in strings.
 fn collect(tokens: TokenStream, words: &mut Vec<String>) {
     for token in tokens {
         match token {
