@@ -385,7 +385,7 @@ impl Writer {
     /// does not evict the same Pod again.
     ///
     /// # Errors
-    /// 429 for an eviction that a PodDisruptionBudget forbids for now.
+    /// 429 for an eviction that a `PodDisruptionBudget` forbids for now.
     pub(crate) async fn post(
         &self,
         target: &Target<'_>,

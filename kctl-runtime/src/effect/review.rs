@@ -3,7 +3,7 @@
 //! Both are POST requests that store nothing, so they need neither a permit nor a cache.
 //!
 //! The metrics server uses them, as controller-runtime's `WithAuthenticationAndAuthorization` filter
-//! does: `TokenReview` for the bearer token, then `SubjectAccessReview` for the path. The ClusterRole
+//! does: `TokenReview` for the bearer token, then `SubjectAccessReview` for the path. The `ClusterRole`
 //! `system:auth-delegator` allows both.
 
 use std::{collections::BTreeMap, time::Duration};

@@ -437,7 +437,7 @@ impl Manager {
     /// `get` `/metrics` (`SubjectAccessReview`). controller-runtime calls this `SecureServing` with
     /// `WithAuthenticationAndAuthorization`.
     ///
-    /// The scraper needs a ClusterRole with `nonResourceURLs: ["/metrics"]` and the verb `get`. This process needs to
+    /// The scraper needs a `ClusterRole` with `nonResourceURLs: ["/metrics"]` and the verb `get`. This process needs to
     /// create `TokenReview`s and `SubjectAccessReview`s, which `system:auth-delegator` allows.
     ///
     /// # Errors
@@ -469,7 +469,7 @@ impl Manager {
     /// An empty list changes nothing. Cluster-scoped kinds are not limited. Applies to controllers that are
     /// added later.
     ///
-    /// A Role per namespace is enough then for namespaced kinds, instead of a ClusterRole.
+    /// A Role per namespace is enough then for namespaced kinds, instead of a `ClusterRole`.
     #[must_use]
     pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
         self.namespaces = namespaces;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The kind; only its metadata is read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Gate {
+pub(crate) struct Gate {
     metadata: ObjectMeta,
 }
 
@@ -41,13 +41,13 @@ impl Resource for Gate {
 }
 
 #[controller(reads = Gate)]
-pub async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
+pub(crate) async fn gated(_config: Arc<ConfigMap>, cx: Context<gated>) -> Result<Action> {
     let _n = cx.store::<Gate>().len();
     Ok(Action::await_change())
 }
 
 /// The CRD of the kind.
-pub const GATES: &str = "
+pub(crate) const GATES: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: { name: gates.other.example.com }

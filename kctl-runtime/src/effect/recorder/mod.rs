@@ -80,7 +80,7 @@ pub(crate) struct Happening {
     pub(crate) note: String,
     /// The action of the controller, for example `Scale`; required by `events.k8s.io/v1`.
     pub(crate) action: String,
-    /// A second object, such as the Pod that a ReplicaSet created.
+    /// A second object, such as the Pod that a `ReplicaSet` created.
     pub(crate) related: Option<ObjectReference>,
 }
 
