@@ -1,6 +1,7 @@
 //! The rules of the built-in kinds, one file each: `kinds/<group>/<kind>.rs` has a `static KIND`.
 //!
-//! A kind is added by its file and its line in [`ALL`]. What is not said there is as in [`Kind::DEFAULT`].
+//! A kind is added by its file, the `mod` line of its group and its line in [`ALL`]. Fields that it does not name are as
+//! in [`Kind::DEFAULT`].
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiextensions;

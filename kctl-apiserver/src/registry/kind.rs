@@ -38,7 +38,7 @@ pub(crate) trait Environment {
     fn cluster_ip(&mut self) -> String;
 }
 
-/// The rules of one kind. Each field cites what it stands for in kube-apiserver.
+/// The rules of one kind. A field that has a name in kube-apiserver cites it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
 #[expect(clippy::struct_field_names, reason = "`kind` is how Kubernetes names the field")]
 pub(crate) struct Kind {

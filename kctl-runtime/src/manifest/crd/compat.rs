@@ -1,9 +1,11 @@
 //! Compares two CRDs: which stored objects would be rejected, lose fields, or become unreachable.
 //!
-//! An API server checks an object when it is written, not when it is read. A stricter schema therefore
-//! breaks nothing at once: an old object stays readable, and its next write fails, even one that only changes
-//! a label. Removed fields are dropped at that write without an error. A CRD that looks harmless can so break
-//! objects weeks later, which is why CI should compare it with the released one.
+//! An API server checks an object when it is written, not when it is read, and tolerates errors in parts that a
+//! write leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33; kube-apiserver 1.36.3 accepts a new label
+//! on objects that break a new type, bound, pattern, enum, rule or required field). A stricter schema therefore
+//! breaks nothing at once: an old object stays readable, and the write that changes that part fails. Removed
+//! fields are dropped at the next write without an error. A CRD that looks harmless can so break objects weeks
+//! later, which is why CI should compare it with the released one.
 //!
 //! | Change | Breaks |
 //! |---|---|
@@ -199,7 +201,7 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
             || kind_of(old) == "string" && kind_of(new) == "an integer or a string";
         if !is_wider {
             let what = format!("was of type {} and is of type {}", kind_of(old), kind_of(new));
-            let breaks = format!("objects that have {place} are rejected when they are written again");
+            let breaks = format!("objects that have {place} are rejected when that part of them is changed");
             changes.push(change(
                 "",
                 place,
@@ -271,8 +273,9 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         changes.push(change("", place, "is no longer an embedded object", breaks, "keep `#[kctl(embedded)]`"));
     }
     if old["x-kubernetes-embedded-resource"] != true && new["x-kubernetes-embedded-resource"] == true {
-        let breaks =
-            format!("objects without `apiVersion` and `kind` in {place} are rejected when they are written again");
+        let breaks = format!(
+            "objects without `apiVersion` and `kind` in {place} are rejected when that part of them is changed"
+        );
         let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
         changes.push(change("", place, "is an embedded object", &breaks, migrate));
     }
@@ -313,7 +316,7 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
 /// Compares bounds, formats and patterns. A bound that every value of the old type meets breaks nothing.
 fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     let mut tighter = |what: String, values: &str| {
-        let breaks = format!("objects whose {place} is {values} are rejected when they are written again");
+        let breaks = format!("objects whose {place} is {values} are rejected when that part of them is changed");
         changes.push(change("", place, what, &breaks, "keep the old bound, or change the objects first"));
     };
     for (key, is_lower, values) in [
@@ -455,7 +458,7 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         };
         if !gone.is_empty() {
             let values = gone.join(", ");
-            let breaks = format!("objects with {values} in {place} are rejected when they are written again");
+            let breaks = format!("objects with {values} in {place} are rejected when that part of them is changed");
             changes.push(change(
                 "",
                 place,
@@ -520,7 +523,7 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
         let is_new = old.as_object().unwrap_or(&empty).is_empty();
         if !is_required(old, name) && !has_default && !is_new {
             let place = below(name);
-            let breaks = format!("objects without {place} are rejected when they are written again");
+            let breaks = format!("objects without {place} are rejected when that part of them is changed");
             changes.push(change("", &place, "is required", &breaks, "give it a default, or make it an `Option`"));
         }
     }

@@ -24,7 +24,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "5m",
         severity: "critical",
         summary: "no replica can be scraped",
-        description: "Look at the Deployment and its pods; if they are well, whether Prometheus may get /metrics \
+        description: "Look at the Deployment and its Pods. If they are ready, check whether Prometheus may get /metrics \
                       (the role of metrics readers).",
     },
     Rule {
@@ -42,7 +42,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "15m",
         severity: "warning",
         summary: "more than half of the reconciles of {{ $labels.controller }} fail",
-        description: "What the log says of one of them usually holds for all: something that every reconcile needs is away.",
+        description: "The log names the cause, usually one for all: something that every reconcile needs is unavailable.",
     },
     Rule {
         alert: "ControllerPanics",
@@ -50,7 +50,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "0m",
         severity: "warning",
         summary: "{{ $labels.controller }} panics",
-        description: "The log has the key and the text; the object is tried again with growing waits.",
+        description: "The log has the object and the message. The object is retried with exponential backoff.",
     },
     Rule {
         alert: "ControllerKeysWait",
@@ -58,7 +58,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "5m",
         severity: "warning",
         summary: "keys of {{ $labels.controller }} wait for more than 5 minutes",
-        description: "Its workers are too few for what changes (concurrency = n), or each takes too long.",
+        description: "It has too few workers for the rate of changes (concurrency = n), or each reconcile takes too long.",
     },
     Rule {
         alert: "ControllerReconcileHangs",
@@ -110,7 +110,7 @@ const OF_AN_ELECTION: &[Rule] = &[
         lasts: "5m",
         severity: "critical",
         summary: "no replica is the leader",
-        description: "/readyz?verbose of each replica says why it does not: usually the permission for its Lease.",
+        description: "/readyz?verbose of each replica has the reason, usually a missing permission for its Lease.",
     },
     Rule {
         alert: "ControllerWithTwoLeaders",
