@@ -1,5 +1,7 @@
 //! Differential tests of the embedded API server: sends requests, compares the answers with those of the real one.
 //!
+//! Answers must agree in meaning. Differences in wording are printed and written to `target/tmp/wording` (see `tiers`).
+//!
 //! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG`
 //! the requests go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they become
 //! the recorded ones. `CASE=text` picks the cases whose names contain the text.
@@ -17,13 +19,14 @@ mod recorded;
 mod run;
 mod sequences;
 mod server;
+mod tiers;
 mod webhooks;
 
 use std::{collections::BTreeMap, env, path::Path, time::Duration};
 
 use serde_json::Value;
 
-use self::{case::Topic, differences::DIFFERENCES, server::Server};
+use self::{case::Topic, differences::DIFFERENCES, server::Server, tiers::Differences};
 
 /// Cases that are on their way to a real server at a time.
 const AT_A_TIME_MAX: usize = 8;
@@ -111,7 +114,7 @@ fn ask_real(topic: &Topic, kubeconfig: &str, known: &BTreeMap<String, Vec<Value>
                 let variables = variables.clone().in_namespace(server, &format!("conf-{index}-{attempt}")).await;
                 answers = run::ask(server, case, variables.clone()).await;
                 variables.clean_up(server).await;
-                if known.get(&case.name).is_none_or(|known| different(known, &answers).is_empty()) {
+                if known.get(&case.name).is_none_or(|known| tiers::compare(known, &answers).asserted.is_empty()) {
                     break;
                 }
                 eprintln!("{}: attempt {attempt} of {TRIES_MAX} was answered otherwise", case.name);
@@ -127,29 +130,26 @@ fn ask_real(topic: &Topic, kubeconfig: &str, known: &BTreeMap<String, Vec<Value>
     })
 }
 
-fn different(expected: &[Value], found: &[Value]) -> Vec<String> {
-    let mut differences = Vec::new();
-    normal::compare(&expected.into(), &found.into(), "", &mut differences);
-    differences
-}
-
 fn report(
     topic: &Topic,
     answers: &BTreeMap<String, Vec<Value>>,
     expected: impl Fn(&str) -> Option<Vec<Value>>,
     what: &str,
 ) {
-    let mut failures = Vec::new();
+    let (mut failures, mut wording) = (Vec::new(), Vec::new());
     for case in &topic.cases {
         let Some(expected) = expected(&case.name) else {
             failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
             continue;
         };
-        let found = different(&expected, &answers[&case.name]);
-        if !found.is_empty() {
-            failures.push(format!("{}:\n    {}", case.name, found.join("\n    ")));
+        let Differences { asserted, wording: words } = tiers::compare(&expected, &answers[&case.name]);
+        for (differences, all) in [(asserted, &mut failures), (words, &mut wording)] {
+            if !differences.is_empty() {
+                all.push(format!("{}:\n    {}", case.name, differences.join("\n    ")));
+            }
         }
     }
+    tiers::report(&topic.name, &wording);
     assert!(failures.is_empty(), "{what} in {} cases of {}:\n  {}", failures.len(), topic.name, failures.join("\n  "));
 }
 

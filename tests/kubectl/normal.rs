@@ -56,8 +56,63 @@ pub(crate) fn of(step: &Step, namespace: &str, place: &Path) -> Step {
             pattern.replace_all(&text, *replacement).into_owned()
         })
     };
-    // After some refusals come the differences of Go's internal types.
+    // After some errors come the differences of Go's internal types.
     let err =
         step.err.split_once("\n@@ ").map_or_else(|| step.err.clone(), |(told, _)| format!("{}\n", told.trim_end()));
     Step { exit: step.exit, out: text(&step.out), err: text(&err) }
+}
+
+/// Beginnings of lines that show a message of the server; the groups are what is asserted of it.
+static MESSAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let error_type =
+        "Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too long|Too many|Not found";
+    [
+        r"^(Error from server(?: \(\w+\))?): ".to_owned(),
+        format!(r"^(The .* is invalid:)(?: (\S+: (?:{error_type}))|.)"),
+        format!(r"^(\* \S+: (?:{error_type}))"),
+        r"^(Warning:) ".to_owned(),
+    ]
+    .iter()
+    .map(|pattern| Regex::new(pattern).expect("the pattern is right"))
+    .collect()
+});
+
+/// Returns printed text without the wording of the server's messages: of them stay the reason, and the fields with the types of
+/// their errors.
+pub(crate) fn meaning(text: &str) -> String {
+    let line = |line: &str| {
+        let Some(found) = MESSAGES.iter().find_map(|pattern| pattern.captures(line)) else { return line.to_owned() };
+        let parts: Vec<&str> = found.iter().skip(1).flatten().map(|part| part.as_str()).collect();
+        parts.join(" ")
+    };
+    let mut lines: Vec<String> = text.lines().map(line).collect();
+    // Field errors come in any order.
+    for errors in lines.chunk_by_mut(|one, other| one.starts_with("* ") && other.starts_with("* ")) {
+        errors.sort();
+    }
+    lines.dedup_by(|one, other| one.starts_with("* ") && one == other);
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meaning_keeps_reasons_fields_and_all_other_lines() {
+        let cases = [
+            ("NAME  AGE\na  1s\n", "NAME  AGE\na  1s\n"),
+            ("Error from server (NotFound): pods \"a\" not found\n", "Error from server (NotFound)\n"),
+            ("The Pod \"a\" is invalid: spec.x: Forbidden: y\n", "The Pod \"a\" is invalid: spec.x: Forbidden\n"),
+            ("The request is invalid: patch\n", "The request is invalid:\n"),
+            (
+                "* spec.b: Required value: y\n* spec.a: Invalid value: 1: z\n",
+                "* spec.a: Invalid value\n* spec.b: Required value\n",
+            ),
+            ("Warning: unknown field \"a\"\n", "Warning:\n"),
+        ];
+        for (printed, expected) in cases {
+            assert_eq!(meaning(printed), expected);
+        }
+    }
 }

@@ -35,19 +35,18 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Whether the same was printed. `describe` prints the data of a `ConfigMap` in the order of a map of Go, which is another one
-    /// each time.
-    pub(crate) fn is_like(&self, found: &Self, command: &str) -> bool {
-        if !command.contains("describe") {
-            return self == found;
-        }
+    /// Returns `true` if the same was printed, but for the wording of the server's messages. `describe` prints the data of a
+    /// `ConfigMap` in the order of a map of Go, which is another one each time.
+    pub(crate) fn means(&self, found: &Self, command: &str) -> bool {
         let lines = |text: &str| -> Vec<String> {
-            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            lines.sort();
+            let mut lines: Vec<_> = normal::meaning(text).lines().map(str::to_owned).collect();
+            if command.contains("describe") {
+                lines.sort();
+            }
             lines
         };
-        let sorted = |step: &Self| (step.exit, lines(&step.out), lines(&step.err));
-        sorted(self) == sorted(found)
+        let meaning = |step: &Self| (step.exit, lines(&step.out), lines(&step.err));
+        meaning(self) == meaning(found)
     }
 
     /// The lines that only one of the two has.

@@ -15,9 +15,10 @@ use self::writes::{Kind, Write, path_of, writes_of};
 use crate::{
     TRIES_MAX,
     case::{Step, Topic},
-    chance, different, recorded,
+    chance, recorded,
     run::{self, Variables},
     server::Server,
+    tiers,
 };
 
 /// Sequences whose answers are recorded.
@@ -156,7 +157,6 @@ async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) ->
         };
         let mut answer = session.ask(&step).await;
         forget_ports(&mut answer);
-        sort_causes(&mut answer);
         let is_refused = answers.is_empty() && answer["code"] != 201;
         answers.push(answer);
         if is_refused {
@@ -183,18 +183,6 @@ fn forget_ports(value: &mut Value) {
     }
 }
 
-/// Conflicts and what is wrong with fields come in the order of maps of Go.
-fn sort_causes(answer: &mut Value) {
-    let Some(causes) = answer.pointer_mut("/body/details/causes").and_then(Value::as_array_mut) else { return };
-    causes.sort_by_key(Value::to_string);
-    if let Some(message) = answer.pointer_mut("/body/message") {
-        let mut told: Vec<&str> =
-            message.as_str().unwrap_or_default().split(['[', ']', ',', '\n']).map(str::trim).collect();
-        told.sort_unstable();
-        *message = told.join(" ").trim().into();
-    }
-}
-
 /// RFC 7396.
 fn merge_patch(value: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else { return patch.clone_into(value) };
@@ -214,7 +202,7 @@ fn merge_patch(value: &mut Value, patch: &Value) {
 fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
     for (index, ((expected, found), write)) in pairs {
-        let told = different(std::slice::from_ref(expected), std::slice::from_ref(found));
+        let told = tiers::compare(std::slice::from_ref(expected), std::slice::from_ref(found)).asserted;
         if !told.is_empty() {
             let before: Vec<String> = writes[..index].iter().map(|write| format!("    {}", write.text())).collect();
             return Some(format!(

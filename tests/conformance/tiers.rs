@@ -1,0 +1,237 @@
+//! The two tiers of a comparison: the meaning of an answer is asserted, its wording is only reported.
+//!
+//! Asserted: HTTP code, headers, reason, the set of (field path, error type), the number of warnings, stored objects with
+//! their managedFields, events of a watch. Reported: texts of messages and warnings, and order and repetition of field errors.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::normal;
+
+/// Stands for a text whose wording is not asserted; its presence is.
+const TEXT: &str = "(text)";
+/// How each warning of the header `Warning` begins.
+const WARNING: &str = "299 - \"";
+/// Fields of reviews that explain in words.
+const EXPLANATIONS: &[&str] = &["body/status/error", "body/status/evaluationError"];
+
+/// The lines in which the answers of a case differ.
+#[derive(Default)]
+pub(crate) struct Differences {
+    /// Differences in meaning. They fail the test.
+    pub(crate) asserted: Vec<String>,
+    /// Differences in words. They are reported.
+    pub(crate) wording: Vec<String>,
+}
+
+/// Compares the answers of a case, one by one.
+pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
+    let mut differences = Differences::default();
+    for index in 0..expected.len().max(found.len()) {
+        let nothing = Value::Null;
+        let (one, other) = (expected.get(index).unwrap_or(&nothing), found.get(index).unwrap_or(&nothing));
+        let at = format!("/{index}");
+        let before = differences.asserted.len();
+        normal::compare(&meaning(one), &meaning(other), &at, &mut differences.asserted);
+        if differences.asserted.len() == before {
+            normal::compare(one, other, &at, &mut differences.wording);
+        } else {
+            let messages = [one, other].map(|answer| message(answer));
+            if messages[0] != messages[1] {
+                let [expected, found] = messages;
+                differences.asserted.push(format!("{at}: expected {expected}\n         found {found}"));
+            }
+        }
+    }
+    differences
+}
+
+/// Returns an answer without its wording.
+fn meaning(answer: &Value) -> Value {
+    let is_error = answer["code"].as_u64().is_some_and(|code| code >= 400);
+    let mut answer = answer.clone();
+    if let Some(Value::String(warnings)) = answer.get_mut("warning") {
+        *warnings = format!("{} warnings", warnings.matches(WARNING).count());
+    }
+    if let Some(body) = answer.get_mut("body") {
+        if let Value::String(text) = body {
+            *body = parsed(text, is_error);
+        }
+        strip(body, "body", if is_error { Within::Status } else { Within::Object });
+    }
+    answer
+}
+
+/// Returns a body in YAML as JSON, so that the order of its keys and the form of its texts do not count.
+fn parsed(text: &str, is_error: bool) -> Value {
+    match serde_saphyr::from_str(text) {
+        Ok(Value::Object(fields)) => Value::Object(fields),
+        _ if is_error => TEXT.into(),
+        _ => text.into(),
+    }
+}
+
+/// The kind of object that a value belongs to.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Status,
+    Object,
+}
+
+/// Removes the wording below a value. A step's `only` makes a body whose keys are pointers, like `/details/causes`.
+fn strip(value: &mut Value, at: &str, within: Within) {
+    let within = if value["kind"] == "Status" { Within::Status } else { within };
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter_mut() {
+                let at = format!("{at}/{}", key.trim_start_matches('/'));
+                let is_message = within == Within::Status && at.ends_with("/message");
+                if value.is_string() && value != "" && (is_message || EXPLANATIONS.contains(&at.as_str())) {
+                    *value = TEXT.into();
+                } else if within == Within::Status && at.ends_with("details/causes") {
+                    *value = field_errors(value);
+                } else {
+                    strip(value, &at, within);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, &format!("{at}/*"), within)),
+        _ => {}
+    }
+}
+
+/// Returns the set of (field path, error type).
+fn field_errors(causes: &Value) -> Value {
+    let Some(causes) = causes.as_array() else { return causes.clone() };
+    let meant = |cause: &Value| {
+        let has_message = cause["message"].as_str().is_some_and(|message| !message.is_empty());
+        json!([cause["field"], cause["reason"], has_message]).to_string()
+    };
+    let all: BTreeSet<String> = causes.iter().map(meant).collect();
+    // By its value as key, so that one missing error is one line of a failure.
+    Value::Object(all.into_iter().map(|one| (one, Value::Null)).collect::<Map<_, _>>())
+}
+
+/// Returns the message of an answer, for the reader of a failure.
+fn message(answer: &Value) -> String {
+    let message = &answer["body"]["message"];
+    format!("{} {}", answer["code"], if message.is_null() { &answer["body"]["/message"] } else { message })
+}
+
+/// Prints the differences in wording, and keeps them in a file: the report of a topic.
+pub(crate) fn report(topic: &str, wording: &[String]) {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("wording");
+    std::fs::create_dir_all(&folder).expect("the folder of reports can be written");
+    let text = wording.iter().map(|line| format!("{line}\n")).collect::<String>();
+    std::fs::write(folder.join(format!("{topic}.txt")), &text).expect("a report can be written");
+    if !wording.is_empty() {
+        println!("{topic}: {} cases differ in wording:\n{text}", wording.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected() -> Value {
+        json!({ "code": 422, "warning": "299 - \"a\"; 299 - \"b\"", "body": {
+            "kind": "Status", "reason": "Invalid", "code": 422, "message": "Pod \"a\" is invalid: [x, y]",
+            "details": { "kind": "Pod", "causes": [
+                { "reason": "FieldValueRequired", "message": "Required value", "field": "spec.a" },
+                { "reason": "FieldValueInvalid", "message": "Invalid value: 1", "field": "spec.b" },
+            ] },
+        } })
+    }
+
+    fn stored() -> Value {
+        json!({ "code": 201, "body": {
+            "kind": "Pod", "metadata": { "managedFields": [{ "manager": "m", "fieldsV1": { "f:spec": {} } }] },
+            "spec": { "message": "a text of the client" }, "status": { "phase": "Pending" },
+        } })
+    }
+
+    fn watched() -> Value {
+        json!({ "code": 200, "body": [
+            { "type": "ADDED", "object": { "kind": "Pod", "metadata": { "name": "a" } } },
+            { "type": "ERROR", "object": { "kind": "Status", "code": 410, "reason": "Expired", "message": "too old" } },
+        ] })
+    }
+
+    /// The numbers of differences in meaning and in wording after a change.
+    fn changed(answer: Value, pointer: &str, value: Value) -> (usize, usize) {
+        let mut other = answer.clone();
+        *other.pointer_mut(pointer).expect("the answer has this part") = value;
+        let differences = compare(&[answer], &[other]);
+        (differences.asserted.len(), differences.wording.len())
+    }
+
+    #[test]
+    fn changed_meaning_fails() {
+        let causes = |all: &[(&str, &str)]| -> Value {
+            let one = |(field, reason): &(&str, &str)| json!({ "field": field, "reason": reason, "message": "m" });
+            all.iter().map(one).collect()
+        };
+        let (a, b) = (("spec.a", "FieldValueRequired"), ("spec.b", "FieldValueInvalid"));
+        let changes = [
+            (rejected(), "/code", json!(400)),
+            (rejected(), "/warning", json!("299 - \"a\"")),
+            (rejected(), "/body/reason", json!("BadRequest")),
+            (rejected(), "/body/message", json!("")),
+            (rejected(), "/body/details/kind", json!("Pods")),
+            (rejected(), "/body/details/causes/0/field", json!("spec.c")),
+            (rejected(), "/body/details/causes/0/reason", json!("FieldValueInvalid")),
+            (rejected(), "/body/details/causes/0/message", json!("")),
+            (rejected(), "/body/details/causes", causes(&[a])),
+            (rejected(), "/body/details/causes", causes(&[a, b, ("spec.c", "FieldValueInvalid")])),
+            (stored(), "/body/spec/message", json!("another")),
+            (stored(), "/body/status/phase", json!("Running")),
+            (stored(), "/body/metadata/managedFields/0/manager", json!("n")),
+            (stored(), "/body/metadata/managedFields/0/fieldsV1", json!({})),
+            (watched(), "/body/0/type", json!("MODIFIED")),
+            (watched(), "/body/0/object/metadata/name", json!("b")),
+            (watched(), "/body/1/object/reason", json!("Gone")),
+            (watched(), "/body", json!([])),
+        ];
+        for (answer, pointer, value) in changes {
+            let (asserted, wording) = changed(answer, pointer, value);
+            assert!(asserted > 0 && wording == 0, "{pointer}: {asserted} {wording}");
+        }
+        assert_ne!(compare(&[rejected()], &[]).asserted.len(), 0);
+        assert_ne!(compare(&[], &[rejected()]).asserted.len(), 0);
+    }
+
+    #[test]
+    fn parts_that_a_step_names_fail_as_the_whole_does() {
+        let answer = json!({ "code": 422, "body": {
+            "/message": "m", "/details/causes": [{ "field": "a", "reason": "FieldValueInvalid", "message": "m" }],
+        } });
+        let causes = "/body/~1details~1causes";
+        assert_eq!(changed(answer.clone(), "/body/~1message", json!("n")), (0, 1));
+        assert_eq!(changed(answer.clone(), &format!("{causes}/0/message"), json!("n")), (0, 1));
+        assert_ne!(changed(answer.clone(), &format!("{causes}/0/field"), json!("b")).0, 0);
+        assert_ne!(changed(answer, causes, json!([])).0, 0);
+    }
+
+    #[test]
+    fn changed_wording_is_reported_and_does_not_fail() {
+        let mut reordered = rejected();
+        let causes = reordered["body"]["details"]["causes"].as_array_mut().expect("causes are a list");
+        causes.reverse();
+        causes.push(causes[0].clone());
+        let found = compare(&[rejected()], &[reordered]);
+        assert!(found.asserted.is_empty() && !found.wording.is_empty(), "{:?}", found.asserted);
+        let changes = [
+            (rejected(), "/body/message", json!("Pod is wrong")),
+            (rejected(), "/body/details/causes/1/message", json!("Invalid value: 2")),
+            (rejected(), "/warning", json!("299 - \"c\"; 299 - \"d\"")),
+            (watched(), "/body/1/object/message", json!("older")),
+            (json!({ "code": 200, "body": { "status": { "error": "a" } } }), "/body/status/error", json!("b")),
+            (json!({ "code": 404, "body": "404 page not found" }), "/body", json!("no such page")),
+            (json!({ "code": 406, "body": "kind: Status\ncode: 406" }), "/body", json!("code: 406\nkind: Status")),
+        ];
+        for (answer, pointer, value) in changes {
+            assert_eq!(changed(answer, pointer, value), (0, 1), "{pointer}");
+        }
+    }
+}
