@@ -70,6 +70,7 @@ mod ways;
 mod webhook_call;
 mod webhook_client;
 mod workloads;
+mod write;
 
 pub use cause::Cause;
 pub use controllers::{Controller, ControllerOptions, UnknownController};

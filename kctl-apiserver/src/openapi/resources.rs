@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     registry::{Listed, Resource},
-    verbs::answers_deleted,
+    write::answers_deleted,
 };
 
 const WATCHED: &[&str] =

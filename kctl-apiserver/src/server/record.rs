@@ -7,7 +7,8 @@ use crate::{
     request::Call,
     request_log::RequestRecord,
     state::State,
-    verbs::{self, Answer, Payload},
+    verbs::{Answer, Payload},
+    write::body::is_dry_run,
 };
 
 /// Returns the trace id of a request; empty without one.
@@ -23,7 +24,7 @@ pub(super) fn record(
     code: StatusCode,
     answer: Option<&Answer>,
 ) {
-    let dry_run = verbs::is_dry_run(call);
+    let dry_run = is_dry_run(call);
     state.counts.add(Answered { call, code, dry_run });
     let mut resource = call.resource.of.resource.clone();
     if !call.subresource.is_empty() {

@@ -1,28 +1,18 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
-mod admin_access;
-mod body;
 mod connect;
 mod create;
 mod delete;
-mod escalation;
 mod evict;
-mod identity;
-mod judge;
 mod list;
-mod ownership;
 mod patch;
-mod plugins;
 mod read;
 mod reviews;
 mod scale;
 mod scale_owners;
 mod shown;
-mod sizes;
-mod strategy;
 mod subresources;
 mod token;
-mod unread;
 mod update;
 pub(crate) mod watch;
 
@@ -32,9 +22,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
-pub(crate) use body::is_dry_run;
 pub(crate) use shown::{Form, wants_yaml};
-pub(crate) use strategy::answers_deleted;
 
 use crate::{
     authorizer, go,
@@ -42,6 +30,7 @@ use crate::{
     state::State,
     status::{Cause, Refusal},
     store::head,
+    write::body::is_dry_run,
 };
 
 /// Bytes of the name of a field manager: `FieldManagerMaxLength`.

@@ -3,17 +3,14 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{
-    Answer, body, create,
-    unread::{self, Unread},
-    update,
-};
+use super::{Answer, update};
 use crate::{
     apply, authorizer, conversion, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
     state::State,
     status::Refusal,
+    write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, unpersisted_fields},
 };
 
 /// The form of a patch.
@@ -53,15 +50,10 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
     // The object as the patch has left it is seldom shown, so it is made again.
     let again = || patched(call, media, &old, Managers::Kept).map(|again| again.object.to_string());
-    let fitted = body::fit_as(call, object, Some(&old), sent)
+    let mut new = body::fit_as(call, object, Some(&old), sent)
         .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
-    let mut new = fitted;
-    update::match_names(call, &mut new)?;
-    let written = update::write(state, call, &old, new, |request, old, new| {
-        apply::update(request, Some(old), new);
-        call.session.settled()
-    })?;
-    Ok(Answer::ok(written))
+    place::match_names(call, &mut new)?;
+    Ok(Answer::ok(write::write(state, call, Write::update(&old, new, Ownership::Written))?))
 }
 
 /// What a patch has made of an object.
@@ -159,17 +151,17 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(Refusal::not_found(of, &call.name));
     }
     let (applied, repeated) = applied(call)?;
-    let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied);
+    let new = apply::apply(&FieldManager::of(call, state).request(), old.as_deref(), &applied);
     call.session.settled()?;
     let new = new.map_err(|error| refused(call, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
-    let has_odd_metadata = unread::is_odd(&new["metadata"]);
+    let has_odd_metadata = unpersisted_fields::is_odd(&new["metadata"]);
     let fitted = body::fit_applied(call, new, old.as_deref());
     let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, &applied, misfit))?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     report_repeated(call, repeated)?;
-    let unread = Unread::of(call, has_odd_metadata, &lost);
-    update::match_names(call, &mut new)?;
+    let unpersisted = Unpersisted::of(call, has_odd_metadata, &lost);
+    place::match_names(call, &mut new)?;
     let Some(old) = old else {
         authorizer::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
@@ -178,17 +170,11 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Refusal::conflict(of, &call.name, &why));
         }
-        let created = create::store(state, call, new, |_, _, object| {
-            object["metadata"]["managedFields"] = managed_fields.clone();
-            Ok(())
-        })?;
-        if unread != Unread::Nothing && !call.dry_run() {
-            let name = created["metadata"]["name"].as_str().unwrap_or_default();
-            state.leave_unread(of, &(call.namespace.clone(), name.to_owned()));
-        }
-        return Ok(Answer::created(created));
+        let new = Write::create(new, Ownership::Given(managed_fields));
+        return Ok(Answer::created(write::write(state, call, Write { unpersisted, ..new })?));
     };
-    Ok(Answer::ok(update::write_unread(state, call, &old, new, unread, |_, _, _| Ok(()))?))
+    let new = Write::update(&old, new, Ownership::Applied);
+    Ok(Answer::ok(write::write(state, call, Write { unpersisted, ..new })?))
 }
 
 /// An applied object that is none of its built-in type.

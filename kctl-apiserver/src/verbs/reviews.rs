@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::create::{self, Writing};
 use crate::{
     admission, admit, apply,
     authorizer::{self, Attributes},
@@ -13,6 +12,7 @@ use crate::{
     state::State,
     status::Refusal,
     tokens,
+    write::{self, FieldManager},
 };
 
 /// Returns `true` if a call creates a review.
@@ -22,8 +22,8 @@ pub(super) fn is_of(call: &Call) -> bool {
 
 /// The answer to a review.
 pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
-    create::default(call, &mut asked, None);
-    apply::update(&Writing::of(call, state).request(), None, &mut asked);
+    write::default(call, &mut asked, None);
+    apply::update(&FieldManager::of(call, state).request(), None, &mut asked);
     let mut attributes = admission::Attributes::new(call, Operation::Create, "", asked);
     if admission::may_mutate(state, call) {
         show_answer(call, attributes.object.as_mut());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, scale_owners, update};
+use super::{Answer, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
@@ -14,6 +14,7 @@ use crate::{
     schema::Schema,
     state::State,
     status::{Cause, GroupResource, Refusal},
+    write::{self, Admission, FieldManager, Ownership, Write, body, place},
 };
 
 /// Where a kind keeps what a Scale shows.
@@ -103,7 +104,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     // The body is read before the object is looked for.
     let sent = if call.verb == Verb::Update {
         let mut sent = sent(call)?;
-        update::match_names(call, &mut sent)?;
+        place::match_names(call, &mut sent)?;
         Some(sent)
     } else {
         super::patch::media_type(call)?;
@@ -116,7 +117,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         None => patched(call, &old)?,
     };
     if !applies {
-        update::match_names(call, &mut scale)?;
+        place::match_names(call, &mut scale)?;
     }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
@@ -125,7 +126,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     let is_other = !given.is_empty() && given != known;
     if is_other && call.verb == Verb::Update {
-        return Err(update::precondition(call, "UID", given, known));
+        return Err(place::precondition(call, "UID", given, known));
     }
     // In patches custom kinds leave it unread.
     if is_other && call.resource.custom.is_none() && !applies {
@@ -154,12 +155,15 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     *place = replicas.into();
     if !applies {
-        new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
+        // A Scale without a version is written to any.
+        let version = scale["metadata"]["resourceVersion"].as_str();
+        if let Some(version) = version.filter(|version| !["", "0"].contains(version)) {
+            new["metadata"]["resourceVersion"] = version.into();
+        }
     }
-    let written = update::write(state, call, &old, new, |_, _, new| {
-        update::set_managed(new, if managed.is_empty() { Value::Null } else { managed.clone().into() });
-        Ok(())
-    })?;
+    let managed = if managed.is_empty() { Value::Null } else { managed.into() };
+    let new = Write::update(&old, new, Ownership::Given(managed));
+    let written = write::write(state, call, Write { admission: Admission::Done, ..new })?;
     Ok(Answer::ok(scale_of(call, &written)))
 }
 
@@ -189,13 +193,13 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(call, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
-    let writing = super::create::Writing::of(call, state);
+    let manager = FieldManager::of(call, state);
     let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
     let request = apply::Request {
         schema,
         api_version: scale_owners::API_VERSION,
         versions: &apply::BuiltInKinds,
-        ..writing.request()
+        ..manager.request()
     };
     let scale = if call.applies() {
         let applied = json!({

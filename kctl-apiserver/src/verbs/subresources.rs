@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, body, evict, plugins, update};
+use super::{Answer, evict};
 use crate::{
     admission::{self, Attributes},
     apply, kinds, lifecycle,
@@ -13,6 +13,7 @@ use crate::{
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
+    write::{self, FieldManager, body, ownership, place},
 };
 
 /// `POST` to a subresource of an object.
@@ -26,7 +27,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    super::create::check_namespace(state, call, &sent)?;
+    place::check_namespace(state, call, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
     if is_named_by_path && named != call.name {
@@ -74,9 +75,9 @@ fn shown(state: &State, call: &Call, mut shown: Value) -> Value {
     shown["metadata"]["namespace"] = call.namespace.clone().into();
     // The others are of types whose fields nobody owns.
     if call.subresource == "binding" {
-        let writing = super::create::Writing::of(call, state);
+        let manager = FieldManager::of(call, state);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
-        apply::update(&apply::Request { schema, ..writing.request() }, None, &mut shown);
+        apply::update(&apply::Request { schema, ..manager.request() }, None, &mut shown);
     }
     shown
 }
@@ -89,8 +90,8 @@ pub(super) fn success(code: StatusCode) -> Answer {
 
 /// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
 pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> Result<Answer, Refusal> {
-    super::create::check_namespace(state, call, &binding)?;
-    super::create::own_all(call, state, &mut binding)?;
+    place::check_namespace(state, call, &binding)?;
+    ownership::own_written(state, call, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let binding = &admit_binding(state, call, &name, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
@@ -129,7 +130,7 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
         let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
         if !given.is_empty() && given != known {
-            return Err(update::precondition(call, field, given, known));
+            return Err(place::precondition(call, field, given, known));
         }
     }
     let node = binding["target"]["name"].as_str().unwrap_or_default();
@@ -140,7 +141,7 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
-    let of_node = if binding["target"]["kind"] == "Node" { plugins::topology(state, node) } else { Map::new() };
+    let of_node = if binding["target"]["kind"] == "Node" { write::topology(state, node) } else { Map::new() };
     for field in ["labels", "annotations"] {
         let given = binding["metadata"][field].as_object().into_iter().flatten();
         for (key, value) in given.chain(of_node.iter().filter(|_| field == "labels")) {
@@ -162,12 +163,12 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
 /// The body of a namespace whose finalizers were changed.
 pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let mut sent = body::read(call)?;
-    update::match_names(call, &mut sent)?;
+    place::match_names(call, &mut sent)?;
     let of = &call.resource.of;
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
-        return Err(update::precondition(call, "UID", given, known));
+        return Err(place::precondition(call, "UID", given, known));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
@@ -191,12 +192,12 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
         crate::ways::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
-    let mut causes = super::judge::changes_of_metadata(call, &old, &new);
+    let mut causes = write::changes_of_metadata(call, &old, &new);
     causes.extend(crate::admit::metadata(&call.resource, &new));
     if !causes.is_empty() {
         return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }
-    apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
+    apply::update(&FieldManager::of(call, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;
     let new = attributes.object.unwrap_or_default();

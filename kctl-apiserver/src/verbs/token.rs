@@ -84,10 +84,10 @@ fn shown(state: &State, call: &Call, mut request: Value) -> Value {
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
-    let writing = super::create::Writing::of(call, state);
+    let manager = crate::write::FieldManager::of(call, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
     let writer =
-        apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..writing.request() };
+        apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..manager.request() };
     apply::update(&writer, None, &mut request);
     // They are told of where there are none, too.
     for field in ["audiences", "boundObjectRef"] {

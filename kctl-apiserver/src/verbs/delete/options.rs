@@ -10,7 +10,7 @@ use crate::{
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
-    verbs::{
+    write::{
         body,
         identity::{self, Unread},
     },

@@ -1,17 +1,17 @@
-//! Preparation of objects that are written, by the rules of their kind: generation, status, names, allocated values.
+//! Defaults and the strategy of a kind: generation, status, and what a write may not change.
 
 mod generation;
 mod status;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use self::generation::{changes_generation, has_generation};
-pub(super) use self::{
-    generation::counts_generations,
-    status::{kept_metadata, reset, reset_fields, writes_part},
-};
+use self::generation::{changes_generation, counts_generations, has_generation};
+pub(super) use self::status::{kept_metadata, reset, reset_fields, writes_part};
+use super::{Unpersisted, Write, default::default};
 use crate::{
-    crd, go,
+    autoscaling, crd, go,
     registry::{
         Resource,
         kind::{DeleteAnswer, Environment, NewStatus},
@@ -42,8 +42,51 @@ pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
 
+/// Applies defaults and the strategy of the kind.
+pub(super) fn prepare(state: &mut State, call: &Call, write: &mut Write) {
+    prepare_object(state, call, write.old.as_ref(), &mut write.object);
+    if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
+        write.object["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+}
+
+/// Applies defaults and the strategy of the kind to an object that need not be stored.
+pub(super) fn prepare_object(state: &mut State, call: &Call, old: Option<&Arc<Value>>, object: &mut Value) {
+    match old {
+        None => prepare_new(state, call, object),
+        Some(old) => prepare_change(state, call, old, object),
+    }
+}
+
+/// The strategy comes first: what it resets gets defaults, too.
+fn prepare_new(state: &mut State, call: &Call, object: &mut Value) {
+    autoscaling::within(object, |object| prepare_create(state, &call.resource, object));
+    default(call, object, None);
+    (call.resource.rules.set_times)(state, object);
+}
+
+/// Defaults come first: what they fill in is no change.
+fn prepare_change(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
+    default(call, new, Some(old));
+    let rules = call.resource.rules;
+    (rules.default_metadata)(new);
+    (rules.set_times)(state, new);
+    if call.subresource == "status" {
+        (rules.set_status_times)(state, old, new);
+    }
+    if new["apiVersion"] == autoscaling::FIRST {
+        let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
+        let prepare = |new: &mut Value| prepare_update(&call.resource, &call.subresource, &stored, new);
+        return autoscaling::within(new, prepare);
+    }
+    prepare_update(&call.resource, &call.subresource, old, new);
+    if rules.defaults_after_update && call.subresource.is_empty() {
+        default(call, new, None);
+    }
+}
+
 /// Makes an object ready to be stored for the first time.
-pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
+fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     let rules = resource.rules;
     if let Value::Object(map) = object {
         if resource.has_status() && rules.new_status != NewStatus::AsSent {
@@ -64,21 +107,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
     }
     (rules.complete_by_plugins)(object);
     (rules.prepare_create)(state, object);
-    (rules.allocate)(state, object);
     (rules.drop_unstored)(object);
-}
-
-/// Fills in what a read from the store would: the writer has not set it, and does not own it.
-pub(super) fn default_stored(call: &Call, object: &mut Value) {
-    (call.resource.rules.default_metadata)(object);
-    read_again(call, object);
-}
-
-/// Sets the times in a status that was written.
-pub(super) fn set_status_times(state: &State, call: &Call, old: &Value, new: &mut Value) {
-    if call.subresource == "status" {
-        (call.resource.rules.set_status_times)(state, old, new);
-    }
 }
 
 /// Makes an object what it is after it was written and read: a custom one has numbers as JSON of Go has them, and no null
@@ -97,7 +126,7 @@ pub(super) fn read_again(call: &Call, object: &mut Value) {
 }
 
 /// Takes over what a write of the object or of its subresource may not change, and counts the generation.
-pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
     reset(resource, subresource, old, new);
     (rules.prepare_update)(subresource, old, new);

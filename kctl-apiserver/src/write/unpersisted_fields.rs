@@ -10,7 +10,7 @@ use crate::request::Call;
 
 /// What is stored beside what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(crate) enum Unpersisted {
     Nothing,
     /// A write of the same object is a write.
     Something,
@@ -18,9 +18,9 @@ pub(super) enum Unread {
     Counted,
 }
 
-impl Unread {
+impl Unpersisted {
     /// By the paths of the fields that an applied object has lost.
-    pub(super) fn of(call: &Call, has_odd_metadata: bool, lost: &[String]) -> Self {
+    pub(crate) fn of(call: &Call, has_odd_metadata: bool, lost: &[String]) -> Self {
         if call.resource.custom.is_none() {
             return Self::Nothing;
         }
@@ -38,7 +38,7 @@ impl Unread {
 }
 
 /// Whether metadata have something that is dropped from them.
-pub(super) fn is_odd(metadata: &Value) -> bool {
+pub(crate) fn is_odd(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {
         ("labels" | "annotations", Value::Object(map)) => map.is_empty() || has_null(map),

@@ -52,7 +52,7 @@ pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
 }
 
 /// The labels that a node gives its pods; a node that nobody knows gives none.
-pub(in crate::verbs) fn topology(state: &State, node: &str) -> Map<String, Value> {
+pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
     let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
     labels

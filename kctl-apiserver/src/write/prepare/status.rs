@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Takes over from the live object what is not written through a subresource.
-pub(in crate::verbs) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+pub(in crate::write) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     match subresource {
         "status" | "approval" => {
             if resource.custom.is_some() {
@@ -31,7 +31,7 @@ pub(in crate::verbs) fn reset(resource: &Resource, subresource: &str, old: &Valu
 }
 
 /// Returns `true` if a subresource writes a part of the specification.
-pub(in crate::verbs) fn writes_part(resource: &Resource, subresource: &str) -> bool {
+pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> bool {
     resource.rules.parts.contains(&subresource)
 }
 
@@ -48,7 +48,7 @@ fn take_all_but(kept: &[&str], from: &Value, to: &mut Value) {
 }
 
 /// Returns the metadata that a write through the subresource leaves as it is.
-pub(in crate::verbs) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
+pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     match subresource {
         "status" => resource.rules.kept_by_status,
         part if writes_part(resource, part) => Kind::CLIENT_METADATA,
@@ -57,7 +57,7 @@ pub(in crate::verbs) fn kept_metadata(resource: &Resource, subresource: &str) ->
 }
 
 /// Returns the fields that a write through the subresource resets.
-pub(in crate::verbs) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
+pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
     let other = resource.rules.reset_fields.iter().find(|(of, _)| *of == subresource);

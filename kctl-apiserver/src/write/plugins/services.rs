@@ -16,7 +16,7 @@ const RANGE: &str = "10.96.0.0/16";
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
 /// Looks at the addresses of a service as it was sent, before any is given to it (`initIPFamilyFields`).
-pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), Refusal> {
+pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), Refusal> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
     if spec["type"] == "ExternalName" {

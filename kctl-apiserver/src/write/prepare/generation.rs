@@ -10,7 +10,7 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
 }
 
 /// Returns `true` if changes are counted.
-pub(in crate::verbs) fn counts_generations(resource: &Resource) -> bool {
+pub(super) fn counts_generations(resource: &Resource) -> bool {
     matches!(resource.rules.generation, Generation::Counted | Generation::CountedFromNone)
 }
 

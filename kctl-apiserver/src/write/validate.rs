@@ -1,34 +1,76 @@
-//! Whether an object may be stored: reads it and what was there before, hands on the refusal.
+//! Validation of an object, by the rules of its kind or the schema of its CRD.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{identity, strategy};
+use super::{Write, admin_access, identity, prepare};
 use crate::{
-    autoscaling, crd, go,
+    admit, autoscaling, crd, go,
     registry::{
         Kind, Resource,
         kind::{MetadataErrors, RepeatedErrors, UpdateOrder},
     },
     request::Call,
     schema::Schema,
+    state::State,
     status::{Cause, Refusal},
+    ways::at,
 };
 
-/// Checks an object of any kind; its writer is told of errors that are forgiven.
-pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value, causes: Vec<Cause>) -> Result<(), Refusal> {
-    match identity::of_another_type(&call.resource, object) {
-        Some(refusal) => Err(refusal),
-        None => validate_own(call, old, object, causes),
+/// Returns the errors in what a write changes, before the server takes over what may not be changed.
+pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<Cause> {
+    let mut errors = admin_access::causes(state, call, write.old(), &write.object);
+    // A status of a custom kind comes without metadata.
+    let has_metadata = call.resource.custom.is_none() || call.subresource != "status";
+    if let Some(old) = write.old().filter(|_| has_metadata) {
+        errors.extend(changes_of_metadata(call, old, &write.object));
     }
+    errors
+}
+
+/// Validates an object, and warns about it. `errors` were found before.
+pub(super) fn validate(call: &Call, write: &Write, errors: Vec<Cause>) -> Result<(), Refusal> {
+    let (old, object) = (write.old(), &write.object);
+    if let Some(refusal) = identity::of_another_type(&call.resource, object) {
+        return Err(refusal);
+    }
+    validate_own(call, old, object, errors)?;
+    // A write of the status has no warnings.
+    if write.is_new() || call.subresource != "status" {
+        call.session.warn_all(admit::warnings_about(&call.resource, old, object));
+    }
+    warn_of_finalizers(call, old, object);
+    Ok(())
+}
+
+/// Warns about new finalizers of custom objects that lack a domain.
+fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
+    if call.resource.custom.is_none() || !call.subresource.is_empty() {
+        return;
+    }
+    let names = |object: &Value| -> Vec<String> {
+        let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let known = old.map(names).unwrap_or_default();
+    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
+    let new = names(object).into_iter().filter(|name| !known.contains(name));
+    let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
+    call.session.warn_all(undomained.map(|name| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers"
+        )
+    }));
 }
 
 /// The same of an object that is of the type of its path.
 fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), Refusal> {
     let resource = &call.resource;
     let rules = resource.rules;
-    let mut of_metadata = crate::admit::metadata(resource, object);
+    let mut of_metadata = admit::metadata(resource, object);
     let is_alone = match rules.metadata_errors {
         MetadataErrors::First => false,
         MetadataErrors::Alone => true,
@@ -53,7 +95,7 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     } else {
         causes.extend(of_metadata);
     }
-    if let Some(old) = old.filter(|_| strategy::writes_part(resource, &call.subresource)) {
+    if let Some(old) = old.filter(|_| prepare::writes_part(resource, &call.subresource)) {
         causes.extend(Kind::errors(|errors| (rules.validate_part)(&call.subresource, old, object, errors)));
         return refuse(resource, object, &causes);
     }
@@ -173,7 +215,7 @@ fn wrong_in_scale(call: &Call, object: &Value) -> Vec<Cause> {
 }
 
 /// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
-pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut causes = Vec::new();
     let mut add = |reason, message: String, field: &str| {
@@ -205,12 +247,12 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
             add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
         }
     }
-    let kept = strategy::kept_metadata(&call.resource, &call.subresource);
+    let kept = prepare::kept_metadata(&call.resource, &call.subresource);
     let is_of = |cause: &Cause, fields: &[&str]| {
         let field = cause.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|of| field.starts_with(of))
     };
-    let judged = crate::admit::metadata(&call.resource, new).into_iter();
+    let judged = admit::metadata(&call.resource, new).into_iter();
     causes.extend(judged.filter(|cause| is_of(cause, &["labels", "annotations", "ownerReferences"])));
     causes.retain(|cause| !is_of(cause, kept));
     // The kinds' own validation finds them again.

@@ -10,10 +10,11 @@ mod security;
 mod services;
 mod signers;
 
-pub(super) use pods::topology;
+pub(crate) use pods::topology;
 
 use serde_json::{Value, json};
 
+use super::Write;
 use crate::{
     admission::Attributes,
     admit::{class_of_claim, quantity, rules},
@@ -72,9 +73,25 @@ impl<'a> Refuse<'a> {
     }
 }
 
-/// Looks at an object as it was sent, before anything is filled in.
-pub(super) fn look(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
-    if call.resource.is(&service::KIND) { services::check(state, call, None, sent) } else { Ok(()) }
+/// Runs the plugins that act before the object is prepared.
+pub(super) fn adjust(state: &State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
+    match &write.old {
+        None if call.resource.is(&service::KIND) => services::check(state, call, None, &write.object),
+        None => Ok(()),
+        Some(old) => {
+            fill_change(state, call, old, &mut write.object);
+            Ok(())
+        }
+    }
+}
+
+/// Gives a prepared object what the server allocates, and runs the plugins that complete it.
+pub(super) fn complete(state: &mut State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
+    (call.resource.rules.allocate)(state, &mut write.object);
+    match &write.old {
+        None => admit(state, call, &mut write.object),
+        Some(old) => admit_change(state, call, old, &mut write.object),
+    }
 }
 
 /// Only one class is that of pods without a class.
@@ -108,7 +125,7 @@ pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result
 }
 
 /// What mutating plugins make of a changed object.
-pub(super) fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
+fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
     if !call.resource.is(&pod::KIND) {
         return;
@@ -160,7 +177,7 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
 }
 
 /// Completes a new object, or refuses it.
-pub(super) fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     fill(state, call, object)?;
     let resource = &call.resource;
     if resource.is(&pod::KIND) {
@@ -180,7 +197,7 @@ pub(super) fn admit(state: &mut State, call: &Call, object: &mut Value) -> Resul
 }
 
 /// Completes a changed object, or refuses it.
-pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
+fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
     if call.resource.is(&service::KIND) && call.subresource.is_empty() {
         services::check(state, call, Some(old), new)?;
         give_ports(state, call, new)?;

@@ -14,7 +14,7 @@ use crate::{
 /// Versions that the real server still knows of groups that have a first one.
 const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
 /// What a custom object says that it is.
-pub(super) enum Type {
+pub(crate) enum Type {
     /// What the path says.
     Own,
     /// The kind of the path in this version.
@@ -23,7 +23,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    pub(super) fn of(resource: &Resource, object: &Value) -> Self {
+    pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         match (object["kind"] == resource.kind() && group == resource.of.group, version == resource.version) {
@@ -36,7 +36,7 @@ impl Type {
 
 /// Reads the type of an object. Built-in ones are of the type of the path from here on; custom ones stay what they say until they
 /// are judged.
-pub(super) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
+pub(crate) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
     let resource = &call.resource;
     if object.is_null() && resource.custom.is_none() {
         *object = json!({});
@@ -53,7 +53,7 @@ pub(super) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
 }
 
 /// Makes an object one of a built-in type, unless it says to be of another one; `body` is what was sent.
-pub(super) fn identify_as(body: &[u8], object: &mut Value, kind: &str, api_version: &str) -> Result<(), Refusal> {
+pub(crate) fn identify_as(body: &[u8], object: &mut Value, kind: &str, api_version: &str) -> Result<(), Refusal> {
     let given_kind = given(object, "kind");
     let given_version = match read_version(given(object, "apiVersion"), body) {
         Ok(version) => version,
@@ -74,7 +74,7 @@ pub(super) fn identify_as(body: &[u8], object: &mut Value, kind: &str, api_versi
 }
 
 /// What an object says of its type: as Go's decoder looks for fields, in capital letters or small ones.
-pub(super) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();
         fields.find(|(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
@@ -83,13 +83,13 @@ pub(super) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 }
 
 /// Why a version is none, in the words of the real server.
-pub(super) enum Unread {
+pub(crate) enum Unread {
     TooLong(String),
     NoVersion(String),
 }
 
 /// The group and version of an object without what means nothing (`ParseGroupVersion` of apimachinery); `body` is what was sent.
-pub(super) fn read_version<'a>(given: &'a str, body: &[u8]) -> Result<&'a str, Unread> {
+pub(crate) fn read_version<'a>(given: &'a str, body: &[u8]) -> Result<&'a str, Unread> {
     match given.strip_prefix('/').unwrap_or(given) {
         _ if given.matches('/').count() > 1 => Err(Unread::TooLong(format!("unexpected GroupVersion string: {given}"))),
         version if version.ends_with('/') => {
@@ -137,14 +137,14 @@ fn without_kind(call: &Call) -> Refusal {
 }
 
 /// What is sent as a whole has the version of the path.
-pub(super) fn is_accepted(call: &Call, object: &Value) -> Result<(), Refusal> {
+pub(crate) fn is_accepted(call: &Call, object: &Value) -> Result<(), Refusal> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), call.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
     if call.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
 }
 
 /// A custom object of another type, as it is refused in the end (`customResourceValidator.ValidateTypeMeta`).
-pub(super) fn of_another_type(resource: &Resource, object: &Value) -> Option<Refusal> {
+pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Refusal> {
     let mut causes = Vec::new();
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];

@@ -16,14 +16,14 @@ use crate::{
     request::{Call, Verb},
     schema::Schema,
     status::Cause,
-    ways::{at, at_mut},
+    ways::at_mut,
 };
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// Reads the body of a create or a replace.
-pub(super) fn read(call: &Call) -> Result<Value, Refusal> {
+pub(crate) fn read(call: &Call) -> Result<Value, Refusal> {
     if call.resource.custom.is_some() && media_type(call) == proto::MEDIA_TYPE {
         return Err(Refusal::unsupported_media_type("application/json, application/yaml"));
     }
@@ -32,7 +32,7 @@ pub(super) fn read(call: &Call) -> Result<Value, Refusal> {
 }
 
 /// Reads a body that need not be of the kind of the resource: what is sent to subresources, options.
-pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
+pub(crate) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
     if !ACCEPTED.contains(&media_type(call).as_ref()) {
         return Err(Refusal::unsupported_media_type(&ACCEPTED.join(", ")));
     }
@@ -63,7 +63,7 @@ fn media_type(call: &Call) -> Cow<'_, str> {
 }
 
 /// Why an object does not fit its kind.
-pub(super) enum Misfit {
+pub(crate) enum Misfit {
     /// Another kind or version than that of the path.
     Identity(Refusal),
     /// A wrong type or, when the request is strict, an unknown field.
@@ -83,7 +83,7 @@ impl Misfit {
     }
 
     /// A patch has made it so: the refusal shows what it has made.
-    pub(super) fn of_patch(self, shown: &str) -> Refusal {
+    pub(crate) fn of_patch(self, shown: &str) -> Refusal {
         let why = match self {
             Self::Identity(refusal) if refusal.code != http::StatusCode::BAD_REQUEST => return refusal,
             Self::Identity(refusal) => match refusal.message.split_once(" cannot be handled as a ") {
@@ -110,12 +110,12 @@ fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
-pub(super) fn fit_as(call: &Call, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
+pub(crate) fn fit_as(call: &Call, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     fit_and_tell(call, object, stored, sent).map(|(object, _)| object)
 }
 
 /// The same of what was applied, with the paths of the fields that it has lost.
-pub(super) fn fit_applied(call: &Call, object: Value, stored: Option<&Value>) -> Result<(Value, Vec<String>), Misfit> {
+pub(crate) fn fit_applied(call: &Call, object: Value, stored: Option<&Value>) -> Result<(Value, Vec<String>), Misfit> {
     fit_and_tell(call, object, stored, &[])
 }
 
@@ -193,7 +193,7 @@ fn repeated(call: &Call, sent: &[u8]) -> Vec<String> {
 }
 
 /// Reads what is sent to a subresource that has a built-in type of its own.
-pub(super) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, Refusal> {
+pub(crate) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, Refusal> {
     let mut object = read_built_in(call, kind)?;
     // Evictions are also taken in their first version, which has the same fields.
     if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
@@ -206,7 +206,7 @@ pub(super) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Valu
 }
 
 /// Makes an object fit a built-in type that is not the one of the path; `sent` is the JSON in which fields may come twice.
-pub(super) fn fit_type(
+pub(crate) fn fit_type(
     call: &Call,
     object: &mut Value,
     kind: &str,
@@ -266,28 +266,6 @@ fn fit_custom(
 fn fields_beside_metadata(object: &Value) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
-}
-
-/// New finalizers of custom objects may lack a domain, which is not recommended.
-pub(super) fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
-    if call.resource.custom.is_none() || !call.subresource.is_empty() {
-        return;
-    }
-    let names = |object: &Value| -> Vec<String> {
-        let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
-        list.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let known = old.map(names).unwrap_or_default();
-    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
-    let new = names(object).into_iter().filter(|name| !known.contains(name));
-    let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
-    call.session.warn_all(undomained.map(|name| {
-        let path = if name.contains('.') { " including a path (/)" } else { "" };
-        format!(
-            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
-                 conflicts with other finalizer writers"
-        )
-    }));
 }
 
 /// An object has each of its owners once.

@@ -1,0 +1,28 @@
+//! Validating admission: plugins, policies, webhooks and quotas see the object that is about to be stored.
+
+use serde_json::Value;
+
+use super::{
+    Admission, Write,
+    plugins::{self, quotas::Charges},
+};
+use crate::{admission, request::Call, state::State, status::Refusal, store::Key};
+
+/// Runs validating admission. Returns what the object uses of the quotas of its namespace.
+pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) -> Result<Charges, Refusal> {
+    if write.admission == Admission::Done {
+        return Ok(Charges::default());
+    }
+    // An update that names no version is one of the stored version.
+    let known = write.old().map(|old| old["metadata"]["resourceVersion"].clone());
+    let version = write.object["metadata"]["resourceVersion"].as_str();
+    if let Some(known) = known.filter(|_| version.is_none_or(str::is_empty)) {
+        write.object["metadata"]["resourceVersion"] = known;
+    }
+    let attributes = write.attributes(call, &key.1);
+    plugins::validate(state, &attributes)?;
+    admission::validate(state, &attributes)?;
+    let charges = plugins::quotas::check(state, &attributes)?;
+    write.object = attributes.object.unwrap_or(Value::Null);
+    Ok(charges)
+}

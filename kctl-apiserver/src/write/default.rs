@@ -1,0 +1,58 @@
+//! Defaults of an object: those of its CRD, or those of its built-in kind (`rules.default`).
+
+use serde_json::Value;
+
+use crate::{admit, autoscaling, crd, registry::Resource, request::Call, ways::set};
+
+/// Sets the defaults of fields that were left out. Parts that are as in the stored object have their defaults already.
+pub(crate) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
+    let resource = &call.resource;
+    match resource.schema() {
+        Some(schema) if resource.custom.is_some() && call.applies() => crd::default_with_nulls(schema, object),
+        Some(schema) if resource.custom.is_some() => crd::default(schema, object),
+        _ => {
+            if let Some(stored) = stored {
+                (resource.rules.keep_before_default)(stored, object);
+                keep_set_once(resource, object, |object| default_built_in(resource, object, Some(stored)));
+            } else {
+                default_built_in(resource, object, None);
+            }
+        }
+    }
+    if resource.rules.is_autoscaler {
+        autoscaling::settled(object);
+    }
+}
+
+fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Value>) {
+    let api_version = resource.api_version();
+    admit::default_object(type_of(resource, &api_version), object, stored);
+}
+
+fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> admit::Type<'a> {
+    admit::Type { api_version, kind: resource.kind(), rules: resource.rules }
+}
+
+/// Sets the defaults of an existing object, except for those of the status that only a new object gets.
+fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
+    let Some(field) = resource.rules.set_once else { return default(object) };
+    let known = object["status"].get(field).cloned();
+    default(object);
+    set(&mut object["status"], field, known);
+}
+
+/// Sets the defaults that a new object has once it is decoded, which webhooks see.
+pub(super) fn as_read(call: &Call, object: &mut Value) {
+    let resource = &call.resource;
+    if resource.custom.is_some() || resource.rules.is_autoscaler {
+        default(call, object, None);
+    } else {
+        let api_version = resource.api_version();
+        admit::default_decoded(type_of(resource, &api_version), object);
+    }
+}
+
+/// Like [`as_read`], for an existing object.
+pub(super) fn changed_as_read(call: &Call, object: &mut Value) {
+    keep_set_once(&call.resource, object, |object| as_read(call, object));
+}

@@ -1,0 +1,94 @@
+//! Storing: converts an object to the version in which it is stored, and commits it with the usage of its quotas.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{Write, place, plugins::quotas::Charges, prepare, sizes, unpersisted_fields::Unpersisted};
+use crate::{
+    controllers::definitions,
+    conversion, lifecycle,
+    request::{Call, Verb},
+    state::State,
+    status::Refusal,
+    store::{DEFINITIONS, Key},
+};
+
+/// Stores an object, unless the request is a dry run. Returns it in the version of the request.
+pub(super) fn store(
+    state: &mut State,
+    call: &Call,
+    key: &Key,
+    mut write: Write,
+    charges: Charges,
+) -> Result<Arc<Value>, Refusal> {
+    prepare::read_again(call, &mut write.object);
+    if write.is_new() {
+        check_new(state, call, key, &write.object)?;
+    }
+    let mut kept = conversion::stored(state, call, write.object)?;
+    if call.dry_run() {
+        return Ok(tried(write.old.as_deref(), kept.unstored()));
+    }
+    sizes::check(state, call, key, &kept.stored)?;
+    charges.write(state);
+    let stored = std::mem::take(&mut kept.stored);
+    let written = commit(state, call, key, write.old, stored, write.unpersisted);
+    if call.resource.of == *DEFINITIONS {
+        // The response has no accepted names yet, as on the real server; the next request finds the CRD served.
+        definitions::name(state, key);
+    }
+    Ok(kept.answer(written))
+}
+
+/// Checks that a new object names no version and that its name is free.
+fn check_new(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), Refusal> {
+    // A dry run does not reach the storage, which checks the version.
+    let has_version = place::version(object).parse::<u64>().is_ok_and(|version| version > 0);
+    if has_version && call.verb == Verb::Create && !call.dry_run() {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
+    let of = &call.resource.of;
+    let Some(known) = state.get(of, key) else { return Ok(()) };
+    let mut refusal = Refusal::already_exists(of, &key.1);
+    if known["metadata"]["deletionTimestamp"].is_string() {
+        refusal.message.insert_str(0, "object is being deleted: ");
+    }
+    let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
+    Err(if is_generated { refusal.of_a_generated_name() } else { refusal })
+}
+
+/// Returns the response to a dry run: an update shows the version of the stored object.
+fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
+    let Some(old) = old else { return unstored };
+    let mut object = Arc::unwrap_or_clone(unstored);
+    object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    object.into()
+}
+
+fn commit(
+    state: &mut State,
+    call: &Call,
+    key: &Key,
+    old: Option<Arc<Value>>,
+    object: Value,
+    unpersisted: Unpersisted,
+) -> Arc<Value> {
+    let of = &call.resource.of;
+    let is_whole = unpersisted == Unpersisted::Nothing;
+    let Some(old) = old else {
+        let put = state.put(of, key.clone(), object);
+        if !is_whole {
+            state.leave_unread(of, key);
+        }
+        return put;
+    };
+    let before = state.get(of, key).unwrap_or(old);
+    if is_whole {
+        lifecycle::update(state, of, key, &before, object)
+    } else {
+        lifecycle::update_with_unread_fields(state, of, key, &before, object)
+    }
+}
