@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::Failure;
 
@@ -74,8 +74,11 @@ const TAKEN: [&str; 40] = [
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The name of the project and its folder, such as `web-site`: lower case letters, digits and dashes
-    name: String,
+    /// Where to create the project, such as `web-site` or `path/to/web-site`
+    path: PathBuf,
+    /// Its name: lower case letters, digits and dashes; by default the last component of the path
+    #[arg(long)]
+    name: Option<String>,
     /// The API group of its kind
     #[arg(long, default_value = "example.com")]
     group: String,
@@ -85,13 +88,25 @@ pub(crate) struct Options {
     /// Depend on kctl in this folder instead of the published one
     #[arg(long, value_name = "DIR")]
     kctl: Option<PathBuf>,
+    /// Create a repository of this kind; by default git, unless the project is within a repository
+    #[arg(long, value_enum)]
+    vcs: Option<Vcs>,
+}
+
+/// Version control of a new project, as of `cargo new`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Vcs {
+    Git,
+    None,
 }
 
 /// A project could not be made.
 #[derive(Debug, thiserror::Error)]
 enum NewFailure {
+    #[error("`{0}` names no folder: give the folder to create, such as `web-site`")]
+    NoFolder(PathBuf),
     #[error(
-        "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`"
+        "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
@@ -113,22 +128,26 @@ enum NewFailure {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let folder = Path::new(&options.name);
+    let folder = options.path.as_path();
     let texts = project(options)?;
     if folder.exists() {
         return Err(NewFailure::Exists(folder.into()).into());
     }
+    let is_tracked = is_in_repository(folder);
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
     format(folder);
-    let name = &options.name;
+    if options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git }) == Vcs::Git {
+        init_git(folder);
+    }
     if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
         say!(
             "note: Cargo.toml depends on kctl by path ({kctl}); an image build needs a version or a git source instead"
         );
     }
-    say!("created {name}. Try it: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
+    let folder = folder.display();
+    say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
 }
 
@@ -136,6 +155,29 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 fn format(folder: &Path) {
     let main = folder.join("src/main.rs");
     let _missing = Command::new("rustfmt").args(["--edition", "2024"]).arg(main).stderr(Stdio::null()).status();
+}
+
+/// Returns `true` if the folder is to be within a repository of git, Mercurial or Jujutsu.
+fn is_in_repository(folder: &Path) -> bool {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
+    folder.ancestors().any(|above| [".git", ".hg", ".jj"].iter().any(|name| above.join(name).exists()))
+}
+
+/// Makes the folder a git repository. The project works without one, so a failure is only a note.
+fn init_git(folder: &Path) {
+    let done = Command::new("git").args(["init", "--quiet"]).current_dir(folder).stderr(Stdio::null()).status();
+    if !done.is_ok_and(|status| status.success()) {
+        say!("note: git could not create a repository; `--vcs none` leaves it out");
+    }
+}
+
+/// Returns the name of the project: that of the option, or the last component of the path.
+fn name_of(options: &Options) -> Result<String, NewFailure> {
+    if let Some(name) = &options.name {
+        return Ok(name.clone());
+    }
+    let last = options.path.file_name().ok_or_else(|| NewFailure::NoFolder(options.path.clone()))?;
+    Ok(last.to_string_lossy().into_owned())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
@@ -146,7 +188,7 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 
 /// The files of the project with their texts.
 fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {
-    let Options { name, group, .. } = options;
+    let (name, group) = (name_of(options)?, &options.group);
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let parts = name.split('-').all(|part| !part.is_empty() && is_name(part));
     if !parts || name.len() > NAME_LEN_MAX || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
@@ -171,7 +213,7 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     }
     let function = format!("reconcile_{}", kind.to_ascii_lowercase());
     let kctl = dependency(options.kctl.as_deref())?;
-    let names = [("name", name), ("group", group), ("kind", &kind), ("function", &function), ("kctl", &kctl)];
+    let names = [("name", &name), ("group", group), ("kind", &kind), ("function", &function), ("kctl", &kctl)];
     let fill = |text: &str| {
         names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
     };
@@ -236,7 +278,8 @@ mod tests {
     const COMMIT: &str = ".commit(option_env!(\"COMMIT\"))";
 
     fn options(name: &str) -> Options {
-        Options { name: name.into(), group: "example.com".into(), kind: None, kctl: None }
+        let (path, group) = (name.into(), "example.com".into());
+        Options { path, name: Some(name.into()), group, kind: None, kctl: None, vcs: None }
     }
 
     fn refused(options: &Options) -> String {

@@ -19,7 +19,8 @@ Run it on this machine, against the cluster of your kubeconfig:
     kubectl apply -f sample.yaml
     cargo run -- run
 
-Run it in the cluster, with exactly the permissions that the controller declares:
+Run it in the cluster, with exactly the permissions that the controller declares. The image reports the commit that it was built from
+by `--version`, so commit first (`git add --all && git commit --message "New project"`):
 
     docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
     docker push registry.example.com/{{name}}:1
