@@ -20,11 +20,15 @@
 //! | server answers 401 | the response is passed on; the next request runs the plugin first |
 //! | plugin fails | warning; requests go on with the last credential |
 //! | plugin failed or ran less than 5 s ago | it is not run again |
+//! | plugin runs for more than [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal | it is killed, and counts as failed |
+//!
+//! client-go has no such limit. Here all requests wait for the plugin, so one that hangs would stop the program without
+//! an error.
 
 use std::{
-    io::{ErrorKind, IsTerminal},
-    process::{Command, Output, Stdio},
-    sync::{Arc, Weak},
+    io::{ErrorKind, IsTerminal, Read},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{Arc, Weak, mpsc},
     time::Duration,
 };
 
@@ -42,6 +46,14 @@ use tokio::time::Instant;
 
 /// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
+/// Time limit of a plugin without a terminal, as in a Pod. It has to ask a server for a token at most.
+const ALONE_MAX: Duration = Duration::from_secs(60);
+/// Time limit of a plugin that may ask the user. Logging in by a browser takes minutes.
+const WITH_USER_MAX: Duration = Duration::from_secs(600);
+/// Maximum output of a plugin in bytes. A longer one is cut, and then is not an `ExecCredential`.
+const OUTPUT_LEN_MAX: u64 = 1 << 20;
+/// Time between two looks at a plugin that has closed its stdout and has not ended.
+const ENDS_EVERY: Duration = Duration::from_millis(5);
 
 /// The reason why a plugin returned no credential.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +72,12 @@ pub(super) enum PluginError {
     NotStarted { command: String, hint: String, source: std::io::Error },
     /// The exit status is not zero. The plugin's stderr is inherited, so its own message is on the terminal.
     #[error("the plugin `{command}` of the kubeconfig ended with {status}")]
-    Failed { command: String, status: std::process::ExitStatus },
+    Failed { command: String, status: ExitStatus },
+    /// It ran longer than [`ALONE_MAX`] or [`WITH_USER_MAX`], and was killed.
+    #[error(
+        "the plugin `{command}` of the kubeconfig did not end within {limit:?} and was killed; run it by hand to see what it waits for"
+    )]
+    TimedOut { command: String, limit: Duration },
     /// Its output is not an `ExecCredential` of the requested version, or has no usable credential.
     #[error("the plugin `{command}` of the kubeconfig wrote something to stdout that is not an ExecCredential: {why}")]
     Unreadable { command: String, why: String },
@@ -117,29 +134,46 @@ struct Held {
 ///
 /// Two sections are the same if their JSON is, the cluster included where the plugin asked for it. Entries of
 /// plugins that no client uses any more are removed by the next [`Plugin::take`].
-static IN_USE: Mutex<Vec<(Value, Weak<Plugin>)>> = Mutex::new(Vec::new());
+static IN_USE: Mutex<Vec<(Value, Slot)>> = Mutex::new(Vec::new());
+
+/// The place of one plugin. Its lock is held while the plugin runs for the first time.
+type Slot = Arc<Mutex<Weak<Plugin>>>;
+
+/// Returns the place of a plugin, and removes places that no client uses.
+fn slot(identity: Value) -> Slot {
+    let mut in_use = IN_USE.lock();
+    // A locked slot is in use: its plugin is running.
+    in_use.retain(|(_, slot)| {
+        Arc::strong_count(slot) > 1 || slot.try_lock().is_none_or(|plugin| plugin.strong_count() > 0)
+    });
+    if let Some((_, slot)) = in_use.iter().find(|(of, _)| *of == identity) {
+        return slot.clone();
+    }
+    let slot = Slot::default();
+    in_use.push((identity, slot.clone()));
+    slot
+}
 
 impl Plugin {
     /// Removes the plugin from a configuration, and runs it unless another client did.
     ///
-    /// It blocks while the plugin runs, with the lock of all plugins held: two clients that are created at the same
-    /// time ask the user once.
+    /// It blocks while the plugin runs, with the lock of this plugin held: two clients that are created at the same
+    /// time ask the user once. Clients with another plugin do not wait.
     ///
     /// # Errors
-    /// The plugin cannot be started, fails, or returns no valid credential.
+    /// The plugin cannot be started, fails, takes too long, or returns no valid credential.
     pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
-        let mut in_use = IN_USE.lock();
-        in_use.retain(|(_, plugin)| plugin.strong_count() > 0);
-        let known = in_use.iter().find(|(of, _)| *of == identity).and_then(|(_, plugin)| plugin.upgrade());
-        if let Some(plugin) = known {
+        let slot = slot(identity);
+        let mut known = slot.lock();
+        if let Some(plugin) = known.upgrade() {
             return Ok(Some(plugin));
         }
         let credential = Arc::new(ask(&exec)?);
         let held = Mutex::new(Held { credential, is_refused: false, asked_at: Instant::now() });
         let plugin = Arc::new(Self { exec, every, held, turn: Arc::default() });
-        in_use.push((identity, Arc::downgrade(&plugin)));
+        *known = Arc::downgrade(&plugin);
         Ok(Some(plugin))
     }
 
@@ -225,10 +259,15 @@ struct Status {
 
 /// Runs the plugin and reads its credential.
 ///
-/// Blocks until the plugin ends, without a time limit: it may wait for a user with a browser.
+/// Blocks until the plugin ends, at most for [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal.
 fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
+    ask_within(exec, if interacts(exec)? { WITH_USER_MAX } else { ALONE_MAX })
+}
+
+/// Does the same with another time limit.
+fn ask_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
-    let output = start(exec, &command)?;
+    let output = start(exec, &command, limit)?;
     if !output.status.success() {
         return Err(PluginError::Failed { command, status: output.status });
     }
@@ -238,19 +277,26 @@ fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
     accept(said, exec).map_err(read)
 }
 
+/// Returns `true` if the plugin gets the terminal: with `interactiveMode: IfAvailable`, the default here, if there is one.
+///
+/// # Errors
+/// [`PluginError::NoTerminal`] if it needs a terminal and there is not one.
+fn interacts(exec: &ExecConfig) -> Result<bool, PluginError> {
+    let is_terminal = std::io::stdin().is_terminal();
+    match &exec.interactive_mode {
+        Some(ExecInteractiveMode::Never) => Ok(false),
+        Some(ExecInteractiveMode::Always) if !is_terminal => {
+            Err(PluginError::NoTerminal { command: exec.command.clone().unwrap_or_default() })
+        }
+        _ => Ok(is_terminal),
+    }
+}
+
 /// Runs the plugin with `KUBERNETES_EXEC_INFO`, its arguments and environment, and waits for it.
 ///
-/// `interactiveMode: IfAvailable`, the default here, gives the plugin the terminal if there is one. `dropEnv`,
-/// kube's extension, removes variables after `env` has set them.
-fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
-    let is_terminal = std::io::stdin().is_terminal();
-    let interactive = match &exec.interactive_mode {
-        Some(ExecInteractiveMode::Never) => false,
-        Some(ExecInteractiveMode::Always) if !is_terminal => {
-            return Err(PluginError::NoTerminal { command: command.into() });
-        }
-        _ => is_terminal,
-    };
+/// `dropEnv`, kube's extension, removes variables after `env` has set them.
+fn start(exec: &ExecConfig, command: &str, limit: Duration) -> Result<Output, PluginError> {
+    let interactive = interacts(exec)?;
     let mut spec = json!({ "interactive": interactive });
     if exec.provide_cluster_info {
         spec["cluster"] = json!(exec.cluster);
@@ -264,11 +310,49 @@ fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
         process.env_remove(name);
     }
     process.stdin(if interactive { Stdio::inherit() } else { Stdio::null() }).stderr(Stdio::inherit());
-    process.output().map_err(|source| {
+    let not_started = |source: std::io::Error| {
         let hint = exec.install_hint.as_deref().filter(|_| source.kind() == ErrorKind::NotFound);
         let hint = hint.map_or(String::new(), |hint| format!(" ({})", hint.trim()));
         PluginError::NotStarted { command: command.into(), hint, source }
-    })
+    };
+    let mut child = process.stdout(Stdio::piped()).spawn().map_err(not_started)?;
+    match output(&mut child, limit) {
+        Ok(Some(output)) => Ok(output),
+        ended => {
+            // It may have ended meanwhile.
+            let _ended = child.kill();
+            let _reaped = child.wait();
+            Err(ended.map_or_else(not_started, |_late| PluginError::TimedOut { command: command.into(), limit }))
+        }
+    }
+}
+
+/// Waits for the end of a process and its output. Returns `None` after the limit.
+///
+/// A thread reads the output, because a read of a pipe has no time limit. It ends when the last process that has the
+/// pipe does, which may be a child of a plugin that was killed.
+fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>> {
+    let deadline = std::time::Instant::now() + limit;
+    let left = || deadline.saturating_duration_since(std::time::Instant::now());
+    let stdout = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new().name("kubeconfig-plugin".into()).spawn(move || {
+        let mut bytes = Vec::new();
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_LEN_MAX).read_to_end(&mut bytes));
+        // After the limit nothing receives it.
+        let _late = sender.send(read.map(|_len| bytes));
+    })?;
+    let Ok(stdout) = receiver.recv_timeout(left()) else { return Ok(None) };
+    let stdout = stdout?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(Output { status, stdout, stderr: Vec::new() }));
+        }
+        if left().is_zero() {
+            return Ok(None);
+        }
+        std::thread::sleep(ENDS_EVERY.min(left()));
+    }
 }
 
 /// Checks an `ExecCredential` by the rules of client-go.
@@ -371,6 +455,56 @@ mod tests {
         for (exec, expected) in cases {
             let error = ask(&exec).err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    fn script(text: &str) -> ExecConfig {
+        ExecConfig {
+            api_version: Some(V1.into()),
+            command: Some("sh".into()),
+            args: Some(vec!["-c".into(), text.into()]),
+            interactive_mode: Some(ExecInteractiveMode::Never),
+            ..ExecConfig::default()
+        }
+    }
+
+    #[test]
+    fn plugin_that_hangs_is_killed_after_the_limit() {
+        // The second closes its output, the third leaves it to a child.
+        for text in ["exec sleep 600", "exec >&-; exec sleep 600", "sleep 5 & wait"] {
+            let error = ask_within(&script(text), Duration::from_millis(20)).err().unwrap();
+            assert!(matches!(&error, PluginError::TimedOut { .. }), "{text}: {error}");
+            assert!(error.to_string().contains("did not end within 20ms"), "{error}");
+        }
+    }
+
+    #[test]
+    fn endless_output_of_a_plugin_is_cut() {
+        let error = ask_within(&script("exec cat /dev/zero"), Duration::from_secs(60)).err().unwrap();
+        assert!(matches!(&error, PluginError::Failed { .. }), "{error}");
+    }
+
+    #[test]
+    fn plugin_that_runs_holds_back_no_other() {
+        let go = std::env::temp_dir().join(format!("kctl-plugins-{}", std::process::id()));
+        let said = json!({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t"}});
+        let path = go.display();
+        // The first ends when the second runs.
+        let texts = [
+            format!("until [ -e {path} ]; do sleep 0.01; done; rm {path}; echo '{said}'"),
+            format!("touch {path}; echo '{said}'"),
+        ];
+        let (sender, receiver) = mpsc::channel();
+        for text in texts {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                let mut config = Config::new("https://localhost".parse().unwrap());
+                config.auth_info.exec = Some(script(&text));
+                sender.send(Plugin::take(&mut config, Duration::ZERO).is_ok()).unwrap();
+            });
+        }
+        for _ in 0..2 {
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(30)), Ok(true));
         }
     }
 }
