@@ -1,9 +1,10 @@
 //! One kind on several clusters: each handle reads and writes the cluster that it names.
 
 use kctl::{
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
     kube::{
-        Api,
-        api::{ListParams, Patch, PatchParams, PostParams},
+        Api, Client,
+        api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     },
     manifest::grants,
     prelude::*,
@@ -176,4 +177,50 @@ async fn lost(_config: Arc<ConfigMap>, _cx: Context<lost>) -> Result<Action> {
 async fn cluster_that_the_app_does_not_have_is_named_at_the_start() {
     let error = TestServer::start(App::new("lost").controller::<lost>()).await.err().unwrap().to_string();
     assert!(error.ends_with("there is no cluster `edge`; add it by `App::cluster`"), "{error}");
+}
+
+/// Its level may be anything on the servers of the test.
+#[resource(group = "example.com", version = "v1", kind = "Gauge", namespaced)]
+struct GaugeSpec {
+    level: u8,
+}
+
+/// Lives at the edge and reads levels there and here.
+#[controller(primary(on = Edge), reads = Gauge(on = Edge), reads = Gauge, name = "levels")]
+async fn levels(_account: Arc<ServiceAccount>, _cx: Context<levels>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+/// Lets the server accept any level, and creates one that the type can't read.
+async fn create_unreadable(client: &Client, name: &str) {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let mut definition = definitions.get("gauges.example.com").await.unwrap();
+    let schema = definition.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+    let anything = JSONSchemaProps { x_kubernetes_preserve_unknown_fields: Some(true), ..JSONSchemaProps::default() };
+    schema.properties.as_mut().unwrap().insert("spec".into(), anything);
+    definitions.replace("gauges.example.com", &PostParams::default(), &definition).await.unwrap();
+    let gauge = kctl::json!({
+        "apiVersion": "example.com/v1", "kind": "Gauge", "metadata": { "name": name }, "spec": { "level": 300 },
+    });
+    let gauges = Api::<DynamicObject>::default_namespaced_with(client.clone(), &ApiResource::erase::<Gauge>(&()));
+    gauges.create(&PostParams::default(), &serde_json::from_value(gauge).unwrap()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_object_is_reported_in_the_cluster_of_the_primary() {
+    let app = App::new("levels").controller::<levels>().cluster(Edge::NAME, unused);
+    let server = TestServer::start(app).await.unwrap();
+    let clients = [server.client(), server.cluster("edge").unwrap()];
+    for (client, name) in clients.iter().zip(["here", "there"]) {
+        create_unreadable(client, name).await;
+    }
+    server.idle().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let mut told = Vec::new();
+    for client in clients {
+        let events = Api::<kctl::k8s::api::events::v1::Event>::default_namespaced(client);
+        let events = events.list(&ListParams::default()).await.unwrap().items;
+        told.push(events.into_iter().filter_map(|event| event.regarding?.name).collect::<Vec<_>>());
+    }
+    assert_eq!(told, [vec![], vec!["there".to_owned()]]);
 }

@@ -28,9 +28,9 @@ type Told = BTreeMap<ObjectKey, (Uid, String)>;
 /// Objects of other clusters get no event: the recorder writes to the cluster of the primary.
 pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut sources = vec![&env.primary];
+    let cluster = &env.primary.identity().cluster;
     for (_, source) in &env.sources {
-        // Events are written where the controller is.
-        if source.identity().cluster.is_empty() && !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
+        if source.identity().cluster == *cluster && !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
             sources.push(source);
         }
     }
