@@ -62,19 +62,29 @@ impl Doubts {
     /// A key without uncertain writes, which is nearly every one, costs a look into a map.
     ///
     /// # Errors
-    /// The first list that failed. The remaining marks are kept, so the next attempt continues there.
+    /// The first list that failed. Its mark and the remaining ones are kept, so the next attempt continues there.
     ///
     /// # Cancel safety
-    /// Not safe: dropping the future forgets the marks of this key that were not listed yet.
+    /// Safe: a mark is removed only after its list was applied.
     pub(crate) async fn make_certain(&self, key: &ObjectKey) -> Result<(), ApiError> {
-        let places = self.0.lock().remove(key).unwrap_or_default();
-        for (n, (source, scope)) in places.iter().enumerate() {
-            if let Err(error) = source.refresh(scope).await {
-                self.add(key.clone(), places[n..].iter().cloned());
-                return Err(error);
-            }
+        while let Some((source, scope)) = self.take(key) {
+            // Puts the mark back if the list fails or this future is dropped.
+            let doubt = Doubt { doubts: self.clone(), by: key.clone(), place: Some((source.clone(), scope.clone())) };
+            source.refresh(&scope).await?;
+            doubt.settle();
         }
         Ok(())
+    }
+
+    /// Removes and returns one mark of a key.
+    fn take(&self, key: &ObjectKey) -> Option<(Arc<Source>, Scope)> {
+        let mut doubts = self.0.lock();
+        let known = doubts.get_mut(key)?;
+        let place = known.pop();
+        if known.is_empty() {
+            doubts.remove(key);
+        }
+        place
     }
 }
 
@@ -89,6 +99,35 @@ impl Drop for Doubt {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             self.doubts.add(self.by.clone(), [place]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use futures::FutureExt;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{object::Kind, source::Identity};
+
+    #[tokio::test]
+    async fn cancelled_list_leaves_the_write_uncertain() {
+        let silent =
+            tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
+        let client = kube::Client::new(silent, "default");
+        let source = |namespace: &str| {
+            let identity = Identity::all(Kind::of::<Pod>());
+            (Arc::new(Source::new(client.clone(), identity, Arc::default())), Some(Arc::from(namespace)))
+        };
+        let (doubts, key) = (Doubts::default(), ObjectKey::new(Some("default"), "web"));
+        doubts.add(key.clone(), [source("a"), source("b")]);
+        for _ in 0..3 {
+            assert!(doubts.make_certain(&key).now_or_never().is_none(), "the list is not answered");
+            assert_eq!(doubts.0.lock()[&key].len(), 2);
         }
     }
 }
