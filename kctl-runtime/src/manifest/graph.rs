@@ -110,15 +110,15 @@ fn mermaid(edges: &[Edge]) -> String {
     let (kinds, controllers) = (nodes(edges.iter().map(|e| &e.kind)), nodes(edges.iter().map(|e| &e.controller)));
     let mut text = "flowchart LR\n".to_owned();
     for (name, index) in &kinds {
-        let _infallible = writeln!(text, "  k{index}[\"{name}\"]");
+        let _infallible = writeln!(text, "  k{index}[\"{}\"]", entities(name));
     }
     for (name, index) in &controllers {
-        let _infallible = writeln!(text, "  c{index}([\"{name}\"])");
+        let _infallible = writeln!(text, "  c{index}([\"{}\"])", entities(name));
     }
     for edge in edges {
         let arrow = if edge.triggers { "-->" } else { "-.->" };
         let (kind, controller) = (kinds[edge.kind.as_str()], controllers[edge.controller.as_str()]);
-        let _infallible = writeln!(text, "  k{kind} {arrow}|\"{}\"| c{controller}", edge.label);
+        let _infallible = writeln!(text, "  k{kind} {arrow}|\"{}\"| c{controller}", entities(&edge.label));
     }
     text
 }
@@ -126,13 +126,16 @@ fn mermaid(edges: &[Edge]) -> String {
 fn dot(edges: &[Edge]) -> String {
     let mut text = "digraph controllers {\n  rankdir=LR;\n".to_owned();
     for name in nodes(edges.iter().map(|edge| &edge.kind)).keys() {
+        let name = quotable(name);
         let _infallible = writeln!(text, "  \"kind {name}\" [label=\"{name}\", shape=box];");
     }
     for name in nodes(edges.iter().map(|edge| &edge.controller)).keys() {
+        let name = quotable(name);
         let _infallible = writeln!(text, "  \"controller {name}\" [label=\"{name}\", shape=oval];");
     }
     for Edge { kind, controller, label, triggers } in edges {
         let style = if *triggers { "solid" } else { "dashed" };
+        let [kind, controller, label] = [kind, controller, label].map(|text| quotable(text));
         let _infallible =
             writeln!(text, "  \"kind {kind}\" -> \"controller {controller}\" [label=\"{label}\", style={style}];");
     }
@@ -178,6 +181,49 @@ fn svg(edges: &[Edge]) -> String {
     text + "</svg>\n"
 }
 
+/// Returns a string as Mermaid reads it within quotes: without line breaks, special characters as entities.
+///
+/// `#` begins an entity there, so it becomes one itself (Mermaid, "Entity codes to escape characters").
+fn entities(text: &str) -> String {
+    let one_line = text.replace('#', "#35;").replace(['\n', '\r'], " ");
+    one_line.replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
+}
+
+/// Returns a string as Graphviz reads it within quotes: without line breaks, `"` and `\` after a backslash.
+fn quotable(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', r#"\""#).replace(['\n', '\r'], " ")
+}
+
+/// Returns a string as XML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped_in_each_format() {
+        let edge = Edge {
+            kind: "Web<\"a\">#quot;".into(),
+            controller: "c:\\\"x\"".into(),
+            label: "mapper | on [\"b\"]\nline".into(),
+            triggers: true,
+        };
+        let edges = [edge];
+        assert_eq!(
+            mermaid(&edges),
+            "flowchart LR\n  k0[\"Web#lt;#quot;a#quot;#gt;#35;quot;\"]\n  c0([\"c:\\#quot;x#quot;\"])\n  \
+             k0 -->|\"mapper | on [#quot;b#quot;] line\"| c0\n"
+        );
+        assert_eq!(
+            dot(&edges),
+            "digraph controllers {\n  rankdir=LR;\n  \
+             \"kind Web<\\\"a\\\">#quot;\" [label=\"Web<\\\"a\\\">#quot;\", shape=box];\n  \
+             \"controller c:\\\\\\\"x\\\"\" [label=\"c:\\\\\\\"x\\\"\", shape=oval];\n  \
+             \"kind Web<\\\"a\\\">#quot;\" -> \"controller c:\\\\\\\"x\\\"\" \
+             [label=\"mapper | on [\\\"b\\\"] line\", style=solid];\n}\n"
+        );
+    }
 }

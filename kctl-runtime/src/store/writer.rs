@@ -347,11 +347,6 @@ impl SharedStore {
         }
     }
 
-    /// Returns the size of the stored JSON in bytes, without indexes and decoded objects.
-    pub fn bytes(&self) -> usize {
-        self.cache.read().n_bytes()
-    }
-
     /// Returns the `resourceVersion` up to which the source has reported everything; 0 before the first list, or if
     /// versions cannot be compared.
     pub fn revision(&self) -> u64 {
@@ -410,6 +405,8 @@ impl SharedStore {
     }
 
     /// Returns the size of the stored JSON of all objects in bytes: most of a cache's memory.
+    ///
+    /// JSON counts as it is stored, which may be compressed. Indexes and decoded objects are not counted.
     pub fn n_bytes(&self) -> usize {
         self.cache.read().n_bytes()
     }

@@ -290,7 +290,7 @@ fn cache(source: &Source) -> Cache {
         scope: if parts.is_empty() { "all".into() } else { parts.join("; ") },
         synced: store.is_synced(),
         objects: store.len(),
-        bytes: store.bytes(),
+        bytes: store.n_bytes(),
         backlog: store.backlog(),
         lag_seconds: store.lag().as_secs_f64(),
         revision: store.revision().to_string(),

@@ -118,7 +118,7 @@ pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerO
     json!({
         "title": options.name,
         // Of the name, so that a new version takes the place of the old one.
-        "uid": format!("kctl-{:.35}", options.name),
+        "uid": uid(&options.name),
         "tags": ["kctl"],
         "schemaVersion": SCHEMA_VERSION,
         "editable": true,
@@ -127,6 +127,26 @@ pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerO
         "templating": { "list": [{ "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus" }] },
         "panels": panels,
     })
+}
+
+/// Maximum length of a uid (Grafana, `pkg/util/shortid_generator.go`, `MaxUIDLength`).
+const UID_LEN_MAX: usize = 40;
+
+/// Returns the uid of a program: its name, or the beginning of a long name with a hash of the whole.
+///
+/// Without the hash, two programs whose long names begin alike would overwrite each other's dashboard.
+fn uid(name: &str) -> String {
+    let whole = format!("kctl-{name}");
+    if whole.len() <= UID_LEN_MAX {
+        return whole;
+    }
+    // FNV-1a, because the hash must be the same in every build.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = format!("{hash:016x}");
+    let kept: String = whole.chars().take(UID_LEN_MAX - 9).collect();
+    format!("{kept}-{}", &hash[8..])
 }
 
 /// Returns a panel at its place in the grid.
@@ -152,4 +172,27 @@ fn panel(index: usize, panel: &Panel, selector: &str) -> Value {
         "options": { "legend": { "displayMode": "list", "placement": "bottom" }, "tooltip": { "mode": "multi" } },
         "targets": targets,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uid(name: &str) -> String {
+        let options = RbacOptions { name: name.into(), ..RbacOptions::default() };
+        dashboard(&options, "", ManagerOptions::default())["uid"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn uid_differs_for_long_names_with_one_beginning() {
+        let prefix = "payments-reconciliation-controller-for-";
+        let (blue, green) = (uid(&format!("{prefix}blue")), uid(&format!("{prefix}green")));
+        assert_ne!(blue, green);
+        assert_eq!(blue, uid(&format!("{prefix}blue")), "an update replaces the dashboard");
+        for uid in [blue, green] {
+            assert!(uid.len() <= UID_LEN_MAX && uid.starts_with("kctl-payments"), "{uid}");
+        }
+        assert_eq!(uid("web"), "kctl-web");
+        assert_eq!(uid(&"x".repeat(35)), format!("kctl-{}", "x".repeat(35)), "40 characters are allowed");
+    }
 }
