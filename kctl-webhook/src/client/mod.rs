@@ -152,6 +152,9 @@ impl Client {
     }
 
     /// Sends a request and follows redirects.
+    ///
+    /// Errors name the method of the first request, `Post`, even if a redirect made it a GET: Go's client does
+    /// (`net/http/client.go`, `urlErrorOp(reqs[0].Method)`).
     async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
         let (mut method, mut at) = (Method::POST, self.uri.clone());
         let mut last = String::new();
