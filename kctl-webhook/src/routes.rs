@@ -168,8 +168,14 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
     let asked = shared.metrics.begin(&path, answering.endpoint());
     let mut turn =
         Turn { asked, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
-    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn)).await;
-    let value = answered.unwrap_or_else(|_elapsed| answering.late(within, &turn));
+    let mut received = Vec::new();
+    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn, &mut received)).await;
+    let value = answered.unwrap_or_else(|_elapsed| {
+        if turn.uid.is_empty() {
+            turn.uid = body::uid_of(&received);
+        }
+        answering.late(within, &turn)
+    });
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
     let mut response = Response::new(Body::from(value.to_string()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -177,32 +183,41 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
 }
 
 /// Reads the body, waits for a place among the running requests, and calls the function.
-async fn read_and_answer(answering: &Answering, shared: &Shared, request: Request<Body>, turn: &mut Turn) -> Value {
-    if let Some(text) = body::not_json(request.headers()) {
-        turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
-        return answering.unread("", StatusCode::BAD_REQUEST, text);
-    }
+///
+/// `received` gets the bytes of the body, from which an error takes the uid: an API server drops a response without it,
+/// message and all.
+async fn read_and_answer(
+    answering: &Answering,
+    shared: &Shared,
+    request: Request<Body>,
+    turn: &mut Turn,
+    received: &mut Vec<u8>,
+) -> Value {
+    let not_json = body::not_json(request.headers());
     // Without a place among those that run: a client that does not send the rest of its request would keep it.
-    let received =
-        body::read_in_slot(&shared.bodies, request.into_body(), answering.len_max(), &mut turn.progress).await;
-    let (body, slot) = match received {
-        Ok(received) => received,
+    let (body, len_max) = (request.into_body(), answering.len_max());
+    let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut turn.progress, received).await {
+        Ok(slot) => slot,
         Err(error) => {
             let (code, uid) = match &error {
-                BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.as_str()),
-                BodyError::Broken(_) => (StatusCode::BAD_REQUEST, ""),
-                BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, ""),
+                BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.clone()),
+                BodyError::Broken(_) => (StatusCode::BAD_REQUEST, body::uid_of(received)),
+                BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(received)),
             };
             turn.asked.code(code.as_u16());
-            return answering.unread(uid, code, error.to_string());
+            return answering.unread(&uid, code, error.to_string());
         }
     };
+    if let Some(text) = not_json {
+        turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
+        return answering.unread(&body::uid_of(received), StatusCode::BAD_REQUEST, text);
+    }
     let Ok(permit) = shared.requests.clone().acquire_owned().await else {
-        let uid = body::uid_of(&body);
+        let uid = body::uid_of(received);
         return answering.unread(&uid, StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
     };
     drop(slot);
     turn.permit = Some(Arc::new(permit));
     turn.progress = Progress::Running;
-    answering.respond(&body, turn).await
+    answering.respond(received, turn).await
 }

@@ -6,7 +6,7 @@ use axum::{
     http::{Request, header},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use kctl::{Json, json, prelude::*};
 use kctl_runtime::manager::metrics::prometheus_client::{encoding::text::encode, registry::Registry};
 use kctl_webhook::Metrics;
@@ -137,10 +137,22 @@ async fn a_review_that_is_not_read_is_answered_with_its_uid() {
     assert!(uid.as_str().is_some_and(|uid| !uid.is_empty()), "{good}");
     let too_long = good.clone() + &" ".repeat(7 << 20);
     let cut_off = good[..good.len() - 1].to_owned();
-    for (body, code) in [(too_long, 413), (cut_off, 400)] {
-        let response = ask(&router, RULES, "application/json", body).await;
+    let json_type = "application/json";
+    for (media, body, code) in [(json_type, too_long, 413), (json_type, cut_off, 400), ("text/plain", good, 400)] {
+        let response = ask(&router, RULES, media, body).await;
         assert_eq!((&response["status"]["code"], &response["uid"]), (&json!(code), &uid), "{response}");
     }
+}
+
+/// The last byte of the review never comes.
+#[tokio::test(start_paused = true)]
+async fn late_rest_of_a_review_is_reported_with_its_uid() {
+    let mut review = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
+    review.pop();
+    let body = Body::new(Full::from(review).with_trailers(std::future::pending()));
+    let response = ask(&router(&Metrics::default()), &format!("{RULES}?timeout=2s"), "application/json", body).await;
+    assert_eq!((&response["uid"], &response["status"]["code"]), (&json!("u1"), &json!(504)), "{response}");
+    assert_eq!(response["status"]["message"], "no answer within 2s: the rest of the request did not come");
 }
 
 #[tokio::test]

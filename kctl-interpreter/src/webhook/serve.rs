@@ -75,29 +75,34 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     };
     let mut progress = Progress::default();
     let mut read = body::Progress::default();
+    // Karmada drops a response without the uid, message and all. An error takes it from the part that came.
+    let mut received = Vec::new();
     let answered = timeout(within, async {
-        if let Some(text) = body::not_json(request.headers()) {
-            return refuse(StatusCode::BAD_REQUEST, text);
-        }
+        let not_json = body::not_json(request.headers());
         // Without a place among those that run: a client that does not send the rest of its request would keep it.
         let body = request.into_body();
-        let (body, slot) = match body::read_in_slot(&shared.bodies, body, shared.body_len_max, &mut read).await {
-            Ok(received) => received,
+        let len_max = shared.body_len_max;
+        let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut read, &mut received).await {
+            Ok(slot) => slot,
             Err(error) => {
                 let (code, uid) = match &error {
                     BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.clone()),
-                    BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, String::new()),
-                    _ => (StatusCode::BAD_REQUEST, String::new()),
+                    BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(&received)),
+                    _ => (StatusCode::BAD_REQUEST, body::uid_of(&received)),
                 };
                 return wire::Response { uid, ..refuse(code, error.to_string()) };
             }
         };
+        if let Some(text) = not_json {
+            return wire::Response { uid: body::uid_of(&received), ..refuse(StatusCode::BAD_REQUEST, text) };
+        }
         let Ok(permit) = shared.requests.clone().acquire_owned().await else {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+            let uid = body::uid_of(&received);
+            return wire::Response { uid, ..refuse(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into()) };
         };
         drop(slot);
         read = body::Progress::Running;
-        respond(&shared.functions, &shared.metrics, &body, permit, &mut progress).await
+        respond(&shared.functions, &shared.metrics, &received, permit, &mut progress).await
     });
     let response = answered.await.unwrap_or_else(|_elapsed| {
         let code = StatusCode::GATEWAY_TIMEOUT;
@@ -107,9 +112,14 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
                 let text = late(format!("{called} takes longer"));
                 wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) }
             }
-            // What reached no function is counted by nobody else.
-            None if read != body::Progress::Queued => refuse(code, late("the rest of the request did not come".into())),
-            None => refuse(code, late(format!("{} others run, which is the limit", shared.concurrency_max))),
+            // Only this counts a request that reached no function.
+            None => {
+                let why = match read {
+                    body::Progress::Queued => format!("{} others run, which is the limit", shared.concurrency_max),
+                    _ => "the rest of the request did not come".into(),
+                };
+                wire::Response { uid: body::uid_of(&received), ..refuse(code, late(why)) }
+            }
         }
     });
     if !response.successful {

@@ -54,15 +54,18 @@ pub enum Progress {
 /// If all slots are taken, the body that has been incomplete the longest is given up. Keep the slot
 /// until the request runs: a waiting body occupies memory.
 ///
+/// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
+/// timeout of the request, so that [`uid_of`] finds the uid for the error.
+///
 /// ```
 /// use axum::body::Body;
 /// use kctl_webhook::{server::body::{Progress, read_in_slot}, slots::Slots};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), kctl_webhook::server::body::BodyError> {
-/// let (slots, mut progress) = (Slots::new(64), Progress::default());
-/// let (bytes, slot) = read_in_slot(&slots, Body::from("{}"), 1 << 20, &mut progress).await?;
-/// assert_eq!((bytes.as_slice(), progress), (b"{}".as_slice(), Progress::Queued));
+/// let (slots, mut progress, mut read) = (Slots::new(64), Progress::default(), Vec::new());
+/// let slot = read_in_slot(&slots, Body::from("{}"), 1 << 20, &mut progress, &mut read).await?;
+/// assert_eq!((read.as_slice(), progress), (b"{}".as_slice(), Progress::Queued));
 /// drop(slot); // once the request runs
 /// # Ok(())
 /// # }
@@ -75,17 +78,18 @@ pub async fn read_in_slot(
     body: Body,
     len_max: usize,
     progress: &mut Progress,
-) -> Result<(Vec<u8>, Slot), BodyError> {
+    received: &mut Vec<u8>,
+) -> Result<Slot, BodyError> {
     *progress = Progress::Queued;
     let slot = slots.enter().await;
     *progress = Progress::Receiving;
-    let body = tokio::select! {
-        body = read(body, len_max) => body?,
+    tokio::select! {
+        body = read_into(received, body, len_max) => body?,
         () = slot.lost() => return Err(BodyError::TooSlow),
-    };
+    }
     slot.works();
     *progress = Progress::Queued;
-    Ok((body, slot))
+    Ok(slot)
 }
 
 /// Returns an error text if the media type is not `application/json`, in the words of Go's servers.
@@ -123,8 +127,14 @@ pub fn not_json(headers: &HeaderMap) -> Option<String> {
 ///
 /// # Errors
 /// It is longer, or the connection broke. A body that is too long is still scanned for the uid of its request.
-pub async fn read(mut body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> {
+pub async fn read(body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> {
     let mut read = Vec::new();
+    read_into(&mut read, body, len_max).await?;
+    Ok(read)
+}
+
+/// Reads a body like [`read`], to the end of `read`.
+async fn read_into(read: &mut Vec<u8>, mut body: Body, len_max: usize) -> Result<(), BodyError> {
     let mut len = 0_usize;
     let mut scanner = UidScanner::default();
     while let Some(frame) = body.frame().await {
@@ -138,13 +148,13 @@ pub async fn read(mut body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> 
             read.extend_from_slice(&data);
             continue;
         }
-        scanner.feed(&std::mem::take(&mut read));
+        scanner.feed(&std::mem::take(read));
         scanner.feed(&data);
         if len > len_max.max(REFUSED_LEN_MAX) {
             break;
         }
     }
-    if len <= len_max { Ok(read) } else { Err(BodyError::TooLong { len_max, uid: scanner.into_uid() }) }
+    if len <= len_max { Ok(()) } else { Err(BodyError::TooLong { len_max, uid: scanner.into_uid() }) }
 }
 
 /// Returns `request.uid` of a review that can't be decoded; empty if it has none.
@@ -215,6 +225,16 @@ mod tests {
         for (uri, millis) in cases {
             assert_eq!(parsed(&uri.parse().unwrap()), millis.map(Duration::from_millis), "{uri}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_without_its_end_leaves_the_uid() {
+        let begin = http_body_util::Full::from(r#"{"request":{"uid":"u1","object":"#);
+        let body = Body::new(begin.with_trailers(std::future::pending()));
+        let (slots, mut progress, mut received) = (Slots::new(1), Progress::default(), Vec::new());
+        let reading = read_in_slot(&slots, body, 1000, &mut progress, &mut received);
+        assert!(tokio::time::timeout(Duration::from_secs(1), reading).await.is_err());
+        assert_eq!((uid_of(&received).as_str(), progress), ("u1", Progress::Receiving));
     }
 
     #[tokio::test]
