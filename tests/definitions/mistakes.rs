@@ -269,6 +269,57 @@ mod other {
         }
     }
 
+    /// The version of `unstored` with other names.
+    pub mod named {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v5", kind = "Web", namespaced, storage = false, shortname = "w")]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    pub mod named_again {
+        use super::*;
+
+        #[resource(
+            group = "example.com",
+            version = "v1",
+            kind = "Web",
+            namespaced,
+            shortname = "wb",
+            label("team", "a")
+        )]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    pub mod labelled {
+        use super::*;
+
+        #[resource(
+            group = "example.com",
+            version = "v6",
+            kind = "Web",
+            namespaced,
+            storage = false,
+            label("team", "b")
+        )]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    pub mod filed {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v7", kind = "Web", namespaced, storage = false, category = "all")]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
     pub mod plain {
         use super::*;
 
@@ -300,4 +351,16 @@ fn versions_that_do_not_fit_together_are_both_named() {
         assert!(message.ends_with(wanted), "{message}");
     }
     assert_eq!(message(&[plain(), unstored(), plain()]), "nothing");
+    let (named, again) = (KindSpec::of_type::<other::named::Web>(), KindSpec::of_type::<other::named_again::Web>());
+    let text = message(&[named.clone(), again.clone()]);
+    assert!(text.contains("differ in short names; a kind has one set of names: write the same in both"), "{text}");
+    let text = message(&[again, KindSpec::of_type::<other::labelled::Web>()]);
+    assert!(text.contains("differ in the label `team`; the versions share one CRD"), "{text}");
+
+    let all = [plain(), named, KindSpec::of_type::<other::labelled::Web>(), KindSpec::of_type::<other::filed::Web>()];
+    let crds = definitions(&all, Descriptions::Own).unwrap();
+    let crd = serde_json::to_value(&crds[0]).unwrap();
+    assert_eq!(crd["spec"]["names"]["shortNames"], kctl::json!(["w"]), "a version that is not stored may name them");
+    assert_eq!(crd["spec"]["names"]["categories"], kctl::json!(["all"]));
+    assert_eq!(crd["metadata"]["labels"], kctl::json!({ "team": "b" }));
 }

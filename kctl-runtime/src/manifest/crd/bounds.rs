@@ -1,5 +1,9 @@
 //! Reports schemas that API servers accept although nothing can be stored: contradictory bounds, bounds that
 //! do not suit the type, and required fields that do not exist.
+//!
+//! An API server checks a schema only for its form. `minLength` of a number has no effect, and `minimum: 5` beside
+//! `maximum: 1` rejects every object. Both are mistakes of the author, found here when the CRD is printed instead of
+//! by the first user who creates an object.
 
 use serde_json::Value;
 
@@ -22,7 +26,7 @@ const ABOUT: [(&str, &[&str]); 10] = [
     ("minProperties", &["object"]),
 ];
 
-/// Checks a schema and all below it.
+/// Checks a schema and all below it. `path` is the place in the object, empty for the object itself.
 pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let place = if path.is_empty() { "the object" } else { path };
     let mut push = |what: String, help: &str| problems.push(Problem::new(place, what, help));

@@ -16,11 +16,11 @@
 //! | another type, a tighter bound, a new pattern or format | objects with other values |
 //! | a new required field without a default | objects without it |
 //! | fewer allowed values, a new CEL rule | objects with the others |
-//! | another default | the meaning of objects without the field |
+//! | another default, or a default is gone | the meaning of objects without the field |
 //! | another list or map type | the ownership of server-side apply |
 //! | a selectable field or a subresource is gone | clients that use it |
 //!
-//! A wider type (`integer` to `number`), a looser bound and a new optional field break nothing. Neither does a
+//! A wider type (`integer` to `number`), a looser bound, a first default and a new optional field break nothing. Neither does a
 //! bound that the old Rust type implied: no program could have stored another value.
 
 use std::fmt::{self, Display};
@@ -97,12 +97,16 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
     crd["spec"]["versions"].as_array().into_iter().flatten()
 }
 
+/// Creates a change. `version` is empty for the whole CRD; [`breaking`] fills it in for changes of a schema.
 fn change(version: &str, place: &str, what: impl Into<String>, breaks: &str, migrate: &str) -> Change {
     let [version, place, breaks, migrate] = [version, place, breaks, migrate].map(ToOwned::to_owned);
     Change { version, place, what: what.into(), breaks, migrate }
 }
 
 /// Compares scope, group, kind, storage version and conversion.
+///
+/// The storage version may change without a conversion only if both versions have the same schema: then every stored object
+/// is valid in both.
 fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     for (pointer, place) in
         [("/spec/scope", "the scope"), ("/spec/group", "the group"), ("/spec/names/kind", "the kind")]
@@ -150,6 +154,9 @@ fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool 
 }
 
 /// Compares what one version serves: its subresources, selectable fields and schema.
+///
+/// A new status subresource breaks clients too: from then on an API server ignores `status` in a write of the object
+/// itself.
 fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     if old["served"] == true && new["served"] == false {
         changes.push(change(
@@ -252,6 +259,9 @@ fn accepts_any(schema: &Value) -> bool {
 }
 
 /// Compares what is kept without a field, and how lists and maps are merged.
+///
+/// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
+/// after the next apply, or the other way round.
 fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if old[preserves] == true && new[preserves] != true {
@@ -477,8 +487,8 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
             changes.push(change("", place, what, breaks, "look for such objects first"));
         }
     }
-    if old["default"] != new["default"] && !(old["default"].is_null() && !place.is_empty() && new["default"].is_null())
-    {
+    // A first default gives a value to objects that had none: their readers could not rely on any.
+    if old["default"] != new["default"] && !old["default"].is_null() {
         let told = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
         let what = format!("had the default {} and has {}", told(&old["default"]), told(&new["default"]));
         let breaks = format!("objects that were stored without {place} mean something else when they are read");

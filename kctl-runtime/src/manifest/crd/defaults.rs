@@ -1,10 +1,19 @@
 //! Checks that the default of a schema is a valid value of it.
+//!
+//! An API server fills in defaults when it reads a request and when it reads from etcd, before it validates. With an
+//! invalid default no object without the field could be stored, so it rejects the CRD (apiextensions-apiserver,
+//! `pkg/apiserver/schema/defaulting/validation.go`). Rust doesn't notice: `#[kctl(default = 0, minimum = 1)]` compiles.
+//!
+//! Checked are type, bounds, enum, format, pattern, required and unknown fields, `oneOf` and its relatives, and, with the
+//! feature `rules`, CEL rules. The default of an object may leave out fields that have a default themselves.
 
 use serde_json::Value;
 
 use super::{Problem, formats};
 
 /// Returns the problems for which an API server rejects the default of a schema.
+///
+/// `path` is the place in the object. With `is_root` the default is a whole object and needs `apiVersion` and `kind`.
 pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     let default = &schema["default"];
     let mut found = Vec::new();
@@ -96,7 +105,9 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
 /// The authority of a schema: a type describes the whole value, an alternative restricts named parts of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
+    /// Null, unknown fields and embedded objects are checked as well.
     Type,
+    /// Only the keywords of the alternative are checked. It may leave out fields of the value.
     Alternative,
 }
 
@@ -144,6 +155,27 @@ fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
     (!fits).then(|| format!("it is not of type {name}"))
 }
 
+/// Greatest relative error of a quotient that counts as whole (`epsilon` of `IsFloat64AJSONInteger`).
+const EPSILON: f64 = 1e-9;
+
+/// Returns `true` if a number is a multiple as an API server computes it.
+///
+/// 0.3 is one of 0.1, although neither is exact: a factor below 1 is inverted first, and a small error is allowed.
+/// Integers are compared exactly, with the factor cut to an integer (kube-openapi,
+/// `pkg/validation/validate/values.go`, `MultipleOf`; go-openapi/swag, `convert.go`, `IsFloat64AJSONInteger`).
+#[expect(clippy::cast_possible_truncation, reason = "upstream cuts the factor of an integer")]
+fn is_multiple(given: &Value, number: f64, factor: f64) -> bool {
+    if factor <= 0.0 {
+        return true;
+    }
+    if let (Some(number), factor @ 1..) = (given.as_i64(), factor as i64) {
+        return number % factor == 0;
+    }
+    let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
+    let difference = (quotient - quotient.trunc()).abs();
+    difference == 0.0 || difference / (quotient.abs() + quotient.trunc().abs()) < EPSILON
+}
+
 /// Checks bounds of numbers and lengths. Strings are measured in characters, as API servers do.
 fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
     let bound = |key: &str| schema[key].as_f64();
@@ -153,7 +185,7 @@ fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
         if bound("minimum").is_some_and(is_low) || bound("maximum").is_some_and(is_high) {
             push("it is out of bounds".to_owned());
         }
-        if bound("multipleOf").is_some_and(|factor| factor > 0.0 && (number / factor).fract().abs() > f64::EPSILON) {
+        if bound("multipleOf").is_some_and(|factor| !is_multiple(given, number, factor)) {
             push("it is not a multiple of `multipleOf`".to_owned());
         }
     }
@@ -175,5 +207,29 @@ fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
         && kctl_cel::pattern(pattern).is_ok_and(|pattern| !pattern.is_match(text))
     {
         push(format!("it does not match `{pattern}`"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn multiples_are_those_of_api_servers() {
+        for (factor, given, fits) in [
+            (json!(0.1), json!(0.3), true),
+            (json!(0.1), json!(0.7), true),
+            (json!(0.01), json!(4.35), true),
+            (json!(0.1), json!(0.25), false),
+            (json!(0.5), json!(3.5), true),
+            (json!(2.5), json!(5), true),
+            (json!(2), json!(9), false),
+            (json!(2), json!(9_007_199_254_740_993_i64), false),
+        ] {
+            let schema = json!({ "type": "number", "multipleOf": factor, "default": given });
+            assert_eq!(check(&schema, "spec.a", false).is_empty(), fits, "{given} of {factor}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Joins the versions of one kind into one CRD.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -17,9 +17,12 @@ pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
 
 /// Returns one CRD with all versions, the most recent first. It begins as the CRD of the storage version.
 ///
+/// Short names, categories and the conversion belong to the kind, so one version may give them for all. Labels and
+/// annotations of all versions are added up.
+///
 /// # Errors
 /// [`DefinitionError::Versions`] if not exactly one version is stored, or the versions differ in scope,
-/// names or conversion.
+/// names, conversion, or the value of a label or annotation.
 pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, DefinitionError> {
     let name = versions.first().and_then(|version| version.crd.metadata.name.clone()).unwrap_or_default();
     let error = |what: String, help: &str| DefinitionError::Versions { name: name.clone(), what, help: help.into() };
@@ -55,10 +58,32 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
             ("scope", one.scope != other.scope),
             ("kind", one.names.kind != other.names.kind),
             ("singular", one.names.singular != other.names.singular),
+            ("list kind", one.names.list_kind != other.names.list_kind),
         ] {
             if differs {
                 let what = format!("{} differ in {what}", named(&[root, version]));
                 return Err(error(what, "write the same in both"));
+            }
+        }
+        for (what, joined, other) in [
+            ("short names", &mut crd.spec.names.short_names, &version.crd.spec.names.short_names),
+            ("categories", &mut crd.spec.names.categories, &version.crd.spec.names.categories),
+        ] {
+            if !join_names(joined, other) {
+                let what = format!("{} differ in {what}", named(&[root, version]));
+                return Err(error(
+                    what,
+                    "a kind has one set of names: write the same in both, or write it in one of them",
+                ));
+            }
+        }
+        for (what, joined, other) in [
+            ("label", &mut crd.metadata.labels, &version.crd.metadata.labels),
+            ("annotation", &mut crd.metadata.annotations, &version.crd.metadata.annotations),
+        ] {
+            if let Err(key) = join_pairs(joined, other) {
+                let what = format!("{} differ in the {what} `{key}`", named(&[root, version]));
+                return Err(error(what, "the versions share one CRD: write the same value in both"));
             }
         }
         if version.name() != root.name() {
@@ -76,6 +101,36 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
     }
     crd.spec.versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
     Ok(crd)
+}
+
+/// Adds the names of another version unless there are names already. Returns `false` if both versions give different ones; their
+/// order does not count.
+fn join_names(joined: &mut Option<Vec<String>>, other: &Option<Vec<String>>) -> bool {
+    let Some(other) = other.as_ref().filter(|other| !other.is_empty()) else { return true };
+    match joined.as_ref().filter(|joined| !joined.is_empty()) {
+        Some(joined) => joined.iter().collect::<BTreeSet<_>>() == other.iter().collect(),
+        None => {
+            *joined = Some(other.clone());
+            true
+        }
+    }
+}
+
+/// Adds the labels or annotations of another version.
+///
+/// # Errors
+/// The first key that has two values.
+fn join_pairs(
+    joined: &mut Option<BTreeMap<String, String>>,
+    other: &Option<BTreeMap<String, String>>,
+) -> Result<(), String> {
+    for (key, value) in other.iter().flatten() {
+        let known = joined.get_or_insert_default().entry(key.clone()).or_insert_with(|| value.clone());
+        if known != value {
+            return Err(key.clone());
+        }
+    }
+    Ok(())
 }
 
 /// Orders versions as API servers prefer them (`CompareKubeAwareVersionStrings` of apimachinery): v2, v1,

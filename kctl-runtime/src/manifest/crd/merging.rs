@@ -2,6 +2,10 @@
 //!
 //! The schemas of k8s-openapi lack them, and the range of an `IntOrString`. `merging.txt` lists them by type
 //! and field.
+//!
+//! Without them, every list in a Pod template would be atomic, that is, owned as a whole. A user who adds a sidecar by
+//! server-side apply would have to take over the list of containers from the controller, and the next apply of the
+//! controller would take it back. With `list-type: map` and the key `name`, each of them owns its container.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -60,7 +64,7 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
 }
 
-/// Applies a mark, unless the schema says something already.
+/// Applies a mark, unless the schema says something already: an attribute of the user wins.
 fn apply(mark: &str, schema: &mut JSONSchemaProps) {
     let is_list = schema.type_.as_deref() == Some("array");
     let mut words = mark.split(' ');

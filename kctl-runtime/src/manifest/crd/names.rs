@@ -1,4 +1,16 @@
 //! Checks the names in a CRD: DNS labels and domains, and names that must agree.
+//!
+//! Names of a kind become parts of URLs, of RBAC rules and of discovery, so API servers are strict:
+//!
+//! | Name | Form |
+//! |---|---|
+//! | `metadata.name` | `<plural>.<group>`, at most 253 characters |
+//! | group | DNS domain with at least one dot; `k8s.io` and `kubernetes.io` need an approval annotation |
+//! | plural, singular, short names, categories, version | DNS label in lower case that starts with a letter, at most 63 characters |
+//! | kind, list kind | DNS label when written in lower case; the two differ |
+//!
+//! The rules are those of apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
+//! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
 use serde_json::Value;
 
@@ -50,6 +62,9 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks that a group of Kubernetes itself has the approval annotation (KEP-2337).
+///
+/// Its value is the URL of the pull request that approved the API, or `unapproved, …` with a reason. Other projects
+/// should not use these domains at all.
 fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
     let is_protected = ["k8s.io", "kubernetes.io"]
         .into_iter()
@@ -105,6 +120,9 @@ fn resource(names: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks names of versions, deprecation warnings, and that exactly one version is stored.
+///
+/// A version name such as `v1beta1` decides about the order in which clients prefer versions, but any DNS label is
+/// allowed.
 fn versions(spec: &Value, problems: &mut Vec<Problem>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap_or_default()).collect();
@@ -177,6 +195,9 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks the URL or the Service of a conversion webhook.
+///
+/// A URL must use https and have neither user, query nor fragment. Of a Service, name and namespace are required; the
+/// port is 443 and the path `/` unless given.
 fn client(config: &Value, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
     match (config["url"].as_str(), config["service"].is_object()) {

@@ -1,4 +1,7 @@
 //! Writes whole numbers without a fraction, as people and controller-gen do: 1 instead of 1.0.
+//!
+//! Bounds are floats in the type `JSONSchemaProps`, so serde prints `minimum: 1.0`. It is the same number to an API
+//! server, but a diff against a CRD of controller-gen would show a change in each bound.
 
 use serde_json::Value;
 

@@ -1,4 +1,8 @@
 //! Finds the Rust type and field of a place in an object: `spec.template.name` is `Template.name`.
+//!
+//! Problems are found in the finished schema, which has no types any more. A user looks for the struct, so messages
+//! have both: `WebSpec.count (spec.count)`. The names come from the schema with references (`$defs`), where schemars
+//! keeps the name of each type.
 
 use serde_json::Value;
 
@@ -32,6 +36,9 @@ pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>,
 }
 
 /// Returns type and field of a place such as `spec.hosts[].name` or `spec.labels{}`.
+///
+/// `[]` stands for the items of a list and `{}` for the values of a map. Returns `None` if a field is not in the schema,
+/// for example below a value without one.
 pub(super) fn field(root: &Value, place: &str) -> Option<String> {
     let mut schema = root;
     let mut at = root["title"].as_str().unwrap_or_default().to_owned();

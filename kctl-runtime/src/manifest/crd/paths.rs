@@ -1,4 +1,16 @@
 //! Checks JSON paths in a CRD: printer columns, the scale subresource, selectable fields and rules.
+//!
+//! A path starts at the object and has the names of JSON: `.spec.minReplicas`, not `spec.min_replicas`. The most common
+//! mistake is harmless to an API server and confusing to people: a path that leads to no field makes an empty column.
+//! So problems have two classes:
+//!
+//! | Class | Example | API server |
+//! |---|---|---|
+//! | rejected | a scale path outside of `.spec` and `.status`, more than 8 selectable fields | refuses the CRD |
+//! | useless | a column with the path `.spec.replica` of a type without this field | accepts the CRD, and shows nothing |
+//!
+//! Only paths of plain names are followed. Filters, wildcards and indexes (`.status.conditions[?(@.type=="Ready")].status`)
+//! are left to the API server, which evaluates them per object.
 
 use serde_json::Value;
 
@@ -50,6 +62,8 @@ fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless
 }
 
 /// Returns why a path cannot be read or leads to no field. Only paths of names are followed.
+///
+/// The search ends without a problem where the schema ends: at `metadata`, in a map, and where unknown fields are kept.
 fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
     let count = |chars: &[char]| path.matches(chars).count();
     if count(&['[', '(', '{']) != count(&[']', ')', '}']) || count(&['\'', '"']) % 2 != 0 || path.contains("[]") {
@@ -81,6 +95,8 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
 }
 
 /// Checks the paths of the scale subresource, which have to be below `.spec` or `.status`.
+///
+/// `kubectl scale` and the HorizontalPodAutoscaler write the number at `spec_replicas_path`, and read the other two.
 fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     if !scale.is_object() {
         return;
@@ -108,6 +124,8 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
 }
 
 /// Checks a selectable field: it exists, is a scalar, and is not below `metadata`.
+///
+/// Clients select by it with `--field-selector spec.color=blue` (KEP-4358).
 fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
     let Some(field) = of_rule(schema, path).filter(|_| !path.contains('[')) else {

@@ -2,11 +2,31 @@
 //!
 //! The rules are those of apiextensions-apiserver (`pkg/apiserver/schema`, Kubernetes documentation,
 //! "Specifying a structural schema").
+//!
+//! A schema is structural if each value has one type that does not depend on other values. Only then can an API
+//! server drop unknown fields, fill in defaults and apply patches field by field. So everything about the form of an
+//! object (`type`, `properties`, `items`, `additionalProperties`, defaults) stands outside of `oneOf`, `anyOf`, `allOf`
+//! and `not`, which may only restrict values further:
+//!
+//! ```yaml
+//! type: object
+//! properties:
+//!   disk: { type: string }
+//!   bucket: { type: string }
+//! oneOf:                      # restricts: exactly one of the two is set
+//! - required: [disk]
+//! - required: [bucket]
+//! ```
+//!
+//! An API server reports these errors as well, but names the field of the CRD
+//! (`spec.versions[0].schema.openAPIV3Schema.properties[spec]…`). The problems here have the place in an object and what
+//! to write in Rust.
 
 use serde_json::{Map, Value, json};
 
 use super::{Problem, defaults};
 
+/// The types of OpenAPI. `null` is not one: a value that may be null has a type and `nullable: true`.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// Keywords of JSON schema that a CRD cannot use.
 const UNSUPPORTED: [&str; 8] =
@@ -14,16 +34,20 @@ const UNSUPPORTED: [&str; 8] =
 /// Values of `reason` of a CEL rule.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// The position of a schema.
+/// The position of a schema in the object, which decides about additional rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
+    /// The object itself. It must be of type object, and may restrict its metadata.
     Root,
     /// `metadata` of the root, which only the name can be restricted of.
     Metadata,
+    /// Any other value, at any depth.
     Below,
 }
 
-/// Checks the schema of a version.
+/// Checks the schema of a version, and adds what an API server would reject to `problems`.
+///
+/// The root may be neither null nor a map: API servers need its `metadata`.
 pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     if schema["nullable"] == true {
         problems.push(Problem::new("the object", "it can't be null", "leave `nullable` out"));
@@ -34,6 +58,7 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     node(schema, "", Place::Root, problems);
 }
 
+/// Returns the place for messages. The empty path is the object itself.
 fn name_of(place: &str) -> &str {
     if place.is_empty() { "the object" } else { place }
 }
@@ -43,6 +68,8 @@ fn below(place: &str, field: &str) -> String {
 }
 
 /// Checks keywords whose value has to be of one type: a whole number, a number, a boolean, a list of strings.
+///
+/// An API server cannot decode such a CRD at all, and its error has the Go type instead of the place.
 fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     type Is = fn(&Value) -> bool;
     let kinds: [(&[&str], &str, Is); 4] = [
@@ -105,6 +132,9 @@ fn has_fields(schema: &Value) -> bool {
 }
 
 /// Reports unsupported keywords, and keywords that exclude each other.
+///
+/// `$ref` remains only where schemars could not inline a type, because the type contains itself. A tuple has a list of
+/// schemas in `items`, one for each position.
 fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     for key in UNSUPPORTED {
@@ -134,6 +164,9 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks that a value has one known type, unless it may be anything.
+///
+/// A type may be missing beside `x-kubernetes-int-or-string`, `x-kubernetes-preserve-unknown-fields` and
+/// `x-kubernetes-embedded-resource`. A list needs the type of its items.
 fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
     let is_free =
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
@@ -167,6 +200,9 @@ fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Probl
 }
 
 /// Checks the `x-kubernetes-…` keywords against each other and the type.
+///
+/// `list-type` belongs to lists and `map-type` to objects. `int-or-string` excludes `preserve-unknown-fields` and
+/// `embedded-resource`, because its value is never an object.
 fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is = |key: &str| schema[key] == true;
@@ -197,6 +233,10 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks embedded objects, and restrictions of metadata.
+///
+/// An embedded object, such as the Pod template of a Deployment, has `apiVersion`, `kind` and `metadata`, which an API
+/// server validates by itself. Its other fields are dropped unless the schema names them or preserves unknown ones.
+/// Of `metadata` a CRD may restrict `name` and `generateName` only.
 fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
@@ -230,6 +270,9 @@ fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem
 }
 
 /// Checks the items of sets and maps, and the keys of maps.
+///
+/// Server-side apply merges a `set` by whole items and a `map` by its keys. So items of a set must be compared as a
+/// whole, items of a map must be objects, and each key must be a scalar that is required or has a default.
 fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -290,7 +333,9 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks all fields of a rule except its expression.
+/// Checks all fields of a rule except its expression, which [`cel`](super::cel) compiles.
+///
+/// A rule of several lines needs a message, because the API server would print the rule instead.
 fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let all = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for rule in all {
@@ -349,6 +394,8 @@ fn all_of(schema: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
 }
 
 /// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
+///
+/// With `may_be_either` the alternatives `integer` and `string` are allowed, as `IntOrString` prints them.
 fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",

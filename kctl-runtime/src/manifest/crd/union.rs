@@ -15,6 +15,16 @@
 //! - properties: { type: { enum: [Disk] } }
 //!   required: [type, path]
 //! ```
+//!
+//! | Rust | Joined schema |
+//! |---|---|
+//! | `#[serde(tag = "type")]` | the tag has the values of all variants, and each variant allows one of them |
+//! | variants with data, as serde writes them by default | one optional field for each variant, exactly one of them set |
+//! | `#[serde(untagged)]` objects | the fields of all, and the fields that each variant requires |
+//! | an enum that is flattened into a struct | the same, beside the fields of the struct |
+//!
+//! A schema passes [`join_all`] first, then kube's derive, then [`unwrap`]. In between, the restrictions of a variant are
+//! sealed, because the derive would take them for fields.
 
 mod merge;
 
@@ -154,6 +164,12 @@ struct Source {
 }
 
 /// Moves the fields of all variants to the schema around them.
+///
+/// Each field is merged from all variants that have it. A variant keeps only what differs from the merged field, and
+/// its list of required fields. A variant that is null alone makes the whole schema nullable.
+///
+/// # Errors
+/// [`Clash`] if a field has different types in two variants.
 fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     let mut fields: Vec<(String, Vec<Source>)> = Vec::new();
     let mut add = |name: String, source: Source| match fields.iter_mut().find(|(known, _)| *known == name) {
@@ -213,6 +229,11 @@ fn fields_of(schema: &mut Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Removes the fields of a variant, and its description. The rest only restricts.
+///
+/// The description goes to the variant's field if it has exactly one, and to the tag otherwise.
+///
+/// # Errors
+/// [`Clash`] if the variant is not an object: a number and an object have no common type.
 fn take_fields(variant: &mut Map<String, Value>, key: &str) -> Result<(Map<String, Value>, Option<Value>), Clash> {
     join(variant)?;
     if let Some(name) = variant.remove("type").filter(|name| name != "object") {
@@ -280,7 +301,9 @@ pub(super) fn unwrap(schema: &mut Value) {
     }
 }
 
-/// Describes a tag by the doc comments of the variants, one line per value.
+/// Describes a tag by the doc comments of the variants, one line per value: `` `S3`: A bucket. ``
+///
+/// A structural schema has no place for the description of a variant, so `kubectl explain` would not show it.
 fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static str, usize), Value)]) {
     if field.get("description").is_some() {
         return;

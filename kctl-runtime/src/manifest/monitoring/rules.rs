@@ -1,4 +1,13 @@
 //! Alerting rules. Each is about something that a person can fix, and its description says how.
+//!
+//! | Severity | Meaning | Examples |
+//! |---|---|---|
+//! | `critical` | the program does not work, or works with an old state | no replica, no leader, a cache that is behind |
+//! | `warning` | it works, but objects fail or wait | failing keys, panics, a hanging reconcile, requests that fail |
+//!
+//! Most alerts fire only after their condition has held for a time, because single failures are normal: conflicts, a
+//! restart of the API server, a rollout. Conditions use metrics of controller-runtime and client-go where these exist, so
+//! most of them work for other controllers too. `$` becomes the labels that select the Pods of this program.
 
 use serde_json::{Value, json};
 
@@ -6,13 +15,17 @@ use crate::manifest::ManagerOptions;
 
 /// An alert.
 struct Rule {
+    /// The name, which is unique in the group.
     alert: &'static str,
     /// `PromQL`; `$` stands for the labels of the program.
     when: &'static str,
     /// Time for which the condition has to hold.
     lasts: &'static str,
+    /// `critical` or `warning`, for the routing of Alertmanager.
     severity: &'static str,
+    /// The problem in one line. It may contain labels and the value.
     summary: &'static str,
+    /// The place to look at, and the remedy.
     description: &'static str,
 }
 

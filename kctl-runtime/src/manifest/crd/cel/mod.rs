@@ -1,6 +1,17 @@
 //! Compiles the CEL rules of a schema as API servers do: parsing, types, and the estimated cost.
 //!
 //! Rules are not evaluated here.
+//!
+//! | Step | Example of a problem |
+//! |---|---|
+//! | parse | `self >` is not an expression |
+//! | types | `self.nam`: the type has no field `nam`; `self + 1` is not a bool |
+//! | `oldSelf` | items of an atomic list have no old state |
+//! | cost | a rule over a list without `max_items` may take too long |
+//!
+//! The cost is an estimate from the schema: the worst value that the schema allows, times the number of values at this
+//! place. An API server rejects a rule above [`RULE_MAX`] and a CRD whose rules are above [`TOTAL_MAX`] together, so the
+//! remedy is always a bound on a list, map or string.
 
 mod words;
 
@@ -24,6 +35,8 @@ struct Place {
 }
 
 /// Checks the rules of a schema and of all below it.
+///
+/// The total cost is reported only if no rule has a problem by itself: the rule to change is known then.
 pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     let mut total = 0;
     let root = Place { forbids_old: false, is_root: true, cardinality: Some(1) };
@@ -34,6 +47,7 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Checks one schema, and all below it. Adds the cost of its rules to `total`.
 fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mut Vec<Problem>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !rules.is_empty() {

@@ -1,4 +1,7 @@
 //! Words an issue of the CEL compiler for people: the problem, and the remedy.
+//!
+//! cel-go's messages speak of overloads: `found no matching overload for '_+_' applied to '(string, int)'`. Authors of
+//! rules know fields and values, so the words here are `+` does not go with string and int, and the conversion to write.
 
 use kctl_cel::{Environment, Type, Why};
 

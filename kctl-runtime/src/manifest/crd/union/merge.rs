@@ -1,4 +1,17 @@
 //! Merges the schemas of one field in several variants into one, and returns what remains for each variant.
+//!
+//! The merged schema accepts every value that one of the variants accepts. The remains restrict it again to what the
+//! single variant accepts, so nothing is lost:
+//!
+//! | Keyword | Merged schema | Remains of a variant |
+//! |---|---|---|
+//! | type | must be equal | – |
+//! | bounds, pattern, enum, format | if all have the same one | otherwise those of the variant |
+//! | fields of objects, items of lists | merged in turn | their remains |
+//! | required | fields that all variants require | the others |
+//! | description | that of the first variant with one | – |
+//! | default | if all have the same one | dropped, because it is filled in before the variant is known |
+//! | nullable | if all are | dropped: kctl leaves `None` out of what it writes |
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +42,10 @@ const WORDS: [&str; 5] = ["description", "title", "example", "examples", "extern
 /// A field, and what is left of each of the schemas that it was merged of.
 pub(super) type Merged = (Value, Vec<Option<Value>>);
 
-/// One schema that lets through what each of several does, and what has to be said beside it for each of them.
+/// Returns one schema that accepts what any of several does, and the remaining restrictions of each.
+///
+/// # Errors
+/// [`Clash`] if they have different types, or a keyword that can't be a restriction differs.
 pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, Clash> {
     if schemas.iter().all(|schema| *schema == schemas[0]) {
         let rests = vec![None; schemas.len()];
@@ -114,6 +130,9 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
 }
 
 /// Moves keywords that must be equal in all schemas.
+///
+/// # Errors
+/// [`Clash`] with the text of `differ`, which gets the different values.
 fn same(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
