@@ -304,9 +304,10 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
     let Registered { env, queue, workers, handlers } = controller;
     // Their subscriptions end with this.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
+    log_sources(&env);
     let ready = async {
         if let Some(leadership) = &leadership {
-            env.complete().await;
+            log_synced(&env).await;
             if !leadership.led().await {
                 return false;
             }
@@ -325,11 +326,46 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
     if starts {
         tokio::select! {
             () = workers => {}
+            () = log_workers(&env, leadership.is_some()) => {}
             () = resync(&env, &queue) => {}
             () = unreadable::report(&env, &queue) => {}
             () = report_hanging(&env, &queue, &handlers) => {}
         }
     }
+}
+
+/// Logs that a controller starts, with its kinds: one line, where controller-runtime logs one per source.
+///
+/// These lines have the words of controller-runtime (`pkg/internal/controller/controller.go`), so that a search finds
+/// them. Without them a program whose caches can't fill looks like one that has nothing to do.
+fn log_sources(env: &Env) {
+    let mut kinds: Vec<String> = Vec::new();
+    for source in env.caches() {
+        let identity = source.identity();
+        let on = if identity.cluster.is_empty() { String::new() } else { format!(" on {}", identity.cluster) };
+        let kind = format!("{}{on}", identity.kind);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    tracing::info!(controller = env.spec.name, source = kinds.join(", "), "Starting EventSource");
+}
+
+/// Waits for the caches of a controller, and logs the number of primaries in them.
+async fn log_synced(env: &Env) {
+    env.complete().await;
+    tracing::info!(controller = env.spec.name, objects = env.primary.store().len(), "caches synced");
+}
+
+/// Logs that the workers of a controller start, and never returns. The caches of a leader have been logged before.
+async fn log_workers(env: &Env, is_leader: bool) {
+    if is_leader {
+        env.complete().await;
+    } else {
+        log_synced(env).await;
+    }
+    tracing::info!(controller = env.spec.name, worker_count = env.spec.concurrency, "Starting workers");
+    pending().await
 }
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.

@@ -44,7 +44,11 @@ pub(super) fn begin(
     format: LogFormat,
 ) {
     // kube's client says each failed request a second time, without its name.
-    let usual = "info,kube_client::client=off";
+    let mut usual = "info,kube_client::client=off".to_owned();
+    if format == LogFormat::Timeless {
+        // `dev` starts in a moment, and prints what the controllers do.
+        usual += ",kctl_runtime::manager::lifecycle=warn";
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colored = std::io::stderr().is_terminal() && !no_color;

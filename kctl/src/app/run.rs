@@ -212,7 +212,7 @@ pub(super) fn observer() -> Observer {
 #[cfg(all(test, feature = "dev"))]
 mod tests {
     use parking_lot::Mutex;
-    use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
+    use tracing_subscriber::{Layer, filter::LevelFilter, layer::SubscriberExt};
 
     use super::*;
     use crate::{app::World, prelude::*};
@@ -236,6 +236,36 @@ mod tests {
     async fn outdated(_config: Arc<ConfigMap>, _cx: Context<outdated>) -> Result<Action> {
         let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
         Err(ApiError::refused("update ConfigMap default/web", 409, None, status).into())
+    }
+
+    #[controller(crate = crate, owns = Secret, concurrency = 3)]
+    async fn quiet(_config: Arc<ConfigMap>, _cx: Context<quiet>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn start_of_a_controller_is_logged_once() {
+        let lines = Lines::default();
+        let log = lines.clone();
+        let layer = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || log.clone());
+        let _logged =
+            tracing::subscriber::set_default(tracing_subscriber::registry().with(layer.with_filter(LevelFilter::INFO)));
+        let _world = World::start(&App::new("quiet").controller::<quiet>()).await.unwrap();
+        tracing::callsite::rebuild_interest_cache();
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let all = |what: &str| text.lines().filter(|line| line.contains(what)).map(str::to_owned).collect::<Vec<_>>();
+        for (what, fields) in [
+            ("Starting EventSource", "source=\"ConfigMap, Secret\""),
+            ("caches synced", "objects="),
+            ("Starting workers", "worker_count=3"),
+        ] {
+            let found = all(what);
+            assert!(
+                found.len() == 1 && found[0].contains("controller=\"configmap\"") && found[0].contains(fields),
+                "{text}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]
