@@ -55,9 +55,13 @@
 //! | | |
 //! |---|---|
 //! | **Primary** | The kind that is reconciled: the function's first parameter. One call handles one object, and never runs twice at once for it. |
+//! | **Writes to the primary** | `primary(patch, …)` names the verbs. [`Context::patch_status`](reconcile::Context::patch_status) needs none for a custom resource with a status; `primary(read_only)` takes it away. |
 //! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
 //! | **Watched** | `watches = K(map = f)`: objects whose changes queue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
-//! | **Read** | `reads = K`: objects that are cached and queue nothing. `reads = K(live)` asks the API server instead of a cache. |
+//! | **Read** | `reads = K`: objects that are cached and queue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
+//! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](handler::predicate::generation_changed) ignores changes of status and metadata. |
+//! | **Finalizer** | `finalizer = "example.com/name"` on a struct with [`Finalize`](reconcile::Finalize): it is added before the first reconcile, and removed when `finalize` returns `Ok`. |
+//! | **Events** | [`Context::event`](reconcile::Context::event) records what people should see in `kubectl describe`. It sends later and never fails. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
 //! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
 //! | **Requests** | Writes are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
@@ -149,6 +153,51 @@
 //!     server.idle().await?;
 //!     assert!(Api::<Secret>::default_namespaced(server.client()).get_opt("web").await?.is_some());
 //!     Ok(())
+//! }
+//! ```
+//!
+//! A [`TestServer`](https://docs.rs/kctl/latest/kctl/testing/struct.TestServer.html) tests one sequence of events, which you
+//! write. Two more kinds of tests find what you did not think of:
+//!
+//! * [`role_tests!`](https://docs.rs/kctl/latest/kctl/macro.role_tests.html) runs a function of yours under the generated role, and then once without each permission. It fails if
+//!   a permission is missing, and also if one is superfluous.
+//! * [`#[kctl::test]`](https://docs.rs/kctl/latest/kctl/attr.test.html) repeats a scenario with crashes between writes, lost responses and stale caches. Each
+//!   run must end in the same state as the run without faults.
+//!
+//! ```no_run
+//! use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::{Scenario, Trial}};
+//! # #[controller(owns = Secret(create))]
+//! # async fn secrets(config: Arc<ConfigMap>, cx: Context<secrets>) -> Result<Action> {
+//! #     let owned = cx.owned::<Secret>();
+//! #     if owned.is_empty() {
+//! #         let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+//! #         owned.create(Secret { metadata, ..Secret::default() }).await?;
+//! #     }
+//! #     Ok(Action::await_change())
+//! # }
+//!
+//! fn app() -> App {
+//!     App::new("secrets").controller::<secrets>() // the controller above
+//! }
+//!
+//! /// Makes the app do everything that it can do.
+//! async fn everything(trial: &Trial) -> kctl::Result<()> {
+//!     let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+//!     Api::<ConfigMap>::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
+//!     trial.idle().await
+//! }
+//!
+//! kctl::role_tests!(app, everything);
+//!
+//! #[kctl::test(seeds = 16)]
+//! fn each_config_map_gets_one_secret(scenario: Scenario) -> Scenario {
+//!     scenario
+//!         .app(app)
+//!         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+//!         .settled("one secret", |snapshot| match snapshot.all::<Secret>().len() {
+//!             1 => Ok(()),
+//!             n => Err(format!("{n} secrets")),
+//!         })
 //! }
 //! ```
 //!
