@@ -50,6 +50,29 @@ async fn reason_names_everything_that_queued_the_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reason_after_a_conflict_is_not_a_requeue() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app().configs(move |config, cx| {
+        note(&config.name_any(), cx.reason().to_string());
+        let (is_first, is_conflict) = (cx.reason().is_initial(), cx.reason().is_conflict());
+        async move {
+            if is_first {
+                let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+                return Err(ApiError::refused("update ConfigMap default/a", 409, None, status).into());
+            }
+            assert!(is_conflict);
+            Ok(Action::await_change())
+        }
+    });
+    world.run(app).await;
+    seconds(60).await;
+    assert_eq!(log.take(), ["a: initial list", "a: conflict"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_triggered_before_the_start_wait_for_it() {
     let mut world = World::new();
     world.set("a", "1").await;

@@ -48,11 +48,11 @@ pub const TAG_RESYNC: u32 = 1 << 3;
 /// The tag of keys that were queued from outside, by [`trigger`].
 pub const TAG_TRIGGERED: u32 = 1 << 4;
 /// The bit of the tag for changes of the primary. The bits above it belong to the other relations.
-const TAG_PRIMARY_BIT: usize = 5;
+const TAG_PRIMARY_BIT: usize = 6;
 /// All tags that stand for a changed object.
 pub(crate) const RELATION_TAGS: u32 = u32::MAX << TAG_PRIMARY_BIT;
 
-/// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 26 cached kinds, the
+/// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 25 cached kinds, the
 /// further ones share the last tag.
 pub(crate) fn relation_tag(index: usize) -> u32 {
     1 << (TAG_PRIMARY_BIT + index).min(31)

@@ -54,7 +54,7 @@ use tokio::{
 
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
-pub use state::{CONFLICTS_USUAL, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
+pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::turns::Mutex;
@@ -228,7 +228,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 
     /// Adds a key like [`add_with`](Self::add_with), with tags that say why it was added.
     ///
-    /// Tags are bits. The queue sets [`TAG_REQUEUED`] and [`TAG_RETRIED`] itself; the caller gives the other ones a
+    /// Tags are bits. The queue sets [`TAG_REQUEUED`], [`TAG_RETRIED`] and [`TAG_CONFLICTED`] itself; the caller gives the other ones a
     /// meaning. [`Item::tags`] has the tags of all adds since the key was last taken.
     ///
     /// ```

@@ -16,11 +16,12 @@ use super::{
 /// shortened to it.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// The tag of a key whose last run asked for another one, by [`add_after`](super::WorkQueue::add_after). Conflicts have
-/// this tag as well.
+/// The tag of a key whose last run asked for another one, by [`add_after`](super::WorkQueue::add_after).
 pub const TAG_REQUEUED: u32 = 1;
 /// The tag of a key that was added again after a failure.
 pub const TAG_RETRIED: u32 = 2;
+/// The tag of a key that was added again after a conflict, by [`add_outdated`](super::WorkQueue::add_outdated).
+pub const TAG_CONFLICTED: u32 = 1 << 5;
 
 /// Maximum number of versions that are remembered of the writes of one run, and of the events during it. An event
 /// beyond the limit counts as the write of another client.
@@ -42,6 +43,8 @@ pub(crate) enum Cause {
 pub(super) enum Reason {
     /// Its last run asked for it.
     Wish,
+    /// Its last run was based on an outdated state.
+    Conflict,
     /// Its last run failed.
     Backoff,
 }
@@ -50,6 +53,7 @@ impl Reason {
     fn tag(self) -> u32 {
         match self {
             Self::Wish => TAG_REQUEUED,
+            Self::Conflict => TAG_CONFLICTED,
             Self::Backoff => TAG_RETRIED,
         }
     }
@@ -315,15 +319,15 @@ impl<K: Eq + Hash + Clone> State<K> {
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
             // It runs again before that.
-            Some(dirty) if dirty.at_once || reason == Reason::Wish => return Wake::Nobody,
+            Some(dirty) if dirty.at_once || reason != Reason::Backoff => return Wake::Nobody,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
             None if entry.queued.is_some() => return Wake::Nobody,
             None => {}
         }
         entry.dirty = None;
         if let Some(present) = &mut entry.delayed {
-            if reason == Reason::Backoff {
-                present.reason = Reason::Backoff;
+            if reason == Reason::Backoff || present.reason == Reason::Wish {
+                present.reason = reason;
             }
             present.priority = present.priority.max(delayed.priority);
             if present.due <= due {
@@ -401,7 +405,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         if self.phase != Phase::Open {
             return Wake::Nobody;
         }
-        self.add_known_after(id, wait, Reason::Wish, now)
+        self.add_known_after(id, wait, Reason::Conflict, now)
     }
 
     pub(super) fn conflicts(&self, key: &K) -> u32 {

@@ -6,7 +6,7 @@ use super::Env;
 use crate::{
     handler::{RELATION_TAGS, TAG_INITIAL, TAG_RESYNC, TAG_TRIGGERED, relation_tag},
     object::Kind,
-    queue::{TAG_REQUEUED, TAG_RETRIED},
+    queue::{TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED},
 };
 
 /// Everything that queued a key since its last reconcile, from [`Context::reason`](super::Context::reason).
@@ -39,9 +39,16 @@ impl Reason {
     }
 
     /// Returns `true` if the last reconcile of the key asked for this one with
-    /// [`Action::requeue`](super::Action::requeue), or met a conflict.
+    /// [`Action::requeue`](super::Action::requeue).
     pub fn is_requeue(&self) -> bool {
         self.tags & TAG_REQUEUED != 0
+    }
+
+    /// Returns `true` if the last reconcile of the key met a conflict (409) and nothing changed since.
+    ///
+    /// Usually the newer state arrives first. Then the reason is the changed kind.
+    pub fn is_conflict(&self) -> bool {
+        self.tags & TAG_CONFLICTED != 0
     }
 
     /// Returns `true` if the period of `resync` has passed.
@@ -75,6 +82,7 @@ impl fmt::Display for Reason {
         let others = [
             (self.is_initial(), "initial list"),
             (self.is_requeue(), "requeue"),
+            (self.is_conflict(), "conflict"),
             (self.is_retry(), "retry"),
             (self.is_resync(), "resync"),
             (self.is_triggered(), "trigger"),
