@@ -23,6 +23,20 @@ struct Case {
     expected: Value,
 }
 
+const KINDS: [&str; 6] = [
+    "apps.kruise.io/v1alpha1/CloneSet",
+    "argoproj.io/v1alpha1/Rollout",
+    "helm.toolkit.fluxcd.io/v2/HelmRelease",
+    "kubeflow.org/v1/PyTorchJob",
+    "kustomize.toolkit.fluxcd.io/v1/Kustomization",
+    "ray.io/v1/RayCluster",
+];
+
+fn cases(path: &str) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("thirdparty").join(path);
+    serde_saphyr::from_str(&fs::read_to_string(folder.join("cases.yaml")).unwrap()).unwrap()
+}
+
 /// The order of dependencies of one template is not said.
 fn sorted(mut answer: Value) -> Value {
     if let Some(dependencies) = answer["dependencies"].as_array_mut() {
@@ -34,20 +48,9 @@ fn sorted(mut answer: Value) -> Value {
 #[tokio::test]
 async fn every_operation_of_a_bundled_kind_answers_as_its_cases_say() {
     let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("thirdparty");
     let mut n_cases = BTreeMap::new();
-    let kinds = [
-        "apps.kruise.io/v1alpha1/CloneSet",
-        "argoproj.io/v1alpha1/Rollout",
-        "helm.toolkit.fluxcd.io/v2/HelmRelease",
-        "kubeflow.org/v1/PyTorchJob",
-        "kustomize.toolkit.fluxcd.io/v1/Kustomization",
-        "ray.io/v1/RayCluster",
-    ];
-    for path in kinds {
-        let text = fs::read_to_string(folder.join(path).join("cases.yaml")).unwrap();
-        let cases: Vec<Case> = serde_saphyr::from_str(&text).unwrap();
-        for (idx, case) in cases.into_iter().enumerate() {
+    for path in KINDS {
+        for (idx, case) in cases(path).into_iter().enumerate() {
             let operation: Operation = case.operation.parse().unwrap();
             let inputs = Inputs {
                 desired: case.desired,
@@ -68,5 +71,24 @@ async fn every_operation_of_a_bundled_kind_answers_as_its_cases_say() {
             let n = n_cases.get(&(path, operation.name())).copied().unwrap_or_default();
             assert!(n >= 2, "{path}: {operation} has {n} cases");
         }
+    }
+}
+
+/// Karmada passes nil where no cluster has been scheduled, and an item without status until a cluster has reported.
+#[tokio::test]
+async fn nil_items_and_statuses_are_aggregated_without_an_error() {
+    let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    for path in KINDS {
+        let case = cases(path).into_iter().find(|case| case.operation == "AggregateStatus").unwrap();
+        let answer = async |status_items: Option<Vec<AggregatedStatusItem>>| {
+            let inputs = Inputs { desired: case.desired.clone(), observed: None, replicas: None, status_items };
+            chain.answer(Operation::AggregateStatus, &inputs).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+        };
+        let (nil, empty) = (answer(None).await, answer(Some(Vec::new())).await);
+        assert_eq!(nil, empty, "{path}");
+        assert_eq!(nil["aggregatedStatus"]["kind"], case.desired.as_ref().unwrap()["kind"]);
+        let silent = AggregatedStatusItem { cluster_name: "a".into(), status: None, ..AggregatedStatusItem::default() };
+        let silent = answer(Some(vec![silent])).await;
+        assert_eq!(silent["aggregatedStatus"]["metadata"], nil["aggregatedStatus"]["metadata"], "{path}");
     }
 }

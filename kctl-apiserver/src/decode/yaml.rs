@@ -90,6 +90,9 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
                 return Err(format!("yaml: {}{NO_CHARACTER}", line_text(error.marker().line())));
             }
             Some(Err(error)) => {
+                if let Some(Ok(read)) = before_stray(text, error.marker().index()).map(yaml) {
+                    return Ok(read);
+                }
                 let told = serde_saphyr::from_str::<Value>(text).err();
                 return Err(format!("yaml: {}", told.map_or_else(|| first_line(&error), |told| first_line(&told))));
             }
@@ -128,6 +131,16 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
         }
     }
     Ok(Yaml { value: reader.document.unwrap_or_default(), repeated: reader.repeated })
+}
+
+/// Returns the object or list in braces before a bracket or comma that closes or continues nothing.
+///
+/// Go reads the first document only, and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a document
+/// without braces such a bracket is an error (kube-apiserver 1.36.3).
+fn before_stray(text: &str, index: usize) -> Option<&str> {
+    let (at, stray) = text.char_indices().nth(index)?;
+    let is_in_braces = text.trim_start().starts_with(['{', '[']);
+    (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..at])
 }
 
 fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
@@ -337,6 +350,17 @@ mod tests {
         }
         check("%YAML 1.1\n---\na: 1", Ok(json!({ "a": 1 })));
         check("%YAML 1.2\n---\na: 1", Err("yaml: found incompatible YAML document"));
+    }
+
+    #[test]
+    fn bracket_after_a_document_in_braces_is_ignored() {
+        for end in ["}", "]", "}}}", ",", " }", "\n}", "}\nb: 2"] {
+            check(&format!("{{\"a\":1}}{end}"), Ok(json!({ "a": 1 })));
+        }
+        check("[1]]", Ok(json!([1])));
+        for text in ["a: {b: 1}}\nc: 2", "a: 1\n}", "{a: 1"] {
+            assert!(yaml(text).is_err(), "{text}");
+        }
     }
 
     #[test]
