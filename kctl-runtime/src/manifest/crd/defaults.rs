@@ -158,18 +158,20 @@ fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
 /// Greatest relative error of a quotient that counts as whole (`epsilon` of `IsFloat64AJSONInteger`).
 const EPSILON: f64 = 1e-9;
 
-/// Returns `true` if a number is a multiple as an API server computes it.
+/// Returns `true` if an API server takes a number for a multiple (kube-apiserver 1.36.3).
 ///
-/// 0.3 is one of 0.1, although neither is exact: a factor below 1 is inverted first, and a small error is allowed.
-/// Integers are compared exactly, with the factor cut to an integer (kube-openapi,
-/// `pkg/validation/validate/values.go`, `MultipleOf`; go-openapi/swag, `convert.go`, `IsFloat64AJSONInteger`).
+/// 0.3 is one of 0.1, although neither is exact: a factor below 1 is inverted first, and a small error is allowed
+/// upwards. 4.35 is not one of 0.01, because the quotient is just below 435. A value without a fraction is compared with
+/// the factor cut to an integer, so 5 is not a multiple of 2.5, and nothing is one of a factor below 1
+/// (kube-openapi, `pkg/validation/validate/values.go`, `MultipleOf`; go-openapi/swag, `IsFloat64AJSONInteger`).
 #[expect(clippy::cast_possible_truncation, reason = "upstream cuts the factor of an integer")]
-fn is_multiple(given: &Value, number: f64, factor: f64) -> bool {
-    if factor <= 0.0 {
-        return true;
+fn is_multiple(schema: &Value, given: &Value, number: f64, factor: f64) -> bool {
+    if factor <= 0.0 || (schema["type"] == "integer" && factor.fract() != 0.0) {
+        return false;
     }
-    if let (Some(number), factor @ 1..) = (given.as_i64(), factor as i64) {
-        return number % factor == 0;
+    if let Some(number) = given.as_i64() {
+        let factor = factor as i64;
+        return factor > 0 && number % factor == 0;
     }
     let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
     let difference = (quotient - quotient.trunc()).abs();
@@ -185,7 +187,7 @@ fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
         if bound("minimum").is_some_and(is_low) || bound("maximum").is_some_and(is_high) {
             push("it is out of bounds".to_owned());
         }
-        if bound("multipleOf").is_some_and(|factor| !is_multiple(given, number, factor)) {
+        if bound("multipleOf").is_some_and(|factor| !is_multiple(schema, given, number, factor)) {
             push("it is not a multiple of `multipleOf`".to_owned());
         }
     }
@@ -218,17 +220,21 @@ mod tests {
 
     #[test]
     fn multiples_are_those_of_api_servers() {
-        for (factor, given, fits) in [
-            (json!(0.1), json!(0.3), true),
-            (json!(0.1), json!(0.7), true),
-            (json!(0.01), json!(4.35), true),
-            (json!(0.1), json!(0.25), false),
-            (json!(0.5), json!(3.5), true),
-            (json!(2.5), json!(5), true),
-            (json!(2), json!(9), false),
-            (json!(2), json!(9_007_199_254_740_993_i64), false),
+        for (kind, factor, given, fits) in [
+            ("number", json!(0.1), json!(0.3), true),
+            ("number", json!(0.1), json!(0.7), true),
+            ("number", json!(0.3), json!(0.9), true),
+            ("number", json!(0.5), json!(3.5), true),
+            ("number", json!(0.1), json!(0.25), false),
+            ("number", json!(0.01), json!(4.35), false),
+            ("number", json!(2.5), json!(5), false),
+            ("number", json!(0.5), json!(3), false),
+            ("number", json!(2), json!(9_007_199_254_740_993_i64), false),
+            ("integer", json!(2), json!(10), true),
+            ("integer", json!(2), json!(9), false),
+            ("integer", json!(1.5), json!(3), false),
         ] {
-            let schema = json!({ "type": "number", "multipleOf": factor, "default": given });
+            let schema = json!({ "type": kind, "multipleOf": factor, "default": given });
             assert_eq!(check(&schema, "spec.a", false).is_empty(), fits, "{given} of {factor}");
         }
     }
