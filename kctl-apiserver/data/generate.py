@@ -2,7 +2,7 @@
 kube-apiserver without extensions, and proto.json and go.json from the Go modules of the same version, which `go mod download` has put
 into the module cache.
 
-    KUBECONFIG=$(../../shared/envtest/up target/envtest) python3 kctl-apiserver/data/generate.py
+    KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/generate.py
     python3 kctl-apiserver/data/generate.py modules  # proto.json and go.json alone: needs no server
 
 What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
