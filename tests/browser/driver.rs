@@ -58,20 +58,13 @@ fn request(method: &str, path: &str, port: u16, body: &str) -> String {
 }
 
 impl Browser {
-    /// Starts one. `None` where there is no chromedriver; with `KCTL_BROWSER` set that is a failure.
-    pub(crate) async fn start() -> Option<Self> {
+    /// Starts one.
+    pub(crate) async fn start() -> Self {
         let mut n_tries = 0;
         let (driver, said, port) = loop {
             let mut driver = match driver().spawn() {
                 Ok(driver) => driver,
-                Err(error) => {
-                    assert!(
-                        std::env::var_os("KCTL_BROWSER").is_none(),
-                        "KCTL_BROWSER is set, and chromedriver: {error}"
-                    );
-                    eprintln!("no chromedriver: the page is not tried in a browser");
-                    return None;
-                }
+                Err(error) => panic!("chromedriver: {error}"),
             };
             let mut said = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
             let mut lines = Vec::new();
@@ -94,7 +87,7 @@ impl Browser {
         let wanted = json!({ "goog:chromeOptions": chrome, "goog:loggingPrefs": { "browser": "ALL" } });
         let session = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": wanted } })).await;
         browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
-        Some(browser)
+        browser
     }
 
     /// One request to the driver.

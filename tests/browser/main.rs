@@ -72,8 +72,9 @@ fn shows(text: &str) -> String {
 const ACTIVE: &str = "document.activeElement";
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn the_page_follows_what_happens_and_shows_errors_as_text() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
@@ -89,8 +90,9 @@ async fn the_page_follows_what_happens_and_shows_errors_as_text() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn everything_is_reached_by_keyboard_and_keeps_the_focus_over_updates() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog", "docs"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/docs")).await;
@@ -123,8 +125,9 @@ async fn everything_is_reached_by_keyboard_and_keeps_the_focus_over_updates() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn updates_stop_while_they_are_paused() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
@@ -146,8 +149,9 @@ async fn updates_stop_while_they_are_paused() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn a_program_that_is_away_is_said() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
@@ -156,8 +160,9 @@ async fn a_program_that_is_away_is_said() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn a_program_that_accepts_and_never_answers_is_said() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
@@ -175,8 +180,9 @@ async fn a_program_that_accepts_and_never_answers_is_said() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn reconciles_are_found_by_key_controller_and_failure() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog", "docs", "shop"]).await;
     browser.open(&site.url).await;
     let rows = "[...document.querySelectorAll('#timeline-rows > tr')].map((row) => row.dataset.key).sort().join()";
@@ -200,8 +206,9 @@ async fn reconciles_are_found_by_key_controller_and_failure() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn on_a_narrow_screen_only_tables_scroll_sideways() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog", "shop"]).await;
     browser.size(320, 800).await;
     browser.open(&site.url).await;
@@ -226,13 +233,11 @@ async fn findings(browser: &Browser, axe: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver and axe-core: cargo xtask browser"]
 async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
-    let Some(file) = std::env::var_os("KCTL_AXE") else {
-        eprintln!("KCTL_AXE names no axe.min.js: accessibility is not checked");
-        return;
-    };
+    let file = std::env::var_os("KCTL_AXE").expect("KCTL_AXE names axe.min.js");
     let axe = std::fs::read_to_string(file).unwrap();
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog", "docs", "shop", "legacy"]).await;
     browser.open(&site.url).await;
     browser.until(&shows("default/shop")).await;
@@ -250,8 +255,9 @@ async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn motion_is_spared_those_who_prefer_none() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&[]).await;
     browser.open(&site.url).await;
     let behaviour = "getComputedStyle(document.documentElement).scrollBehavior";
@@ -262,8 +268,9 @@ async fn motion_is_spared_those_who_prefer_none() {
 
 /// The pictures of the guide, into the folder that `KCTL_PICTURES` names.
 #[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn the_page_can_be_taken_a_picture_of() {
-    let Some(browser) = Browser::start().await else { return };
+    let browser = Browser::start().await;
     let site = serve(&["blog", "docs", "shop", "shop-eu", "legacy", "wiki"]).await;
     browser.size(1200, 1000).await;
     browser.open(&site.url).await;

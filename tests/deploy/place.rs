@@ -51,16 +51,13 @@ impl Place {
         Self::at(&kubeconfig, Some(server), tasks, None).await
     }
 
-    /// The API server that a variable of the environment names; says so when there is none.
-    pub(crate) async fn named(variable: &str) -> Option<Self> {
-        let Ok(file) = std::env::var(variable) else {
-            eprintln!("left out: {variable} names no API server");
-            return None;
-        };
+    /// The API server that a variable of the environment names.
+    pub(crate) async fn named(variable: &str) -> Self {
+        let file = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} names an API server"));
         // One variable, one server: those of members are used together with the first.
         let alone = if variable == "KUBECONFIG" { Some(ONE_ON_A_REAL_SERVER.lock().await) } else { None };
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        Some(Self::at(&text, None, JoinSet::new(), alone).await)
+        Self::at(&text, None, JoinSet::new(), alone).await
     }
 
     async fn at(

@@ -1,9 +1,6 @@
 //! Clients with other TLS libraries than Go's and Rust's trust the embedded API server by the kubeconfig that it writes.
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::process::{Command, Output};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kctl_apiserver::{ApiServer, ServeOptions};
@@ -55,74 +52,104 @@ fn decoded(kubeconfig: &str, field: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(line.trim_start_matches(':').trim()).expect("it is base64")
 }
 
-/// Runs a program in a folder. `None`, with a message, where this machine does not have it.
-fn run(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
-    match Command::new(program).args(arguments).current_dir(folder).output() {
-        Ok(output) => Some(output),
-        Err(error) => {
-            eprintln!("skipped: {program}: {error}");
-            None
+/// A server on every address of the machine, as one that containers reach, and the certificates of its kubeconfig as files.
+struct Served {
+    folder: Folder,
+    url: String,
+}
+
+impl Served {
+    async fn start(name: &str) -> Self {
+        let folder = Folder::new(name);
+        let server = ApiServer::on_system_time();
+        let options = ServeOptions { address: std::net::Ipv4Addr::UNSPECIFIED.into(), port: 0 };
+        let listening = server.listen_as(options, &["api.example.com".to_owned()]).await.expect("a port is free");
+        let url = listening.url();
+        listening.write_kubeconfig(&folder.0.join("kubeconfig")).expect("the kubeconfig is written");
+        let kubeconfig = listening.kubeconfig();
+        tokio::spawn(listening.serve());
+        for (file, field) in [
+            ("ca.pem", "certificate-authority-data"),
+            ("client.pem", "client-certificate-data"),
+            ("key.pem", "client-key-data"),
+        ] {
+            std::fs::write(folder.0.join(file), decoded(&kubeconfig, field)).expect("the file is written");
         }
+        Self { folder, url }
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        let output = Command::new(program).args(arguments).current_dir(&self.folder.0).output();
+        output.unwrap_or_else(|error| panic!("{program}: {error}"))
+    }
+
+    /// Runs a program in the folder of the files, and looks for `expected` in its output.
+    fn assert_prints(&self, program: &str, arguments: &[&str], expected: &str) {
+        let output = self.run(program, arguments);
+        let (printed, problem) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(printed.contains(expected), "{program}: {printed}{problem}");
     }
 }
 
-fn assert_says(program: &str, output: Option<Output>, expected: &str) {
-    let Some(output) = output else { return };
-    let (said, problem) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains(expected), "{program}: {said}{problem}");
-}
-
-/// A server on every address of the machine, as one that containers reach.
+/// fabric8 (Java) takes any other key for one of RSA.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_with_openssl_and_java_trust_the_kubeconfig() {
-    let folder = Folder::new("clients");
-    let server = ApiServer::on_system_time();
-    let options = ServeOptions { address: std::net::Ipv4Addr::UNSPECIFIED.into(), port: 0 };
-    let listening = server.listen_as(options, &["api.example.com".to_owned()]).await.expect("a port is free");
-    let url = listening.url();
-    listening.write_kubeconfig(&folder.0.join("kubeconfig")).expect("the kubeconfig is written");
-    let kubeconfig = listening.kubeconfig();
-    tokio::spawn(listening.serve());
-    for (file, field) in [
-        ("ca.pem", "certificate-authority-data"),
-        ("client.pem", "client-certificate-data"),
-        ("key.pem", "client-key-data"),
-    ] {
-        std::fs::write(folder.0.join(file), decoded(&kubeconfig, field)).expect("the file is written");
-    }
-    // fabric8 (Java) takes any other key for one of RSA.
-    let key = std::fs::read_to_string(folder.0.join("key.pem")).expect("the key is there");
+async fn key_of_the_kubeconfig_is_in_the_form_that_java_reads() {
+    let served = Served::start("clients-key").await;
+    let key = std::fs::read_to_string(served.folder.0.join("key.pem")).expect("the key is there");
     assert!(key.starts_with("-----BEGIN EC PRIVATE KEY-----"), "the form of the key");
-
-    let place = folder.0.clone();
-    let asked = tokio::task::spawn_blocking(move || ask_all(&place, &url));
-    asked.await.expect("all clients are answered");
 }
 
-fn ask_all(folder: &Path, url: &str) {
-    let (host, port) = url.trim_start_matches("https://").rsplit_once(':').expect("the URL has a port");
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs curl: cargo xtask interop"]
+async fn curl_trusts_the_kubeconfig() {
+    let served = Served::start("clients-curl").await;
+    let (host, port) = served.url.trim_start_matches("https://").rsplit_once(':').expect("the URL has a port");
     let status =
         ["-sS", "--cacert", "ca.pem", "--cert", "client.pem", "--key", "key.pem", "-o", "body", "-w", "%{http_code}"];
-    let namespace = format!("{url}/api/v1/namespaces/default");
-    assert_says("curl", run(folder, "curl", &[&status[..], &[&namespace]].concat()), "200");
+    let namespace = format!("{}/api/v1/namespaces/default", served.url);
+    served.assert_prints("curl", &[&status[..], &[&namespace]].concat(), "200");
     let resolve = format!("api.example.com:{port}:{host}");
     let named = format!("https://api.example.com:{port}/api/v1/namespaces/default");
-    assert_says("curl", run(folder, "curl", &[&status[..], &["--resolve", &resolve, &named]].concat()), "200");
-    let connect = format!("{host}:{port}");
-    let openssl =
-        ["s_client", "-x509_strict", "-brief", "-verify_return_error", "-CAfile", "ca.pem", "-connect", &connect];
-    if let Some(output) = run(folder, "openssl", &openssl) {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("Verification: OK"), "openssl: {said}");
-    }
-    assert_says("python3", run(folder, "python3", &["-c", PYTHON, url]), "200");
-    match run(folder, "python3", &["-c", "import kubernetes"]) {
-        Some(output) if output.status.success() => {
-            assert_says("kubernetes of PyPI", run(folder, "python3", &["-c", PYTHON_CLIENT]), "200");
-        }
-        _ => eprintln!("skipped: the Python client `kubernetes` is not installed"),
-    }
-    assert_says("node", run(folder, "node", &["-e", NODE, url]), "200");
-    std::fs::write(folder.join("Trust.java"), JAVA).expect("the program is written");
-    assert_says("java", run(folder, "java", &["Trust.java", url]), "200");
+    served.assert_prints("curl", &[&status[..], &["--resolve", &resolve, &named]].concat(), "200");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs openssl: cargo xtask interop"]
+async fn openssl_trusts_the_kubeconfig() {
+    let served = Served::start("clients-openssl").await;
+    let connect = served.url.trim_start_matches("https://");
+    let output = served.run(
+        "openssl",
+        &["s_client", "-x509_strict", "-brief", "-verify_return_error", "-CAfile", "ca.pem", "-connect", connect],
+    );
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("Verification: OK"), "openssl: {printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Python: cargo xtask interop"]
+async fn python_trusts_the_kubeconfig() {
+    let served = Served::start("clients-python").await;
+    served.assert_prints("python3", &["-c", PYTHON, &served.url], "200");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the Python client `kubernetes`: cargo xtask interop"]
+async fn kubernetes_of_pypi_trusts_the_kubeconfig() {
+    Served::start("clients-pypi").await.assert_prints("python3", &["-c", PYTHON_CLIENT], "200");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Node.js: cargo xtask interop"]
+async fn node_trusts_the_kubeconfig() {
+    let served = Served::start("clients-node").await;
+    served.assert_prints("node", &["-e", NODE, &served.url], "200");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Java: cargo xtask interop"]
+async fn java_trusts_the_kubeconfig() {
+    let served = Served::start("clients-java").await;
+    std::fs::write(served.folder.0.join("Trust.java"), JAVA).expect("the program is written");
+    served.assert_prints("java", &["Trust.java", &served.url], "200");
 }

@@ -13,15 +13,6 @@ use std::{
 use kctl_apiserver::{ApiServer, ServeOptions, faults::Faults};
 use tokio::process::Command;
 
-/// Go is not everywhere, and a build takes a minute: `INTEROP=1` asks for it.
-fn asked() -> bool {
-    let asked = std::env::var("INTEROP").is_ok_and(|asked| asked == "1");
-    if !asked {
-        eprintln!("left out: INTEROP=1 asks for programs in Go");
-    }
-    asked
-}
-
 /// A program in Go, built before its time counts.
 async fn program(folder: &str) -> Command {
     program_of(folder, ".").await

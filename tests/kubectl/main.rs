@@ -25,7 +25,13 @@ macro_rules! topics {
         const TOPICS: &[&str] = &[$(stringify!($topic)),*];
 
         mod prints_what_it_prints_on_a_real_server {
-            $(#[test] fn $topic() { super::check(stringify!($topic)); })*
+            $(
+                #[test]
+                #[ignore = "needs kubectl 1.32: cargo xtask kubectl"]
+                fn $topic() {
+                    super::check(stringify!($topic));
+                }
+            )*
         }
     };
 }
@@ -50,8 +56,8 @@ fn check(name: &str) {
     let real = env::var("KUBECONFIG").unwrap_or_default();
     match run::version() {
         Some(version) if version.starts_with(RECORDED_WITH) => {}
-        Some(version) => return eprintln!("kubectl is {version}, the answers are of {RECORDED_WITH}x: not compared"),
-        None => return eprintln!("there is no kubectl: nothing is compared"),
+        Some(version) => panic!("kubectl is {version}, and the answers are of {RECORDED_WITH}x"),
+        None => panic!("kubectl is not installed"),
     }
     if !real.is_empty() {
         let answers = run::all(&topic, &Cluster::Real(real.into()));

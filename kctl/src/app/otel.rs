@@ -122,13 +122,9 @@ mod tests {
         world.idle(Duration::from_secs(10)).await.unwrap();
     }
 
-    /// Go is not everywhere: `INTEROP=1` asks for it.
     #[tokio::test]
+    #[ignore = "needs Go: cargo xtask interop"]
     async fn a_collector_that_no_one_here_wrote_gets_the_spans() {
-        if std::env::var("INTEROP").as_deref() != Ok("1") {
-            eprintln!("left out: INTEROP=1 asks for programs in Go");
-            return;
-        }
         let mut collector = tokio::process::Command::new("go");
         collector.args(["run", "."]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop/otlp"));
         collector.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);

@@ -14,7 +14,7 @@ use kctl::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{Folder, asked, printed, program, served};
+use super::{Folder, printed, program, served};
 
 /// So long they contend.
 const LASTS: Duration = Duration::from_secs(75);
@@ -128,19 +128,16 @@ async fn never_both(kubeconfig: PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Go: cargo xtask interop"]
 async fn client_go_and_kctl_never_hold_a_lease_of_the_embedded_server_at_once() {
-    if asked() {
-        let folder = Folder::new("contend");
-        let (_server, kubeconfig) = served(&folder).await;
-        never_both(kubeconfig).await;
-    }
+    let folder = Folder::new("contend");
+    let (_server, kubeconfig) = served(&folder).await;
+    never_both(kubeconfig).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Go and KUBECONFIG: cargo xtask real-server"]
 async fn client_go_and_kctl_never_hold_a_lease_of_a_real_server_at_once() {
-    match std::env::var_os("KUBECONFIG") {
-        Some(kubeconfig) if asked() => never_both(kubeconfig.into()).await,
-        Some(_) => {}
-        None => eprintln!("left out: KUBECONFIG names no API server"),
-    }
+    let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names an API server");
+    never_both(kubeconfig.into()).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Folder, asked, assert_streamed, printed, program, served, served_under};
+use super::{Folder, assert_streamed, printed, program, served, served_under};
 use crate::plan::{assert_acted, plan};
 
 const WITHIN: Duration = Duration::from_secs(240);
@@ -10,10 +10,8 @@ const WITHIN: Duration = Duration::from_secs(240);
 const N_SEEDS: u64 = 3;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Go: cargo xtask interop"]
 async fn a_controller_on_controller_runtime_converges() {
-    if !asked() {
-        return;
-    }
     let folder = Folder::new("controller");
     let (_server, kubeconfig) = served(&folder).await;
     let mut program = program("controller-runtime").await;
@@ -25,10 +23,8 @@ async fn a_controller_on_controller_runtime_converges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Go: cargo xtask interop"]
 async fn a_controller_on_controller_runtime_converges_under_faults_of_any_seed() {
-    if !asked() {
-        return;
-    }
     for seed in 0..N_SEEDS {
         let (folder, faults) = (Folder::new(&format!("faults-{seed}")), plan(seed));
         let (_server, kubeconfig) = served_under(&folder, Some(&faults)).await;

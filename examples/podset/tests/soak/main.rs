@@ -1,9 +1,8 @@
 //! The soak: many sets on a real API server while the operator is killed again and again and the API server crashes.
 //!
 //! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again; a soak without it is none, and fails.
-//! `KCTL_SOAK=1 KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --nocapture`. Without
-//! `KCTL_SOAK` it is left out. `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000,
-//! 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
+//! `KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --ignored --nocapture`.
+//! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000, 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
 
 mod ledger;
 mod operator;
@@ -249,11 +248,8 @@ async fn settle(server: &Server) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes an hour, and needs KUBECONFIG and KCTL_CRASH_API_SERVER"]
 async fn sets_have_exactly_their_pods_although_operator_and_api_server_die_again_and_again() {
-    if std::env::var_os("KCTL_SOAK").is_none() {
-        eprintln!("left out: KCTL_SOAK is not set");
-        return;
-    }
     let size = Size::from_env();
     let mut numbers = Numbers(size.seed);
     let server = Server::prepare().await;

@@ -1,0 +1,65 @@
+//! A move to another version of Kubernetes: the data of the built-in kinds, and the answers that are recorded.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::Args;
+
+use crate::{
+    Options, Result,
+    ci::Gate,
+    process::{Run, cargo, root},
+    real_server::{self, Servers},
+};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The version, for example 1.37.2.
+    version: String,
+    /// Regenerates the data alone, and keeps the answers that are recorded.
+    #[arg(long)]
+    keep_recorded: bool,
+}
+
+/// Copies the module of the real server's binaries, so that the version becomes the default of `cargo xtask server`.
+fn make_default(version: &str) -> Result {
+    let module = PathBuf::from(real_server::script("assets", Some(version)).arg("--module").read()?);
+    let folder = root().join("tests/envtest");
+    if module == folder {
+        return Ok(());
+    }
+    for file in ["go.mod", "go.sum"] {
+        std::fs::copy(module.join(file), folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Records the answers of a real server anew. What the embedded server answers otherwise is expected to fail here: that is the list of
+/// what is left to do.
+fn record(kubeconfig: &OsString) -> Result<bool> {
+    let recording = |arguments: &[&str]| {
+        let test = cargo("test").args(["--workspace", "--no-fail-fast"]).args(arguments);
+        test.env("KUBECONFIG", kubeconfig).env("RECORD", "1").output().map(|(succeeded, _output)| succeeded)
+    };
+    let suites = recording(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])?;
+    Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    let version = arguments.version.trim_start_matches('v');
+    let mut gate = Gate::new(Options::default());
+    let Some(mut servers) = Servers::prepare(&mut gate, Some(version))? else {
+        return Err("a real kube-apiserver is needed".into());
+    };
+    make_default(version)?;
+    // The messages and the Go types are read from the modules of the same version.
+    Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest")).run()?;
+    let python = |script: &str| Run::new("python3").arg(root().join("kctl-apiserver/data").join(script));
+    let kubeconfig = servers.up("data")?;
+    python("generate.py").env("KUBECONFIG", &kubeconfig).run()?;
+    servers.down("data");
+    python("changes.py").run()?;
+    let agrees = arguments.keep_recorded || record(&servers.up("record")?)?;
+    Run::new("git").args(["diff", "--stat"]).run()?;
+    eprintln!("UPDATING.md says what is left to do by hand.");
+    if agrees { Ok(()) } else { Err("the embedded API server answers otherwise than what was recorded".into()) }
+}

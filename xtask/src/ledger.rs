@@ -1,0 +1,152 @@
+//! Counts tests by what `cargo test` prints, so that a test which is ignored in one step and run in no other one is noticed.
+
+use std::collections::BTreeMap;
+
+/// A test: its binary and its name.
+type Test = (String, String);
+
+/// The tests of all steps so far.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    binary: String,
+    /// The test whose result is still to be printed; something else may be printed before it.
+    pending: Option<String>,
+    passed: BTreeMap<Test, usize>,
+    ignored: BTreeMap<Test, Ignored>,
+    n_passed: usize,
+    n_failed: usize,
+}
+
+#[derive(Default)]
+struct Ignored {
+    n: usize,
+    reason: String,
+}
+
+/// Returns the name of a binary by the line that cargo prints before it runs.
+fn binary(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    if let Some(package) = line.strip_prefix("Doc-tests ") {
+        return Some(format!("doc {package}"));
+    }
+    let path = line.strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once('(')?.1;
+    let file = path.rsplit(['/', '\\']).next()?;
+    Some(file.rsplit_once('-')?.0.to_owned())
+}
+
+/// Returns the number before a word of the line `test result: …`.
+fn count(line: &str, word: &str) -> usize {
+    let number = |part: &str| part.trim().strip_suffix(word)?.split_whitespace().last()?.parse().ok();
+    line.split(';').find_map(number).unwrap_or(0)
+}
+
+impl Ledger {
+    /// Forgets the test whose result was never printed.
+    pub(crate) fn begin(&mut self) {
+        self.pending = None;
+    }
+
+    /// Reads a line of the output of `cargo test`.
+    pub(crate) fn read(&mut self, line: &str) {
+        if let Some(binary) = binary(line) {
+            self.binary = binary;
+            self.pending = None;
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.n_passed += count(counts, "passed");
+            self.n_failed += count(counts, "failed");
+        } else if let Some((name, result)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
+            if !self.note(name, result) {
+                self.pending = Some(name.to_owned());
+            }
+        } else if let Some(name) = self.pending.take()
+            && !self.note(&name, line)
+        {
+            self.pending = Some(name);
+        }
+    }
+
+    /// Notes the result of a test; returns `false` if `result` is something else that was printed.
+    fn note(&mut self, name: &str, result: &str) -> bool {
+        let test = (self.binary.clone(), name.to_owned());
+        if result == "ok" {
+            *self.passed.entry(test).or_default() += 1;
+        } else if let Some(reason) = result.strip_prefix("ignored") {
+            // Examples of the documentation that are not meant to compile are ignored without a reason.
+            if !self.binary.starts_with("doc ") {
+                let ignored = self.ignored.entry(test).or_default();
+                ignored.n += 1;
+                reason.trim_start_matches([',', ' ']).clone_into(&mut ignored.reason);
+            }
+        } else if result != "FAILED" {
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn n_passed(&self) -> usize {
+        self.n_passed
+    }
+
+    pub(crate) fn n_failed(&self) -> usize {
+        self.n_failed
+    }
+
+    /// Returns the tests that were ignored and have not passed as often in any step, with their reasons.
+    pub(crate) fn never_ran(&self) -> Vec<(String, &str)> {
+        let never =
+            self.ignored.iter().filter(|(test, ignored)| self.passed.get(*test).copied().unwrap_or(0) < ignored.n);
+        never.map(|((binary, name), ignored)| (format!("{binary}: {name}"), ignored.reason.as_str())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(output: &str) -> Ledger {
+        let mut ledger = Ledger::default();
+        output.lines().for_each(|line| ledger.read(line));
+        ledger
+    }
+
+    const FIRST: &str = "\
+     Running unittests src/lib.rs (target/debug/deps/podset-0123456789abcdef)
+test fast ... ok
+test slow ... ignored, needs KUBECONFIG
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+   Doc-tests podset
+test src/lib.rs - example (line 1) ... ignored
+test result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn ignored_test_that_runs_nowhere_is_named() {
+        let ledger = ledger(FIRST);
+        assert_eq!(ledger.never_ran(), [("podset: slow".to_owned(), "needs KUBECONFIG")]);
+        assert_eq!((ledger.n_passed(), ledger.n_failed()), (1, 0));
+    }
+
+    #[test]
+    fn ignored_test_that_passes_later_has_run() {
+        let later = "
+     Running tests/cluster.rs (target/debug/deps/cluster-0123456789abcdef)
+test slow ... ok
+     Running unittests src/lib.rs (target/debug/deps/podset-0123456789abcdef)
+test slow ... prints something
+and more
+ok
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s
+";
+        assert_eq!(ledger(&format!("{FIRST}{later}")).never_ran(), []);
+        let elsewhere = later.replace("podset-", "website-");
+        assert_eq!(ledger(&format!("{FIRST}{elsewhere}")).never_ran().len(), 1);
+    }
+
+    #[test]
+    fn failed_test_has_not_run() {
+        let later = "     Running unittests src/lib.rs (target/debug/deps/podset-0)\ntest slow ... FAILED\n\
+            test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
+        let ledger = ledger(&format!("{FIRST}{later}"));
+        assert_eq!((ledger.never_ran().len(), ledger.n_failed()), (1, 1));
+    }
+}

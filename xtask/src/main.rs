@@ -1,0 +1,220 @@
+//! `cargo xtask`: each step of the gate alone, all of them, the real API server, and a move to another version of Kubernetes.
+
+mod ci;
+mod dist;
+mod features;
+mod kubernetes;
+mod ledger;
+mod new_project;
+mod process;
+mod real_server;
+mod steps;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{ci::Gate, steps::Step};
+
+/// An error is a sentence for the person who runs the command.
+type Result<T = ()> = std::result::Result<T, String>;
+
+/// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
+///
+/// Times are of two cores without anything built yet; steps share what is built.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Step(StepCommand),
+    /// Runs the named steps, or all of the gate, and prints their times. 40 minutes.
+    ///
+    /// In the end, every test that `test` ignored has to have passed in another step, unless that step printed what this
+    /// machine lacks.
+    Ci {
+        /// The steps, in this order.
+        steps: Vec<Step>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Compiles the workspace without running anything: for other operating systems. 3 minutes.
+    Check,
+    /// Compiles the workspace with the oldest supported Rust. Needs that toolchain (rustup). 5 minutes.
+    Msrv(Options),
+    /// Compares the public API with the last released version. Needs cargo-semver-checks and a release. 10 minutes.
+    Semver(Options),
+    /// Checks dependencies for known vulnerabilities. Needs cargo-deny and the network. Seconds.
+    Advisories(Options),
+    /// Builds the `kctl` tool for users, and packs it into `target/dist`. Needs the target (rustup) and tar. 3 minutes.
+    Dist {
+        /// The target triple; static on Linux with `…-unknown-linux-musl`.
+        #[arg(long)]
+        target: String,
+    },
+    /// Starts and stops a real kube-apiserver with etcd. Needs Go (8 minutes for the first start of a version, seconds
+    /// after that), Python 3, openssl and curl.
+    #[command(subcommand)]
+    Server(real_server::Command),
+    /// Measures kctl beside controller-runtime and kube-rs on a real kube-apiserver. Needs Go, Rust, Python 3, openssl and
+    /// curl, and an idle machine. A quarter of an hour.
+    BenchPeers {
+        /// Options and jobs for `benches/peers/harness/run.sh`, for example `-r 3 sync-pods converge`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Moves the embedded API server's data and recorded answers to a version of Kubernetes. Needs Go, kubectl and what
+    /// `server` needs. Half an hour.
+    Kubernetes(kubernetes::Arguments),
+}
+
+/// The steps of the gate, each as a command.
+#[derive(Subcommand)]
+enum StepCommand {
+    /// Runs all tests that need nothing but this repository; the others are printed as ignored. 12 minutes.
+    Test {
+        #[command(flatten)]
+        options: Options,
+        /// Arguments for `cargo test`, for example `--test loop` or a part of a name.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Sends 100,000 random requests to the embedded API server. 3 minutes.
+    Fuzz {
+        #[command(flatten)]
+        options: Options,
+        /// The number of requests; `FUZZ_SEED` selects which ones.
+        #[arg(long, default_value_t = steps::FUZZ_REQUESTS)]
+        requests: u32,
+    },
+    /// Checks the formatting (`cargo fmt`). A second.
+    Fmt(Options),
+    /// Runs clippy over everything; a warning is an error. 3 minutes.
+    Clippy(Options),
+    /// Runs clippy over `kctl` with each of its features alone. 3 minutes.
+    Features(Options),
+    /// Builds the documentation of all crates; a warning is an error. 1 minute.
+    Docs(Options),
+    /// Builds the book. Needs mdbook (`--install` installs it with cargo). Seconds.
+    Book(Options),
+    /// Checks the spelling. Needs `typos`, or Python 3 to put it into `target/xtask`. Seconds.
+    Spelling(Options),
+    /// Checks licences and sources of dependencies. Needs cargo-deny (`--install` installs it with cargo). Seconds.
+    Deny(Options),
+    /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
+    Workflows(Options),
+    /// Makes a project with `kctl new`, and runs what its README and its workflow say. 5 minutes.
+    NewProject(Options),
+    /// Compares what kubectl prints with what it printed on a real server. Needs kubectl 1.32. 1 minute.
+    Kubectl(Options),
+    /// Tries the page of `dev` in a browser. Needs chromedriver and Chromium (`--install` installs them with apt-get), and
+    /// npm for the checker of accessibility. 1 minute.
+    Browser(Options),
+    /// Runs clients and controllers in other languages against the embedded API server. Needs any of Go, Java with Maven,
+    /// Node.js, Python 3, curl and openssl; those that are there are tried. 5 minutes.
+    Interop(Options),
+    /// Runs the suites that a real kube-apiserver judges. Needs what `server` and `interop` need. 10 minutes, and 8 for the
+    /// first start.
+    RealServer {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        version: real_server::Version,
+    },
+}
+
+/// Options of each step.
+#[derive(Args, Clone, Copy, Default)]
+struct Options {
+    /// Installs missing tools on this machine, with apt-get and `cargo install`.
+    #[arg(long)]
+    install: bool,
+    /// Fails if this machine lacks something that a step needs.
+    #[arg(long, env = "STRICT", value_parser = clap::builder::FalseyValueParser::new())]
+    strict: bool,
+}
+
+/// Runs one step by itself.
+fn alone(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
+    let mut gate = Gate::new(options);
+    step(&mut gate)?;
+    gate.finish()
+}
+
+fn run_step(command: StepCommand) -> Result {
+    match command {
+        StepCommand::Test { options, arguments } => alone(options, |gate| steps::test(gate, &arguments)),
+        StepCommand::Fuzz { options, requests } => alone(options, |gate| steps::fuzz(gate, requests)),
+        StepCommand::Fmt(options) => alone(options, |gate| Step::Fmt.run(gate)),
+        StepCommand::Clippy(options) => alone(options, |gate| Step::Clippy.run(gate)),
+        StepCommand::Features(options) => alone(options, |gate| Step::Features.run(gate)),
+        StepCommand::Docs(options) => alone(options, |gate| Step::Docs.run(gate)),
+        StepCommand::Book(options) => alone(options, |gate| Step::Book.run(gate)),
+        StepCommand::Spelling(options) => alone(options, |gate| Step::Spelling.run(gate)),
+        StepCommand::Deny(options) => alone(options, |gate| Step::Deny.run(gate)),
+        StepCommand::Workflows(options) => alone(options, |gate| Step::Workflows.run(gate)),
+        StepCommand::NewProject(options) => alone(options, |gate| Step::NewProject.run(gate)),
+        StepCommand::Kubectl(options) => alone(options, |gate| Step::Kubectl.run(gate)),
+        StepCommand::Browser(options) => alone(options, |gate| Step::Browser.run(gate)),
+        StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
+        StepCommand::RealServer { options, version } => {
+            alone(options, |gate| real_server::suites(gate, version.kubernetes.as_deref()))
+        }
+    }
+}
+
+fn run(command: Command) -> Result {
+    match command {
+        Command::Step(step) => run_step(step),
+        Command::Ci { steps, options } => ci::run(&steps, options),
+        Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
+        Command::Msrv(options) => alone(options, steps::msrv),
+        Command::Semver(options) => alone(options, steps::semver),
+        Command::Advisories(options) => alone(options, steps::advisories),
+        Command::Dist { target } => dist::run(&target),
+        Command::Server(command) => real_server::command(&command),
+        Command::BenchPeers { arguments } => {
+            process::Run::new(process::root().join("benches/peers/harness/run.sh")).args(&arguments).run()
+        }
+        Command::Kubernetes(arguments) => kubernetes::run(&arguments),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_step_is_a_command_and_in_the_gate() {
+        let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
+        let listed: Vec<&str> =
+            gate.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(str::split_whitespace).collect();
+        for step in Step::ALL {
+            assert!(Cli::command().find_subcommand(step.name()).is_some(), "{}", step.name());
+            assert!(listed.contains(&step.name()), ".ci/run lacks {}: {listed:?}", step.name());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What `kctl new` makes: its commands work, with the same versions of everything, and its lints forbid a client of its own.
+
+use std::path::Path;
+
+use crate::{
+    Result,
+    ci::Gate,
+    process::{Run, cargo, root, scratch, target},
+    steps::cargo_test,
+};
+
+/// Code that makes or takes a client, which projects are not meant to have.
+const CLIENTS: [&str; 2] = [
+    "pub fn given(_: kctl::kube::Client) {}",
+    "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
+];
+
+fn write(path: &Path, text: &str) -> Result {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+pub(crate) fn run(gate: &mut Gate) -> Result {
+    let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
+    test.tests(&mut gate.ledger, 1)?;
+    let folder = scratch("new-project")?;
+    let project = folder.join("web-site");
+    if project.exists() {
+        std::fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
+    }
+    let kctl = target().join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
+    Run::new(kctl).args(["new", "web-site"]).folder(&folder).run()?;
+    std::fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))
+        .map_err(|error| format!("{}: {error}", project.display()))?;
+    let main = project.join("src/main.rs");
+    let text = std::fs::read_to_string(&main).map_err(|error| format!("{}: {error}", main.display()))?;
+    let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;
+    write(&main, &format!("{first}\npub mod own;\n{rest}"))?;
+    for client in CLIENTS {
+        write(&project.join("src/own.rs"), &format!("{client}\n"))?;
+        let clippy = cargo("clippy").env("CARGO_TARGET_DIR", target()).folder(&project);
+        let (_succeeded, output) = clippy.output()?;
+        if !output.lines().any(|line| line.contains("disallowed") && line.to_lowercase().contains("client`")) {
+            return Err(format!("the lints of a new project accept `{client}`"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Commands that steps run: from the root of the repository, with the output of tests read on its way to the terminal.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{BufRead, BufReader, Write, pipe},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{Result, ledger::Ledger};
+
+/// Returns the root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository").to_owned()
+}
+
+/// Returns the folder of everything that is built.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
+/// Returns a folder below `target/xtask` for tools and scratch files, and creates it.
+pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
+    let folder = target().join("xtask").join(name);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("failed to create {}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Returns the path of a program in `PATH`.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let names = [program.to_owned(), format!("{program}{}", std::env::consts::EXE_SUFFIX)];
+    std::env::split_paths(&folders)
+        .flat_map(|folder| names.clone().map(|name| folder.join(name)))
+        .find(|path| path.is_file())
+}
+
+/// One command.
+pub(crate) struct Run {
+    command: Command,
+}
+
+/// Returns `cargo SUBCOMMAND`, as a person would start it.
+pub(crate) fn cargo(subcommand: &str) -> Run {
+    Run::new("cargo").arg(subcommand)
+}
+
+impl Run {
+    /// Returns a command that runs in the root of the repository.
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(root());
+        // Cargo tells xtask about xtask's package; build scripts would run again for it.
+        let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
+        for (name, _value) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| own.iter().any(|begin| name.starts_with(begin))) {
+                command.env_remove(name);
+            }
+        }
+        Self { command }
+    }
+
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn envs(mut self, variables: &[(&str, OsString)]) -> Self {
+        self.command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self
+    }
+
+    pub(crate) fn folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Returns the command as a person would type it.
+    fn line(&self) -> String {
+        let variables = self.command.get_envs().filter_map(|(name, value)| {
+            let (name, value) = (name.to_str()?, value?.to_str()?);
+            (name != "PATH" && value.len() < 100).then(|| format!("{name}={value}"))
+        });
+        let words = std::iter::once(self.command.get_program()).chain(self.command.get_args());
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        variables.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs the command with its output on the terminal.
+    pub(crate) fn run(self) -> Result {
+        eprintln!("$ {}", self.line());
+        self.quietly()
+    }
+
+    /// Runs the command without printing it first, for commands whose output is what matters.
+    pub(crate) fn quietly(mut self) -> Result {
+        let line = self.line();
+        let status = self.command.status().map_err(|error| format!("{line}: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("{line}: {status}")) }
+    }
+
+    /// Runs the command without its output; returns `true` if it succeeded.
+    pub(crate) fn succeeds(mut self) -> bool {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.command.status().is_ok_and(|status| status.success())
+    }
+
+    /// Runs the command and returns its standard output without the last line feed.
+    pub(crate) fn read(mut self) -> Result<String> {
+        let line = self.line();
+        let output =
+            self.command.stderr(Stdio::inherit()).output().map_err(|error| format!("failed to run {line}: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("{line}: {}", output.status));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    }
+
+    /// Runs the command and returns all that it prints, whatever its result is; the terminal has it too.
+    pub(crate) fn output(self) -> Result<(bool, String)> {
+        let mut all = String::new();
+        let succeeded = self.lines(|line| {
+            all.push_str(line);
+            all.push('\n');
+        })?;
+        Ok((succeeded, all))
+    }
+
+    /// Runs `cargo test` and notes what each test did. Fails if fewer than `at_least` tests passed.
+    pub(crate) fn tests(self, ledger: &mut Ledger, at_least: usize) -> Result {
+        let line = self.line();
+        let before = ledger.n_passed();
+        ledger.begin();
+        let succeeded = self.env("CARGO_TERM_COLOR", "never").lines(|line| ledger.read(line))?;
+        let n_passed = ledger.n_passed() - before;
+        if !succeeded {
+            return Err(format!("{line}: tests failed"));
+        }
+        if n_passed < at_least {
+            return Err(format!("{line}: {n_passed} tests ran, fewer than {at_least}: did a name or a filter change?"));
+        }
+        Ok(())
+    }
+
+    /// Calls `read` with each line that the command prints, in the order of both outputs.
+    fn lines(mut self, mut read: impl FnMut(&str)) -> Result<bool> {
+        let line = self.line();
+        eprintln!("$ {line}");
+        let failed = |error| format!("{line}: {error}");
+        let (reader, writer) = pipe().map_err(failed)?;
+        self.command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        let mut child = self.command.spawn().map_err(failed)?;
+        // The command holds the writing ends, and the loop below ends with the last of them.
+        drop(self);
+        let mut reader = BufReader::new(reader);
+        let mut bytes = Vec::new();
+        while reader.read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
+            let mut out = std::io::stdout().lock();
+            out.write_all(&bytes).and_then(|()| out.flush()).map_err(failed)?;
+            read(String::from_utf8_lossy(&bytes).trim_end());
+            bytes.clear();
+        }
+        Ok(child.wait().map_err(failed)?.success())
+    }
+}

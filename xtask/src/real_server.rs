@@ -1,0 +1,206 @@
+//! A real kube-apiserver with etcd (`tests/envtest`), and the suites that run against it.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::{
+    Result,
+    ci::Gate,
+    process::{Run, find, root, scratch},
+    steps::{cargo_test, clients},
+};
+
+/// The variable by which `tests/envtest` selects a version.
+const VERSION: &str = "KUBERNETES_VERSION";
+
+/// The version of the server.
+#[derive(Args)]
+pub(crate) struct Version {
+    /// The version of Kubernetes, for example 1.37.2; the default is in `tests/envtest/go.mod`.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kubernetes: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Starts a server, and prints the path of an administrator's kubeconfig.
+    Up {
+        /// Folder for its files.
+        folder: PathBuf,
+        #[command(flatten)]
+        version: Version,
+    },
+    /// Stops what `up` started; the data stays.
+    Down {
+        /// The folder given to `up`.
+        folder: PathBuf,
+    },
+    /// Kills the API server that `up` started, and starts it again on the same port.
+    Restart {
+        /// The folder given to `up`.
+        folder: PathBuf,
+        /// How long it stays away.
+        #[arg(default_value_t = 0)]
+        seconds: u32,
+    },
+    /// Builds the server, and prints the folder of its binaries.
+    Assets(Version),
+}
+
+/// Returns a script of `tests/envtest` with its version of Kubernetes.
+pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
+    let run = Run::new(root().join("tests/envtest").join(name));
+    match version {
+        Some(version) => run.env(VERSION, version),
+        None => run,
+    }
+}
+
+/// Returns the path that a person means who stands in the current folder.
+fn absolute(folder: &PathBuf) -> Result<PathBuf> {
+    std::path::absolute(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+pub(crate) fn command(command: &Command) -> Result {
+    match command {
+        Command::Up { folder, version } => script("up", version.kubernetes.as_deref()).arg(absolute(folder)?).quietly(),
+        Command::Down { folder } => script("down", None).arg(absolute(folder)?).quietly(),
+        Command::Restart { folder, seconds } => {
+            script("restart", None).arg(absolute(folder)?).arg(seconds.to_string()).quietly()
+        }
+        Command::Assets(version) => script("assets", version.kubernetes.as_deref()).quietly(),
+    }
+}
+
+/// Running servers, which stop when this is dropped.
+pub(crate) struct Servers {
+    folder: PathBuf,
+    version: Option<String>,
+    names: Vec<String>,
+}
+
+impl Servers {
+    /// Returns `None`, and notes it, if this machine cannot have a server.
+    pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
+        let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
+        let has_assets = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
+        let missing = missing.or_else(|| (!has_assets && find("go").is_none()).then_some("go"));
+        let left_out = match missing {
+            Some(program) => format!("{program} is not installed"),
+            None => match script("assets", version).read() {
+                Ok(_folder) => {
+                    let folder = scratch("servers")?.join(std::process::id().to_string());
+                    return Ok(Some(Self { folder, version: version.map(str::to_owned), names: Vec::new() }));
+                }
+                // Modules that cannot be had are a lack of this machine; modules that do not compile are an error.
+                Err(error) => {
+                    let modules = Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest"));
+                    if modules.succeeds() {
+                        return Err(error);
+                    }
+                    "the Go modules of Kubernetes are not available".to_owned()
+                }
+            },
+        };
+        gate.leave_out(format!("{left_out}: nothing is tried against a real API server"), &["KUBECONFIG"]);
+        Ok(None)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts a server and returns its kubeconfig.
+    pub(crate) fn up(&mut self, name: &str) -> Result<OsString> {
+        self.names.push(name.to_owned());
+        let printed = script("up", self.version.as_deref()).arg(self.path(name)).read()?;
+        printed.lines().last().map(Into::into).ok_or_else(|| format!("server {name} printed no kubeconfig"))
+    }
+
+    /// Stops a server.
+    pub(crate) fn down(&mut self, name: &str) {
+        self.names.retain(|running| running != name);
+        if let Err(error) = script("down", None).arg(self.path(name)).quietly() {
+            eprintln!("{error}");
+        }
+    }
+
+    /// Starts a control plane and two members, and returns the variables that name them.
+    fn fleet(&mut self, name: &str) -> Result<[(&'static str, OsString); 3]> {
+        Ok([
+            ("KUBECONFIG", self.up(name)?),
+            ("KUBECONFIG_MEMBER1", self.up(&format!("{name}-member1"))?),
+            ("KUBECONFIG_MEMBER2", self.up(&format!("{name}-member2"))?),
+        ])
+    }
+
+    fn fleet_down(&mut self, name: &str) {
+        for member in ["", "-member1", "-member2"] {
+            self.down(&format!("{name}{member}"));
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for name in self.names.clone() {
+            self.down(&name);
+        }
+        let _left = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Runs the suites that a real server judges. Each has servers of its own: examples share the name of a kind, and no one empties
+/// the namespaces there.
+pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
+    let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
+    let named = |kubeconfig| [("KUBECONFIG", kubeconfig)];
+
+    let podset = named(servers.up("podset")?);
+    let crash = format!("{} {} 1", root().join("tests/envtest/restart").display(), servers.path("podset").display());
+    cargo_test(&["--test", "cluster", "--", "--ignored"])
+        .envs(&podset)
+        .env("KCTL_CRASH_API_SERVER", crash)
+        .tests(&mut gate.ledger, 2)?;
+    let operator = named(servers.up("operator")?);
+    cargo_test(&["--lib", "operator_works_on_a_real_api_server", "--", "--ignored"])
+        .envs(&operator)
+        .tests(&mut gate.ledger, 1)?;
+    cargo_test(&["--test", "outside", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
+    servers.down("operator");
+    // These compare with what is recorded as well, so all of their tests run. Other versions give other answers.
+    let conformance = named(servers.up("conformance")?);
+    let (suites, at_least) = match version {
+        None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 200),
+        Some(_) => (&["--test", "webhooks"][..], 5),
+    };
+    cargo_test(suites).args(["--", "--include-ignored"]).envs(&conformance).tests(&mut gate.ledger, at_least)?;
+    servers.down("podset");
+    servers.down("conformance");
+
+    let roles = servers.fleet("roles")?;
+    cargo_test(&["--test", "fleet", "on_real_api_servers", "--", "--ignored"])
+        .envs(&roles)
+        .tests(&mut gate.ledger, 1)?;
+    cargo_test(&["--tests", "role_is_exactly_what_the_app_needs_on_a_real_server", "--", "--ignored"])
+        .envs(&roles)
+        .tests(&mut gate.ledger, 7)?;
+    clients_in_other_languages(gate, &roles)?;
+    servers.fleet_down("roles");
+
+    // Programs that are deployed see all namespaces: none may be left to end by a test before.
+    let deploy = servers.fleet("deploy")?;
+    cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored"]).envs(&deploy).tests(&mut gate.ledger, 5)
+}
+
+fn clients_in_other_languages(gate: &mut Gate, server: &[(&str, OsString)]) -> Result {
+    let clients = clients(gate);
+    let is_skipped = |part: &str| clients.skips.contains(&part);
+    let n_tests = usize::from(!is_skipped("go::")) + usize::from(!is_skipped("fabric8::"));
+    cargo_test(&["--test", "interop", "real_server", "--", "--ignored"])
+        .args(&clients.skips)
+        .envs(&clients.variables)
+        .envs(server)
+        .tests(&mut gate.ledger, n_tests)
+}

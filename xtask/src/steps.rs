@@ -1,0 +1,281 @@
+//! The steps of the gate.
+
+use std::ffi::OsString;
+
+use clap::ValueEnum;
+
+use crate::{
+    Result,
+    ci::Gate,
+    features, new_project,
+    process::{Run, cargo, find, root, scratch},
+    real_server, tools,
+};
+
+/// The ordinary tests send a few thousand.
+pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
+/// The answers of `tests/kubectl` are of this version; others print other words.
+const KUBECTL: &str = "v1.32.";
+
+/// A step of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    Fmt,
+    Test,
+    Fuzz,
+    Kubectl,
+    Browser,
+    Interop,
+    NewProject,
+    Clippy,
+    Features,
+    Docs,
+    Book,
+    Spelling,
+    Workflows,
+    Deny,
+    RealServer,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 15] = [
+        Self::Fmt,
+        Self::Test,
+        Self::Fuzz,
+        Self::Kubectl,
+        Self::Browser,
+        Self::Interop,
+        Self::NewProject,
+        Self::Clippy,
+        Self::Features,
+        Self::Docs,
+        Self::Book,
+        Self::Spelling,
+        Self::Workflows,
+        Self::Deny,
+        Self::RealServer,
+    ];
+
+    /// Returns the name of the step on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Test => "test",
+            Self::Fuzz => "fuzz",
+            Self::Kubectl => "kubectl",
+            Self::Browser => "browser",
+            Self::Interop => "interop",
+            Self::NewProject => "new-project",
+            Self::Clippy => "clippy",
+            Self::Features => "features",
+            Self::Docs => "docs",
+            Self::Book => "book",
+            Self::Spelling => "spelling",
+            Self::Workflows => "workflows",
+            Self::Deny => "deny",
+            Self::RealServer => "real-server",
+        }
+    }
+
+    pub(crate) fn run(self, gate: &mut Gate) -> Result {
+        match self {
+            Self::Fmt => cargo("fmt").args(["--all", "--check"]).run(),
+            Self::Test => test(gate, &[]),
+            Self::Fuzz => fuzz(gate, FUZZ_REQUESTS),
+            Self::Kubectl => kubectl(gate),
+            Self::Browser => browser(gate),
+            Self::Interop => interop(gate),
+            Self::NewProject => new_project::run(gate),
+            Self::Clippy => cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run(),
+            Self::Features => features::check(),
+            Self::Docs => cargo("doc").args(["--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run(),
+            Self::Book => book(gate),
+            Self::Spelling => spelling(gate),
+            Self::Workflows => workflows(gate),
+            Self::Deny => deny(gate),
+            Self::RealServer => real_server::suites(gate, None),
+        }
+    }
+}
+
+/// Returns `cargo test` over the whole workspace.
+///
+/// A choice of packages would be another choice of features, and the dependencies would be built anew for it.
+pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
+    cargo("test").arg("--workspace").args(arguments)
+}
+
+pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // A test that is chosen by name may be one; of all there are many more.
+    let at_least = if arguments.is_empty() { 2000 } else { 0 };
+    cargo_test(&arguments).tests(&mut gate.ledger, at_least)
+}
+
+pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
+    let test = cargo_test(&["--test", "fuzz", "--", "--nocapture"]);
+    test.env("FUZZ_REQUESTS", n_requests.to_string()).tests(&mut gate.ledger, 1)
+}
+
+fn kubectl(gate: &mut Gate) -> Result {
+    let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
+    if !version.is_some_and(|version| version.contains(KUBECTL)) {
+        gate.leave_out(format!("kubectl {KUBECTL}x is not installed: its output is not compared"), &["needs kubectl"]);
+        return Ok(());
+    }
+    cargo_test(&["--test", "kubectl", "--", "--ignored"]).tests(&mut gate.ledger, 7)
+}
+
+fn browser(gate: &mut Gate) -> Result {
+    if !tools::has_browser(gate) {
+        gate.leave_out("chromedriver is not installed: the page is not tried in a browser", &["needs chromedriver"]);
+        return Ok(());
+    }
+    let test = cargo_test(&["--test", "browser", "--", "--ignored"]);
+    if let Some(file) = tools::axe() {
+        return test.env("KCTL_AXE", file).tests(&mut gate.ledger, 10);
+    }
+    gate.leave_out("npm cannot install axe-core: accessibility is not checked", &["axe-core"]);
+    test.args(["--skip", "accessibility"]).tests(&mut gate.ledger, 9)
+}
+
+/// Clients in other languages that this machine has: arguments that skip the tests of the others, and variables.
+pub(crate) struct Clients {
+    pub(crate) skips: Vec<&'static str>,
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// The number of tests that are skipped, of those without a real server.
+    n_skipped: usize,
+}
+
+/// Finds the clients. In a gate several steps ask, and each missing one is noted once.
+pub(crate) fn clients(gate: &mut Gate) -> Clients {
+    let mut found = Clients { skips: Vec::new(), variables: Vec::new(), n_skipped: 0 };
+    let programs: [(&str, &str, &'static [&'static str], usize); 5] = [
+        ("curl", "clients::curl_", &["needs curl"], 1),
+        ("openssl", "clients::openssl_", &["needs openssl"], 1),
+        ("python3", "clients::python_", &["needs Python"], 1),
+        ("node", "clients::node_", &["needs Node.js"], 1),
+        ("java", "clients::java_", &["needs Java"], 1),
+    ];
+    for (program, tests, reasons, n_tests) in programs {
+        if find(program).is_none() {
+            gate.leave_out(format!("{program} is not installed: its client is not tried"), reasons);
+            found.skips.extend(["--skip", tests]);
+            found.n_skipped += n_tests;
+        }
+    }
+    if find("go").is_none() {
+        gate.leave_out("Go is not installed: programs in Go are not tried", &["needs Go"]);
+        found.skips.extend(["--skip", "go::"]);
+        found.n_skipped += N_GO;
+    }
+    if let Some(class_path) = tools::fabric8() {
+        found.variables.push(("FABRIC8_CLASSPATH", class_path.into()));
+    } else {
+        gate.leave_out("Maven or fabric8's Java client is not available: that client is not tried", &["needs fabric8"]);
+        found.skips.extend(["--skip", "fabric8::"]);
+        found.n_skipped += 1;
+    }
+    // The Python client of Kubernetes runs with the Python of its own environment.
+    if let Some(python) = tools::python_tool("kubernetes", "python") {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = python.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
+        found.variables.extend(std::env::join_paths(folders).ok().map(|path| ("PATH", path)));
+    } else {
+        gate.leave_out(
+            "the Python client of Kubernetes is not available: it is not tried",
+            &["needs the Python client"],
+        );
+        found.skips.extend(["--skip", "clients::kubernetes_of_pypi_"]);
+        found.n_skipped += 1;
+    }
+    found
+}
+
+/// Tests of programs in Go that need no real server: one in `kctl`, the others in `tests/interop`.
+const N_GO: usize = 5;
+/// Tests of `tests/interop` that are ignored and need no real server.
+const N_INTEROP: usize = N_GO + 7;
+
+fn interop(gate: &mut Gate) -> Result {
+    let clients = clients(gate);
+    cargo_test(&["--test", "interop", "--", "--ignored", "--skip", "real_server"])
+        .args(&clients.skips)
+        .envs(&clients.variables)
+        .tests(&mut gate.ledger, N_INTEROP - clients.n_skipped)?;
+    if find("go").is_some() {
+        let name = "a_collector_that_no_one_here_wrote_gets_the_spans";
+        cargo_test(&["--lib", name, "--", "--ignored"]).tests(&mut gate.ledger, 1)?;
+    }
+    Ok(())
+}
+
+fn book(gate: &mut Gate) -> Result {
+    let Some(mdbook) = tools::cargo_tool(gate, "mdbook", &["--no-default-features"]) else { return Ok(()) };
+    let (succeeded, output) = Run::new(mdbook).args(["build", "guide"]).output()?;
+    let is_warning = |line: &str| line.contains("WARN") || line.contains("ERROR");
+    if succeeded && !output.lines().any(is_warning) { Ok(()) } else { Err("the book has warnings or errors".into()) }
+}
+
+fn spelling(gate: &mut Gate) -> Result {
+    let Some(typos) = tools::typos() else {
+        gate.leave_out("typos is not available: spelling is not checked", &[]);
+        return Ok(());
+    };
+    Run::new(typos).run()
+}
+
+fn workflows(gate: &mut Gate) -> Result {
+    let Some(actionlint) = tools::actionlint() else {
+        gate.leave_out("actionlint is not available (Go builds it): workflows are not checked", &[]);
+        return Ok(());
+    };
+    Run::new(actionlint).run()
+}
+
+fn deny(gate: &mut Gate) -> Result {
+    let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
+    // The check reads the whole graph, with what other platforms need.
+    cargo("fetch").arg("--locked").run()?;
+    cargo("deny").args(["--offline", "check", "bans", "licenses", "sources"]).run()
+}
+
+/// Checks the dependencies against the database of advisories, which is fetched.
+pub(crate) fn advisories(gate: &mut Gate) -> Result {
+    let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
+    cargo("deny").args(["check", "advisories"]).run()
+}
+
+/// Returns a field of `[workspace.package]`.
+pub(crate) fn of_workspace(field: &str) -> Result<String> {
+    let manifest =
+        std::fs::read_to_string(root().join("Cargo.toml")).map_err(|error| format!("Cargo.toml: {error}"))?;
+    let value = manifest.lines().find_map(|line| line.strip_prefix(field)?.trim_start().strip_prefix("= \""));
+    value.and_then(|rest| rest.split('"').next()).map(str::to_owned).ok_or_else(|| format!("Cargo.toml has no {field}"))
+}
+
+/// Compiles the workspace with the Rust version that the manifests promise.
+pub(crate) fn msrv(gate: &mut Gate) -> Result {
+    let version = of_workspace("rust-version")?;
+    let toolchain = |command: &str| Run::new("rustup").args([command, &version]);
+    if !toolchain("run").args(["rustc", "--version"]).env("RUSTUP_AUTO_INSTALL", "0").succeeds() {
+        let installed = gate.install
+            && Run::new("rustup").args(["toolchain", "install", &version, "--profile", "minimal"]).run().is_ok();
+        if !installed {
+            gate.leave_out(format!("Rust {version} is not installed: `rustup toolchain install {version}`"), &[]);
+            return Ok(());
+        }
+    }
+    let folder = scratch("msrv")?;
+    toolchain("run").args(["cargo", "check", "--workspace", "--locked"]).env("CARGO_TARGET_DIR", folder).run()
+}
+
+/// Compares the public API of each published crate with its last release.
+pub(crate) fn semver(gate: &mut Gate) -> Result {
+    let Some(_program) = tools::cargo_tool(gate, "cargo-semver-checks", &[]) else { return Ok(()) };
+    if !cargo("info").args(["kctl", "--registry", "crates-io"]).succeeds() {
+        gate.leave_out("kctl has no release to compare with", &[]);
+        return Ok(());
+    }
+    cargo("semver-checks").args(["--workspace", "--only-explicit-features", "--features", "default"]).run()
+}

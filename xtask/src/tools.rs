@@ -1,0 +1,107 @@
+//! Programs that steps need. Those that fit into a folder go to `target/xtask`; others are installed on request alone.
+
+use std::path::PathBuf;
+
+use crate::{
+    ci::Gate,
+    process::{Run, cargo, find, scratch},
+};
+
+/// Checker of workflows.
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+/// Checker of accessibility; its major version decides about the rules.
+const AXE: &str = "axe-core@4";
+
+/// Returns a program that `cargo install` provides, and installs it if that was asked for.
+///
+/// A build without optimization is the quicker one, and these tools run for seconds.
+pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Option<PathBuf> {
+    if find(name).is_none() && gate.install {
+        let install = cargo("install").args(["--locked", "--debug", "--quiet", name]).args(arguments);
+        if let Err(error) = install.run() {
+            eprintln!("{error}");
+        }
+    }
+    // `cargo install` may put it where PATH does not lead.
+    let in_home = || {
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))?;
+        Some(home.join("bin").join(name)).filter(|path| path.is_file())
+    };
+    let found = find(name).or_else(in_home);
+    if found.is_none() {
+        gate.leave_out(format!("{name} is not installed; `--install` or `cargo install --locked {name}`"), &[]);
+    }
+    found
+}
+
+/// Returns a program of a Python package, in a virtual environment of its own below `target/xtask`.
+pub(crate) fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
+    let folder = scratch(package).ok()?;
+    let program = folder.join("bin").join(program);
+    let installed = folder.join("installed");
+    if !installed.exists() {
+        Run::new("python3").args(["-m", "venv"]).arg(&folder).run().ok()?;
+        Run::new(folder.join("bin/pip")).args(["install", "--quiet", package]).run().ok()?;
+        std::fs::write(installed, "").ok()?;
+    }
+    Some(program)
+}
+
+/// Returns `typos`.
+pub(crate) fn typos() -> Option<PathBuf> {
+    find("typos").or_else(|| python_tool("typos", "typos"))
+}
+
+/// Returns `actionlint`.
+pub(crate) fn actionlint() -> Option<PathBuf> {
+    if let Some(found) = find("actionlint") {
+        return Some(found);
+    }
+    let folder = scratch("actionlint").ok()?;
+    let program = folder.join("actionlint");
+    if !program.exists() {
+        find("go")?;
+        Run::new("go").args(["install", ACTIONLINT]).env("GOBIN", &folder).folder(&folder).run().ok()?;
+    }
+    Some(program)
+}
+
+/// Returns `true` if there is a browser with its driver; installs them if that was asked for.
+pub(crate) fn has_browser(gate: &Gate) -> bool {
+    let is_missing = find("chromedriver").is_none();
+    if is_missing && gate.install && find("apt-get").is_some() {
+        let install = ["install", "-y", "--no-install-recommends", "chromium", "chromium-driver"];
+        let done =
+            Run::new("apt-get").args(["update", "-q"]).run().and_then(|()| Run::new("apt-get").args(install).run());
+        if let Err(error) = done {
+            eprintln!("{error}");
+        }
+    }
+    find("chromedriver").is_some()
+}
+
+/// Returns the file of axe-core.
+pub(crate) fn axe() -> Option<PathBuf> {
+    let folder = scratch("axe").ok()?;
+    let file = folder.join("node_modules/axe-core/axe.min.js");
+    if !file.exists() {
+        find("npm")?;
+        Run::new("npm").args(["install", "--silent", "--no-save", "--prefix"]).arg(&folder).arg(AXE).run().ok()?;
+    }
+    Some(file).filter(|file| file.exists())
+}
+
+/// Returns the class path of fabric8's client, as Maven resolves it.
+pub(crate) fn fabric8() -> Option<String> {
+    find("java")?;
+    find("mvn")?;
+    let file = scratch("fabric8").ok()?.join("classpath");
+    let output = format!("-Dmdep.outputFile={}", file.display());
+    Run::new("mvn")
+        .args(["-q", "-B", "-f", "tests/interop/fabric8", "dependency:build-classpath"])
+        .arg(output)
+        .run()
+        .ok()?;
+    std::fs::read_to_string(file).ok()
+}
