@@ -1,62 +1,99 @@
-//! Karmada's own webhook client against the example: every operation is accepted, and every error arrives.
+//! The example as a program, asked as Karmada asks it: every operation is accepted, and every error arrives.
 //!
-//! `KARMADA_SOURCE` names a checkout of Karmada with its `vendor` folder; without it there is nothing to ask. Go builds our program
-//! (`tests/interop/karmada/main.go`) in that checkout by an overlay, so that nothing is written there.
+//! The requests and answers are those that Karmada's own client exchanged with the example. The client here is kctl's, whose
+//! requests `kctl-interpreter/tests/hook.rs` compares with Karmada's.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::Duration,
+#[expect(dead_code, reason = "other tests of this folder use the rest")]
+mod program;
+
+use std::{error::Error, path::Path};
+
+use kctl::{Json, json};
+use kctl_interpreter::{
+    chain::{Chain, Place},
+    hook::Hooks,
+    operation::{
+        AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
+        InterpretReplica, InterpretStatus, Object, Retain, Retention, ReviseReplica, Revision,
+    },
 };
 
-/// The example, which ends with the test.
-struct Running(Child);
+fn workload() -> Json {
+    json!({
+        "apiVersion": "workload.example.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": { "name": "web", "namespace": "default", "generation": 1 },
+        "spec": {
+            "replicas": 4,
+            "unknown": { "kept": [] },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{
+                    "name": "a",
+                    "image": "a",
+                    "envFrom": [{ "configMapRef": { "name": "settings" } }],
+                    "resources": {},
+                }] },
+            },
+        },
+        "status": { "readyReplicas": 4 },
+    })
+}
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _ended = self.0.wait();
-    }
+/// The workload with another value at a JSON pointer.
+fn with(pointer: &str, value: Json) -> Json {
+    let mut workload = workload();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    workload.pointer_mut(parent).unwrap()[name] = value;
+    workload
+}
+
+fn web() -> Object {
+    Object(workload())
+}
+
+fn reported(cluster: &str, status: Option<Json>) -> AggregatedStatusItem {
+    AggregatedStatusItem { cluster_name: cluster.into(), status, ..AggregatedStatusItem::default() }
 }
 
 #[tokio::test]
-async fn karmadas_own_client_accepts_every_operation() {
-    let Some(source) = env::var_os("KARMADA_SOURCE") else { return };
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/karmada/main.go");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (overlay, client, config) =
-        (folder.join("overlay.json"), folder.join("karmada-client"), folder.join("webhook.yaml"));
-    let place = Path::new(&source).join("cmd/kctl-interop/main.go");
-    fs::write(&overlay, kctl::json!({ "Replace": { (place.to_str().unwrap()): program } }).to_string()).unwrap();
-    let built = Command::new("go")
-        .current_dir(&source)
-        .args(["build", "-mod=vendor", "-overlay"])
-        .arg(&overlay)
-        .arg("-o")
-        .arg(&client)
-        .arg("./cmd/kctl-interop")
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+async fn webhook_client_gets_an_answer_to_every_operation() {
+    let _running =
+        program::Example::start(Path::new(env!("CARGO_BIN_EXE_workload-interpreter")), "client", &["run"]).await;
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stop-client.yaml");
+    let configuration = kctl::from_yaml::<Json>(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let hooks = Hooks::new([&configuration], |_namespace: &str, _name: &str| None).unwrap();
+    let chain = Chain::default().with(Place::Webhook, hooks);
 
-    drop(fs::remove_file(&config));
-    let example = Command::new(env!("CARGO_BIN_EXE_workload-interpreter"))
-        .args(["run", "--write-webhook-config"])
-        .arg(&config)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _example = Running(example);
-    tokio::time::timeout(Duration::from_secs(60), async {
-        while !fs::read_to_string(&config).is_ok_and(|text| text.ends_with('\n')) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await
-    .expect("the example writes its configuration");
-    let asked = Command::new(client).arg(config).output().unwrap();
-    let said = String::from_utf8_lossy(&asked.stdout);
-    assert!(asked.status.success(), "{said}");
-    assert_eq!(said.matches(": accepted: ").count(), 9, "{said}");
+    assert_eq!(chain.interpret::<InterpretReplica>(web()).await.unwrap().replicas, 4);
+    let components = chain.interpret::<InterpretComponent>(web()).await.unwrap().unwrap();
+    assert_eq!(components.len(), 1);
+    assert_eq!((components[0].name.as_str(), components[0].replicas), ("main", 4));
+    for replicas in [2, 4] {
+        let revision = Revision { object: workload(), replicas };
+        let revised = chain.interpret::<ReviseReplica>(revision).await.unwrap();
+        assert_eq!(revised, with("/spec/replicas", json!(replicas)));
+    }
+    let observed = with("/spec/paused", json!(true));
+    let retention = Retention { desired: workload(), observed: observed.clone() };
+    assert_eq!(chain.interpret::<Retain>(retention).await.unwrap(), observed);
+    let items = vec![
+        reported("a", Some(json!({ "readyReplicas": 1 }))),
+        reported("b", None),
+        reported("c", Some(json!({ "readyReplicas": 2 }))),
+    ];
+    let aggregation = Aggregation { object: workload(), items };
+    let aggregated = chain.interpret::<AggregateStatus>(aggregation).await.unwrap();
+    assert_eq!(aggregated, with("/status/readyReplicas", json!(3)));
+    assert_eq!(chain.interpret::<InterpretStatus>(web()).await.unwrap(), json!({ "readyReplicas": 4 }));
+    assert!(chain.interpret::<InterpretHealth>(web()).await.unwrap());
+    let dependencies = chain.interpret::<InterpretDependency>(web()).await.unwrap().unwrap();
+    let names: Vec<_> =
+        dependencies.iter().map(|on| (on.kind.as_str(), on.namespace.as_str(), on.name.as_str())).collect();
+    assert_eq!(names, [("ConfigMap", "default", "settings")]);
+
+    let wrong = Object(with("/spec", json!({ "replicas": "many" })));
+    let error = chain.interpret::<InterpretHealth>(wrong).await.unwrap_err();
+    let text = error.source().unwrap().to_string();
+    assert!(text.contains("webhook call failed, get status code"), "{text}");
 }
