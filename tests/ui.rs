@@ -67,9 +67,8 @@ fn right_use_compiles() {
 
 #[test]
 fn interpreters_of_every_operation_compile_and_are_registered() {
-    let names = |rules: &[kctl::interpreter::function::Rule]| -> Vec<_> {
-        rules.iter().map(|rule| format!("{rule:?}")).collect()
-    };
+    let names =
+        |rules: &[kctl::karmada::function::Rule]| -> Vec<_> { rules.iter().map(|rule| format!("{rule:?}")).collect() };
     let functions = interpreters::in_process();
     assert_eq!(
         names(functions.rules()),

@@ -11,6 +11,8 @@
 //! # });
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod admission;
 pub mod admit;
 mod amounts;

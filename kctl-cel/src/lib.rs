@@ -2,6 +2,8 @@
 //! of a definition cost at most. Reads texts and schemas, hands on types, issues with their places, and numbers. The embedded API
 //! server and the offline check of definitions ask here, so that they say the same; evaluation is that of `kube-cel`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod names;
 
 #[cfg(feature = "check")]

@@ -7,8 +7,8 @@ publish = false
 
 [features]
 default = ["dev"]
-# The embedded API server, for `dev` and tests. Release builds leave it out.
-dev = ["kctl/dev"]
+# The embedded API server and the simulator, for `dev` and tests. Release builds leave them out.
+dev = ["kctl/sim"]
 
 [dependencies]
 kctl = { {{kctl}}, default-features = false, features = ["v1_37"] }

@@ -27,6 +27,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(any(feature = "lua", feature = "hook"))]
 mod canonical;
 pub mod chain;

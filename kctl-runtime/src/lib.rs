@@ -103,6 +103,8 @@
 //! | [`TOMBSTONES_MAX`](store::TOMBSTONES_MAX) unconfirmed own deletes | further ones are not remembered |
 //! | [`EVENTS_MAX`](effect::EVENTS_MAX) events wait to be sent | the newest ones are dropped |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod clock;
 pub mod connection;
 mod declaration;

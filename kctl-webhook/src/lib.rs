@@ -65,6 +65,8 @@
 //! # fn main() {}
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "function")]
 pub mod admission;
 #[cfg(feature = "function")]

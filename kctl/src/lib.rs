@@ -225,11 +225,14 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `dev` | yes | the command `dev` and `kctl::testing`: the embedded API server. Leave it out of release builds. |
-//! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37; exactly one version has to be on |
+//! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37 |
+//! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | those of an older Kubernetes; exactly one version has to be on |
+//! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Put it into `dev-dependencies`: it turns on `tokio/test-util`. |
 //! | `rules` | with `dev` | `generate-crds` checks CEL rules and patterns |
 //! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
 //! | `otel` | no | traces sent to a collector over OTLP |
-//! | `interpreter`, `lua`, `chain`, `thirdparty` | no | Karmada's resource interpreters |
+//! | `karmada` | no | `kctl::karmada`: resource interpreters for Karmada, as functions and as a webhook |
+//! | `karmada-chain` | no | the chain of interpreters of a multi-cluster control plane, with Lua scripts |
 //!
 //! A release build needs no embedded API server. Depend on `kctl` with
 //! `default-features = false, features = ["v1_37"]`, and let a default feature of your own crate
@@ -261,13 +264,15 @@
 //! * [`kctl_runtime`](https://docs.rs/kctl-runtime): the parts of the loop, usable without the
 //!   macro.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "webhook")]
 pub mod admission;
 pub mod app;
 #[cfg(feature = "webhook")]
 pub mod conversion;
-#[cfg(feature = "interpreter")]
-pub mod interpreter;
+#[cfg(feature = "karmada")]
+pub mod karmada;
 pub mod prelude;
 #[cfg(feature = "dev")]
 mod refusal;
@@ -523,49 +528,6 @@ pub use kctl_macros::controller;
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::conversion;
-/// Answers one question of Karmada about a kind: a resource interpreter as a function.
-///
-/// `op` names the operation, which decides the signature:
-///
-/// | `op` | parameters | returns |
-/// |---|---|---|
-/// | `InterpretReplica` | `&Kind` | [`Replicas`](interpreter::operation::Replicas) |
-/// | `InterpretComponent` | `&Kind` | `Vec<Component>` |
-/// | `ReviseReplica` | `&mut Kind, i32` | nothing |
-/// | `Retain` | `&mut Kind, &Kind` (desired, observed) | nothing |
-/// | `AggregateStatus` | `&mut Kind, &[ClusterStatus<Status>]` | nothing |
-/// | `InterpretStatus` | `&Kind` | the status |
-/// | `InterpretHealth` | `&Kind` | `bool` |
-/// | `InterpretDependency` | `&Kind` | `Vec<DependentReference>` |
-///
-/// Each may return a `Result` instead, and may be `async`. With the feature `webhook`,
-/// [`App::interpreter`] serves the functions to Karmada; without it,
-/// [`interpreter::function::Functions`] makes them a layer of a chain in this process.
-///
-/// ```
-/// use kctl::prelude::*;
-///
-/// /// Returns how many replicas a Deployment wants.
-/// #[interpreter(op = InterpretReplica)]
-/// fn replicas(deployment: &Deployment) -> Result<Replicas> {
-///     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), ..Replicas::default() })
-/// }
-///
-/// /// Sets the share of one member cluster.
-/// #[interpreter(op = ReviseReplica)]
-/// fn revise(deployment: &mut Deployment, replicas: i32) -> Result<()> {
-///     deployment.spec.replicas = Some(replicas);
-///     Ok(())
-/// }
-///
-/// let mut deployment = kctl::from_yaml("{spec: {replicas: 3, selector: {}, template: {}}}").unwrap();
-/// assert_eq!(replicas(&deployment).unwrap().replicas, 3);
-/// revise(&mut deployment, 1).unwrap();
-/// assert_eq!(replicas(&deployment).unwrap().replicas, 1);
-/// ```
-#[cfg(feature = "interpreter")]
-#[doc(inline)]
-pub use kctl_macros::interpreter;
 /// Defines a custom resource: the struct becomes the `spec` of a kind.
 ///
 /// The struct is named `KindSpec`, and the macro generates the type `Kind` with `metadata`, `spec`
@@ -724,7 +686,7 @@ pub use kctl_macros::schema;
 ///         })
 /// }
 /// ```
-#[cfg(feature = "dev")]
+#[cfg(feature = "sim")]
 pub use kctl_macros::test;
 /// Defines a view: a few fields of a kind, which a cache holds instead of whole objects.
 ///

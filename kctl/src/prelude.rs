@@ -72,13 +72,6 @@ pub use k8s_openapi::{
 };
 pub use kube::{ResourceExt, core::PartialObjectMeta};
 
-#[cfg(feature = "interpreter")]
-pub use kctl_interpreter::{
-    function::ClusterStatus,
-    operation::{AggregatedStatusItem, Component, DependentReference, ReplicaRequirements, Replicas},
-};
-#[cfg(feature = "interpreter")]
-pub use kctl_macros::interpreter;
 #[cfg(feature = "webhook")]
 pub use kctl_macros::{admission, conversion};
 #[doc(hidden)]

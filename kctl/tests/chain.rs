@@ -9,17 +9,18 @@ use std::{
 };
 
 use kctl::{
-    interpreter::{
+    json,
+    k8s::{api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition},
+    karmada::{
         chain::{Chain, ChainError, Place},
         function::Interpreter,
         kind::Gvk,
         lua::{Configurable, Limits, Pool},
         operation::{InterpretHealth, InterpretReplica, Object, Operation},
+        prelude::*,
         registry::Registry,
         webhook::{ClientConfig, Configuration, Webhook, WebhookOptions},
     },
-    json,
-    k8s::{api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition},
     kube::{
         Api,
         api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},

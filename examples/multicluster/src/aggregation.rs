@@ -1,7 +1,7 @@
 //! What members say → the status of the binding, and of the template itself.
 
 use kctl::{
-    interpreter::{
+    karmada::{
         kind::Gvk,
         operation::{AggregateStatus, AggregatedStatusItem, Aggregation},
     },

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kctl::{
-    interpreter::{
+    karmada::{
         kind::Gvk,
         operation::{InterpretDependency, InterpretReplica, Object},
     },

@@ -3,11 +3,11 @@
 //! There is a controller for each member: one that is away holds up nobody else.
 
 use kctl::{
-    interpreter::{
+    k8s::api::rbac::v1::PolicyRule,
+    karmada::{
         kind::Gvk,
         operation::{InterpretHealth, InterpretStatus, Object as Subject, Retain, Retention},
     },
-    k8s::api::rbac::v1::PolicyRule,
     kube::api::{DeleteParams, PostParams, Preconditions},
     object::Stored,
     prelude::*,

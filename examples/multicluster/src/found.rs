@@ -9,7 +9,7 @@ use futures::{Stream, StreamExt, stream, task::AtomicWaker};
 use kctl::{
     App,
     app::Env,
-    interpreter::kind::Gvk,
+    karmada::kind::Gvk,
     kube::{
         Api, Client,
         core::{ApiResource, DynamicObject, GroupVersionKind},

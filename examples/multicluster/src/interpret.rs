@@ -3,7 +3,7 @@
 use futures::{Stream, stream};
 use kctl::{
     App,
-    interpreter::{
+    karmada::{
         chain::{Chain, ChainError, Place},
         lua::{Limits, Pool},
         operation::Op,

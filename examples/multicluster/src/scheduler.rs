@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kctl::{
-    interpreter::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign},
+    karmada::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign},
     prelude::*,
 };
 use serde_json::json;

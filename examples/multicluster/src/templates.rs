@@ -1,6 +1,6 @@
 //! Templates: the objects of the control plane that go to members. Their kinds are those that policies name.
 
-use kctl::{interpreter::kind::Gvk, k8s::api::rbac::v1::PolicyRule, object::Stored, prelude::*};
+use kctl::{k8s::api::rbac::v1::PolicyRule, karmada::kind::Gvk, object::Stored, prelude::*};
 use serde_json::{Value, json};
 
 use crate::kinds::{ResourceBinding, ResourceRef, ResourceSelector};

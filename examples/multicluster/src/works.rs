@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kctl::{
-    interpreter::{
+    karmada::{
         division::divide,
         kind::Gvk,
         operation::{Object, Prune, ReviseReplica, Revision},

@@ -1,5 +1,5 @@
 //! Teaches Karmada the kind `Workload`: one annotated function for each question that it asks, served as a webhook.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 /// The kind of Karmada's own example: a number of pods from a template.
 #[resource(

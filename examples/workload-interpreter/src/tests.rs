@@ -1,13 +1,12 @@
 //! The functions through the chain that Karmada's flow would ask, with the objects as they are on the wire.
 
 use kctl::{
-    Json,
-    interpreter::{
+    Json, json,
+    karmada::{
         chain::{Chain, Place},
         function::Functions,
         operation::{Inputs, Operation},
     },
-    json,
 };
 
 use super::*;

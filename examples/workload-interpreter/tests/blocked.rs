@@ -6,7 +6,7 @@ mod program;
 
 use std::{sync::OnceLock, time::Duration};
 
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 use program::{AS_PROGRAM, Example, WITHIN, read};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

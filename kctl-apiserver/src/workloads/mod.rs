@@ -5,6 +5,7 @@
 
 mod deployment;
 mod job;
+mod optional;
 mod replica_set;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use kube::{
     api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
 };
 
-use super::{Lists, Workloads, controlled, is_alive, is_controlled, reference, unless_outdated};
+use super::{Lists, Workloads, controlled, is_alive, is_controlled, optional, reference, unless_outdated};
 
 /// Creates what is missing, deletes what is too much, says what there is. Returns how much it wrote.
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
@@ -35,7 +35,7 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
 
 /// Replicas of an object's spec; one where it does not say.
 pub(super) fn wanted(set: &ReplicaSet) -> usize {
-    let replicas = set.spec.replicas.unwrap_or(1);
+    let replicas = optional::replica_set(set).replicas.unwrap_or(1);
     usize::try_from(replicas).unwrap_or(0)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 fn new_pod(set: &ReplicaSet) -> Pod {
-    let template = set.spec.template.clone().unwrap_or_default();
+    let template = optional::replica_set(set).template.clone().unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
     Pod {
         metadata: ObjectMeta {

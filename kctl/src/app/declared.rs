@@ -14,13 +14,13 @@ use kctl_runtime::{
     source::Presence,
 };
 
-#[cfg(feature = "webhook")]
+#[cfg(feature = "karmada")]
 use kctl_interpreter::kind::Gvk;
-#[cfg(feature = "webhook")]
+#[cfg(feature = "karmada")]
 use kube::core::GroupVersionKind;
 
 use super::App;
-#[cfg(feature = "chain")]
+#[cfg(feature = "karmada-chain")]
 use super::chain;
 #[cfg(feature = "dev")]
 use super::{Grants, derived};
@@ -48,7 +48,7 @@ impl App {
         #[allow(unused_mut, reason = "which features add to it")]
         let mut specs: Vec<ControllerSpec> =
             self.controllers.iter().map(|controller| controller.spec.clone()).collect();
-        #[cfg(feature = "chain")]
+        #[cfg(feature = "karmada-chain")]
         if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
             // The role is the app's; the chain has no declaration of its own that it could come from.
             first.rbac.extend(chain::rules());
@@ -62,7 +62,7 @@ impl App {
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
         let mut kinds = self.kinds();
-        #[cfg(feature = "chain")]
+        #[cfg(feature = "karmada-chain")]
         if !self.chains.is_empty() && !self.has_interpreter_kinds {
             kinds.extend(chain::kinds());
         }
@@ -125,13 +125,13 @@ impl App {
     }
 
     /// Returns the name of the app.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "sim")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the names of the other clusters.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "sim")]
     pub(crate) fn cluster_names(&self) -> Vec<String> {
         self.clusters.iter().map(|(name, _)| name.clone()).collect()
     }
@@ -171,9 +171,9 @@ impl App {
         let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
         #[allow(unused_mut, reason = "which features add to it")]
         let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
-        #[cfg(feature = "chain")]
+        #[cfg(feature = "karmada-chain")]
         kinds.extend(chain::kinds().into_iter().filter(|_| self.has_interpreter_kinds));
-        #[cfg(feature = "webhook")]
+        #[cfg(feature = "karmada")]
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
             let Gvk { group, version, kind } = rule.kind();
             let kind = GroupVersionKind::gvk(group, version, kind);
@@ -187,11 +187,10 @@ impl App {
     /// Checks that the declarations are consistent: unique names, known clusters, valid finalizers,
     /// and rules that grant something.
     pub(super) fn check(&self) -> Result<()> {
+        #[cfg(feature = "karmada")]
+        kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         #[cfg(feature = "webhook")]
-        {
-            kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
-            self.check_hooks()?;
-        }
+        self.check_hooks()?;
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {

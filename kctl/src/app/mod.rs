@@ -22,7 +22,7 @@ macro_rules! say {
 
 #[cfg(feature = "webhook")]
 mod certificates;
-#[cfg(feature = "chain")]
+#[cfg(feature = "karmada-chain")]
 mod chain;
 mod cli;
 mod connection;
@@ -84,16 +84,20 @@ use kctl_runtime::{
 use kube::{Client, CustomResourceExt};
 
 #[cfg(feature = "dev")]
-pub(crate) use dev::{World, user_of};
+pub(crate) use dev::World;
+#[cfg(feature = "sim")]
+pub(crate) use dev::user_of;
 #[cfg(feature = "dev")]
 pub(crate) use environment::names_a_file;
+#[cfg(feature = "sim")]
+pub(crate) use files::{FromFile, apply, path};
 #[cfg(feature = "dev")]
-pub(crate) use files::{FromFile, apply, install, parse, path};
+pub(crate) use files::{install, parse};
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
-#[cfg(feature = "dev")]
+#[cfg(feature = "sim")]
 pub(crate) use required_kinds::{Remedy, check_kinds};
-#[cfg(feature = "dev")]
+#[cfg(feature = "sim")]
 pub(crate) use simulation::Simulation;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
@@ -193,14 +197,14 @@ pub struct App {
     /// Overrides the namespaces that the controllers declare; empty if they count.
     namespaces: Vec<String>,
     metrics: Vec<RegisterMetrics>,
-    #[cfg(feature = "webhook")]
+    #[cfg(feature = "karmada")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
     #[cfg(feature = "webhook")]
     hooks: hooks::Hooks,
-    #[cfg(feature = "chain")]
+    #[cfg(feature = "karmada-chain")]
     chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
     /// Set if `generate-crds` prints the CRDs of the kinds that chains follow.
-    #[cfg(feature = "chain")]
+    #[cfg(feature = "karmada-chain")]
     has_interpreter_kinds: bool,
 }
 
@@ -230,13 +234,13 @@ impl App {
             streams: Vec::new(),
             namespaces: Vec::new(),
             metrics: Vec::new(),
-            #[cfg(feature = "webhook")]
+            #[cfg(feature = "karmada")]
             interpreters: Vec::new(),
             #[cfg(feature = "webhook")]
             hooks: hooks::Hooks::default(),
-            #[cfg(feature = "chain")]
+            #[cfg(feature = "karmada-chain")]
             chains: Vec::new(),
-            #[cfg(feature = "chain")]
+            #[cfg(feature = "karmada-chain")]
             has_interpreter_kinds: false,
         }
     }
@@ -391,7 +395,7 @@ impl App {
     ///
     /// let app = App::new("interpreter").interpreter::<(health, revise)>();
     /// ```
-    #[cfg(feature = "webhook")]
+    #[cfg(feature = "karmada")]
     #[must_use]
     pub fn interpreter<I>(mut self) -> Self
     where
@@ -405,7 +409,7 @@ impl App {
     /// Returns the interpreters in the order of their registration.
     ///
     /// ```
-    /// use kctl::prelude::*;
+    /// use kctl::{karmada::prelude::*, prelude::*};
     ///
     /// #[interpreter(op = InterpretHealth)]
     /// fn health(deployment: &Deployment) -> bool {
@@ -415,7 +419,7 @@ impl App {
     /// let app = App::new("interpreter").interpreter::<health>();
     /// assert_eq!(app.interpreters()[0].kind().kind, "Deployment");
     /// ```
-    #[cfg(feature = "webhook")]
+    #[cfg(feature = "karmada")]
     pub fn interpreters(&self) -> &[kctl_interpreter::function::Rule] {
         &self.interpreters
     }
@@ -431,7 +435,7 @@ impl App {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use kctl::{interpreter::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
+    /// use kctl::{karmada::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
     ///
     /// /// Says of every Deployment whether it is healthy, by whatever rule the cluster has for it.
     /// #[controller(of = Deployment)]
@@ -451,7 +455,7 @@ impl App {
     ///     async { Ok(Health { chain }) }
     /// });
     /// ```
-    #[cfg(feature = "chain")]
+    #[cfg(feature = "karmada-chain")]
     #[must_use]
     pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
         // From now on, and not only once the app runs: until its rules were read, nobody can tell who answers.
@@ -465,7 +469,7 @@ impl App {
     /// and `generate-manifests`.
     ///
     /// For a control plane without Karmada, which brings its own. `dev` installs them in any case.
-    #[cfg(feature = "chain")]
+    #[cfg(feature = "karmada-chain")]
     #[must_use]
     pub fn interpreter_kinds(mut self) -> Self {
         self.has_interpreter_kinds = true;
@@ -723,7 +727,7 @@ impl App {
         set_up: impl FnOnce(Manager) -> Manager,
     ) -> Result<Manager> {
         self.check()?;
-        #[cfg(feature = "chain")]
+        #[cfg(feature = "karmada-chain")]
         let chain_client = client.clone();
         let manager = Manager::new(client, &self.name, run::observer()).namespaces(self.namespaces.clone());
         let mut manager = set_up(manager);
@@ -740,7 +744,7 @@ impl App {
         for register in &self.metrics {
             manager.metrics().register(register);
         }
-        #[cfg(feature = "chain")]
+        #[cfg(feature = "karmada-chain")]
         for registry in &self.chains {
             manager.background(chain::follow(chain_client.clone(), registry.clone()));
         }

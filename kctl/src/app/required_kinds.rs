@@ -19,6 +19,7 @@ pub(crate) enum Remedy {
     /// `TestServer::start_with`.
     StartWith,
     /// `Scenario::objects`.
+    #[cfg(feature = "sim")]
     Objects,
     /// The files of `dev`.
     Files,
@@ -28,6 +29,7 @@ impl Remedy {
     fn text(self) -> &'static str {
         match self {
             Self::StartWith => "or give `TestServer::start_with` its CustomResourceDefinition",
+            #[cfg(feature = "sim")]
             Self::Objects => "or its CustomResourceDefinition with `Scenario::objects`",
             Self::Files => "or pass the file of its CustomResourceDefinition with `-f`",
         }

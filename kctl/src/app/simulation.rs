@@ -31,6 +31,7 @@ impl Simulation {
     /// Starts a kubelet whose containers ignore SIGTERM, without the garbage collector.
     ///
     /// A controller has to survive deletions that take the whole grace period.
+    #[cfg(feature = "sim")]
     pub(crate) fn of_stubborn_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         Self::with(server, server.kubelet().ignoring_sigterm(), tasks)
     }

@@ -1,8 +1,10 @@
-//! The app's webhooks: interpreters, admission functions and conversions on one port.
+//! The app's webhooks: admission functions, conversions and interpreters on one port.
 //!
 //! A webhook server starts before the manager, since caches may need its conversions, and ends
 //! after it, since the last writes of workers may need its admission functions.
 
+#[cfg(feature = "karmada")]
+mod interpreters;
 mod manifests;
 
 use std::{
@@ -14,7 +16,6 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use kctl_interpreter::webhook::{ClientConfig, Configuration, Metrics, WebhookOptions, routes};
 use kctl_runtime::{
     manager::{Manager, metrics},
     manifest::{self, Grant, RbacOptions},
@@ -35,8 +36,6 @@ use super::{
     rbac_check::Extra,
 };
 
-/// Timeout that Karmada is given: the default in its documentation, which its code lacks.
-const TIMEOUT_SECONDS: u32 = 10;
 /// First line of a file that kctl wrote and may replace.
 const WRITTEN_BY: &str = "# Written by kctl: this file is replaced at each start.\n";
 
@@ -174,8 +173,15 @@ impl Serving {
 }
 
 impl App {
+    /// Returns `true` if the app has functions for Karmada.
+    #[cfg(not(feature = "karmada"))]
+    #[expect(clippy::unused_self, reason = "the same method with the feature reads a field")]
+    fn has_interpreters(&self) -> bool {
+        false
+    }
+
     fn has_webhooks(&self) -> bool {
-        !self.interpreters.is_empty() || !self.hooks.is_empty()
+        self.has_interpreters() || !self.hooks.is_empty()
     }
 
     /// Starts listening and prints the address; `None` for an app without webhooks.
@@ -183,8 +189,8 @@ impl App {
         if !self.has_webhooks() {
             return match &options.write_webhook_config {
                 Some(_) => Err(Error::from(
-                    "there is no webhook to configure: the app has no interpreters, no admission functions and no conversions\n\
-                     help: add them by `App::interpreter`, `App::admission` or `App::conversion`",
+                    "there is no webhook to configure: the app has no admission functions, no conversions and no interpreters\n\
+                     help: add them by `App::admission`, `App::conversion` or `App::interpreter`",
                 )),
                 None => Ok(None),
             };
@@ -209,7 +215,7 @@ impl App {
         let server = Server::listen(routes, server).await?;
         let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
         let client = Client::Url(url.clone());
-        let mut objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
+        let mut objects = self.configurations(&self.name, &client, server.authority())?;
         if let Some(file) = &options.write_webhook_config {
             // First: objects of other versions than the stored one can't be read without them.
             let mut definitions = self.converted_definitions()?;
@@ -243,9 +249,10 @@ impl App {
     /// Returns all routes. Their metrics are added to those of the app.
     fn routes(&mut self) -> Result<(Routes, Functions)> {
         let (mut all, mut functions) = (Routes::default(), Functions::default());
-        if !self.interpreters.is_empty() {
-            let counted = Metrics::default();
-            all = all.and(routes(self.interpreters.clone(), &counted, &WebhookOptions::default())?);
+        #[cfg(feature = "karmada")]
+        if self.has_interpreters() {
+            let counted = kctl_interpreter::webhook::Metrics::default();
+            all = all.and(self.interpreter_routes(&counted)?);
             let running = counted.clone();
             functions.0.push(Arc::new(move || running.n_running()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
@@ -260,25 +267,14 @@ impl App {
         Ok((all, functions))
     }
 
-    /// Returns the configurations of interpreters and admission functions.
-    fn configurations(
-        &self,
-        name: &str,
-        client: &Client,
-        interpreters: Option<&str>,
-        admission: Option<&str>,
-    ) -> Result<Vec<Value>> {
+    /// Returns the webhook configurations of admission functions and interpreters.
+    fn configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
-        if !self.interpreters.is_empty() {
-            let client = match client.clone() {
-                Client::Url(url) => ClientConfig::Url(url),
-                Client::Service { namespace, name, port } => ClientConfig::Service { namespace, name, port },
-            };
-            let configuration =
-                Configuration { name, client, authority: interpreters, timeout_seconds: TIMEOUT_SECONDS };
-            objects.push(configuration.object(&self.interpreters)?);
+        #[cfg(feature = "karmada")]
+        if self.has_interpreters() {
+            objects.push(self.interpreter_configuration(name, client, authority)?);
         }
-        objects.extend(self.admission_configurations(name, client, admission));
+        objects.extend(self.admission_configurations(name, client, authority));
         Ok(objects)
     }
 
@@ -387,5 +383,5 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
 mod drain;
 #[cfg(all(test, feature = "dev"))]
 mod readiness;
-#[cfg(test)]
+#[cfg(all(test, feature = "karmada"))]
 mod tests;

@@ -56,6 +56,7 @@ mod emitted;
 mod made;
 mod real;
 mod role;
+#[cfg(feature = "sim")]
 mod sim;
 mod trial;
 
@@ -70,8 +71,10 @@ pub use emitted::{Emitted, Granted, Probe, Refused};
 #[doc(hidden)]
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
+#[cfg(feature = "sim")]
 #[doc(hidden)]
 pub use sim::simulate;
+#[cfg(feature = "sim")]
 pub use sim::{Failure, Report, Scenario, Sim, Snapshot};
 pub use trial::Trial;
 

@@ -1,5 +1,5 @@
 //! Status items are a slice.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = AggregateStatus)]
 fn aggregate(_object: &mut Deployment, _items: Vec<AggregatedStatusItem>) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Items are read from JSON.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 struct Item;
 

@@ -1,5 +1,5 @@
 //! There is an item for each cluster.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = AggregateStatus)]
 fn aggregate(_object: &mut Deployment, _item: &AggregatedStatusItem) -> Result<()> {

@@ -1,5 +1,5 @@
 //! A kind without status has none to aggregate.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = AggregateStatus)]
 fn aggregate(_object: &mut ConfigMap, _items: &[AggregatedStatusItem]) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Components are a list.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretComponent)]
 fn components(_object: &Deployment) -> Result<Component> {

@@ -1,5 +1,5 @@
 //! `crate` names a path.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth, crate = "kctl")]
 fn health(_object: &Deployment) -> Result<bool> {

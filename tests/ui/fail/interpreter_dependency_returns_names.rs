@@ -1,5 +1,5 @@
 //! Dependencies are references.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretDependency)]
 fn dependencies(_object: &Deployment) -> Result<Vec<String>> {

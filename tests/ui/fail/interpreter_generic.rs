@@ -1,5 +1,5 @@
 //! An interpreter is for one kind.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn health<K: ResourceExt>(_object: &K) -> Result<bool> {

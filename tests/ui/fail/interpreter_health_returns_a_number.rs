@@ -1,5 +1,5 @@
 //! Health is a `bool`, not a number.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn health(_object: &Deployment) -> i32 {

@@ -1,5 +1,5 @@
 //! Health is a `bool`.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn health(_object: &Deployment) {}

@@ -1,5 +1,5 @@
 //! The object is of a Kubernetes kind.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[schema]
 struct Widget {

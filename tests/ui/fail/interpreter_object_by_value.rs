@@ -1,5 +1,5 @@
 //! The object is borrowed.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretReplica)]
 fn replicas(_object: Deployment) -> Result<Replicas> {

@@ -1,5 +1,5 @@
 //! The object is borrowed, not shared.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretReplica)]
 fn replicas(_object: Arc<Deployment>) -> Result<Replicas> {

@@ -1,5 +1,5 @@
 //! An interpreter is a free function: nothing can be put beside a method.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 struct Health;
 

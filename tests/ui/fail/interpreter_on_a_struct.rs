@@ -1,5 +1,5 @@
 //! `#[interpreter]` stands on a function.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 struct Health;

@@ -1,5 +1,5 @@
 //! `#[interpreter]` does not stand on an `impl`.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 struct Health;
 

@@ -1,5 +1,5 @@
 //! Health is about one object.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn health(_object: &Deployment, _replicas: i32) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! The operation is not typed yet.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = )]
 fn health(_object: &Deployment) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! Operations are spelt as on the wire.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = interprethealth)]
 fn health(_object: &Deployment) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! Operations are words, not texts.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = "InterpretHealth")]
 fn health(_object: &Deployment) -> Result<bool> {

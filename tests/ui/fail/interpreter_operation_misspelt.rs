@@ -1,5 +1,5 @@
 //! An operation that is almost one.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretReplicas)]
 fn replicas(_object: &Deployment) -> Result<Replicas> {

@@ -1,5 +1,5 @@
 //! Every operation at once: each has a function of its own.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = *)]
 fn replicas(_object: &Deployment) -> Result<Replicas> {

@@ -1,5 +1,5 @@
 //! One function answers one operation.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth, op = InterpretStatus)]
 fn health(_object: &Deployment) -> Result<bool> {

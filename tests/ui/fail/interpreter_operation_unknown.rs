@@ -1,5 +1,5 @@
 //! No operation at all.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Scale)]
 fn replicas(_object: &Deployment) -> Result<Replicas> {

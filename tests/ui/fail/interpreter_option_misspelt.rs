@@ -1,5 +1,5 @@
 //! An option that is almost one.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(opp = InterpretHealth)]
 fn health(_object: &Deployment) -> Result<bool> {

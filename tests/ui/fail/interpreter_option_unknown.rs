@@ -1,5 +1,5 @@
 //! An option that there is not.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth, timeout = "3s")]
 fn health(_object: &Deployment) -> Result<bool> {

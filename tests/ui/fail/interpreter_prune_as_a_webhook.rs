@@ -1,5 +1,5 @@
 //! Karmada asks no webhook to prune.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Prune)]
 fn prune(object: &mut Deployment) -> Result<()> {

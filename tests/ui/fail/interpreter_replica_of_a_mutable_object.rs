@@ -1,5 +1,5 @@
 //! Who reads an object does not change it.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretReplica)]
 fn replicas(_object: &mut Deployment) -> Result<Replicas> {

@@ -1,5 +1,5 @@
 //! The number of replicas is no text.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretReplica)]
 fn replicas(_object: &Deployment) -> Result<String> {

@@ -1,5 +1,5 @@
 //! The desired object is changed.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Retain)]
 fn retain(_desired: &Deployment, _observed: &Deployment) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Only the desired object is changed.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Retain)]
 fn retain(_desired: &mut Deployment, _observed: &mut Deployment) -> Result<()> {

@@ -1,5 +1,5 @@
 //! The observed object is of the same kind.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Retain)]
 fn retain(_desired: &mut Deployment, _observed: &StatefulSet) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Retaining takes two objects.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = Retain)]
 fn retain(_desired: &mut Deployment) -> Result<()> {

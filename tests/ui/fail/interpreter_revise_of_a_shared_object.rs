@@ -1,5 +1,5 @@
 //! Who revises an object changes it.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = ReviseReplica)]
 fn revise(_object: &Deployment, _replicas: i32) -> Result<()> {

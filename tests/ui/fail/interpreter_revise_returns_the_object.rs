@@ -1,5 +1,5 @@
 //! The changed object is the answer.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = ReviseReplica)]
 fn revise(object: &mut Deployment, replicas: i32) -> Result<Deployment> {

@@ -1,5 +1,5 @@
 //! Replicas are an `i32` on the wire.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = ReviseReplica)]
 fn revise(_object: &mut Deployment, _replicas: i64) -> Result<()> {

@@ -1,5 +1,5 @@
 //! A revision has a number of replicas.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = ReviseReplica)]
 fn revise(_object: &mut Deployment) -> Result<()> {

@@ -1,5 +1,5 @@
 //! All mistakes are reported at once, one error for each.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = ReviseReplica, timeout = "3s")]
 fn revise(_object: &Deployment, _replicas: u32) -> Result<()> {

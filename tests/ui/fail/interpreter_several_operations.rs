@@ -1,5 +1,5 @@
 //! One function for two operations.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = [InterpretHealth, InterpretReplica])]
 fn health(_pod: &Pod) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! A status is written as JSON.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 struct Reported;
 

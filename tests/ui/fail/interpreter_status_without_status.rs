@@ -1,5 +1,5 @@
 //! A kind without status has none to interpret.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[resource(group = "example.com", version = "v1", kind = "Note", namespaced)]
 struct NoteSpec {}

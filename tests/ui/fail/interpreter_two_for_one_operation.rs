@@ -1,5 +1,5 @@
 //! One function answers for an operation on a kind.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn healthy(_object: &Deployment) -> bool {

@@ -1,5 +1,5 @@
 //! Options stand between commas.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth crate = kctl)]
 fn health(_object: &Deployment) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! An interpreter needs its operation.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter]
 fn health(_object: &Deployment) -> Result<bool> {

@@ -1,5 +1,5 @@
 //! An interpreter takes its object.
-use kctl::prelude::*;
+use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = InterpretHealth)]
 fn health() -> Result<bool> {

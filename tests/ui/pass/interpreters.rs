@@ -1,5 +1,8 @@
 //! Interpreters of every operation: plain or `Result`, waiting or not, on custom and built-in kinds.
-use kctl::{interpreter::function::Functions, prelude::*};
+use kctl::{
+    karmada::{function::Functions, prelude::*},
+    prelude::*,
+};
 
 #[resource(group = "example.com", version = "v1", kind = "Fleet", namespaced, status = "FleetStatus")]
 pub(crate) struct FleetSpec {
@@ -75,8 +78,8 @@ pub(crate) fn app() -> App {
 }
 
 pub(crate) fn in_process() -> Functions {
-    fn inside() -> Vec<kctl::interpreter::function::Rule> {
-        use kctl::interpreter::function::Interpreter;
+    fn inside() -> Vec<kctl::karmada::function::Rule> {
+        use kctl::karmada::function::Interpreter;
 
         #[interpreter(op = InterpretHealth)]
         fn well(_job: &Job) -> bool {

@@ -1,8 +1,8 @@
 //! Rules that come, change and go while the program runs: customizations and webhooks of the control plane.
 
 use kctl::{
-    interpreter::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
     json,
+    karmada::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
     kube::{
         Api, Client,
         api::{DeleteParams, Patch, PatchParams},

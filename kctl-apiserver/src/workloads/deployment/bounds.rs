@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::util::intstr::IntOrString};
 
+use super::optional;
+
 /// For how many pods of the Deployment a set was scaled, and how many there might be at once.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
@@ -22,8 +24,8 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn of(deployment: &Deployment) -> Self {
-        let replicas = deployment.spec.replicas.unwrap_or(1);
-        let strategy = deployment.spec.strategy.clone().unwrap_or_default();
+        let replicas = optional::deployment(deployment).replicas.unwrap_or(1);
+        let strategy = optional::deployment(deployment).strategy.clone().unwrap_or_default();
         if strategy.type_.as_deref() == Some("Recreate") {
             return Self { replicas, surge: 0, unavailable: 0, recreates: true };
         }

@@ -22,7 +22,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Lists, Workloads, controlled, is_controlled, reference, replica_set, unless_outdated};
+use super::{Lists, Workloads, controlled, is_controlled, optional, reference, replica_set, unless_outdated};
 pub(super) use status::due;
 use {bounds::Bounds, status::Telling};
 
@@ -45,7 +45,7 @@ struct Rollout<'a> {
 
 /// Makes the set of the template, scales sets one step, says what there is. Returns how much it wrote.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
-    let hash = hash(&deployment.spec.template);
+    let hash = hash(&optional::deployment(deployment).template);
     let sets = controlled(deployment, &lists.sets);
     let (current, mut old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));
     old.sort_by_key(|set| (set.creation_timestamp(), set.name_any()));
@@ -58,7 +58,7 @@ impl<'a> Rollout<'a> {
     async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
         let mut telling = Telling::new(self, Time(self.workloads.clock.now()));
         telling.pause();
-        let is_paused = self.deployment.spec.paused == Some(true);
+        let is_paused = optional::deployment(self.deployment).paused == Some(true);
         let n_writes = match self.current {
             Some(current) => {
                 let n_named = self.name_revision(current).await?;
@@ -185,7 +185,7 @@ impl<'a> Rollout<'a> {
 
     /// Deletes the oldest sets beyond `revisionHistoryLimit`.
     async fn forget_oldest(&self) -> kube::Result<usize> {
-        let Some(limit) = self.deployment.spec.revision_history_limit else { return Ok(0) };
+        let Some(limit) = optional::deployment(self.deployment).revision_history_limit else { return Ok(0) };
         let surplus = self.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         let mut by_revision = self.old.clone();
         by_revision.sort_by_key(|set| revisions::of(*set));
@@ -200,7 +200,7 @@ impl<'a> Rollout<'a> {
     }
 
     fn new_set(&self, hash: &str) -> ReplicaSet {
-        let spec = self.deployment.spec.clone();
+        let spec = optional::deployment(self.deployment).clone();
         let with_hash = |labels: Option<BTreeMap<String, String>>| {
             let mut labels = labels.unwrap_or_default();
             labels.insert(HASH.into(), hash.into());
@@ -219,19 +219,19 @@ impl<'a> Rollout<'a> {
                 owner_references: Some(vec![reference(self.deployment)]),
                 ..ObjectMeta::default()
             },
-            spec: ReplicaSetSpec {
+            spec: <_>::from(ReplicaSetSpec {
                 replicas: Some(self.bounds.of_current(0, self.n_asked())),
                 min_ready_seconds: spec.min_ready_seconds,
                 selector: LabelSelector { match_labels: with_hash(spec.selector.match_labels), ..spec.selector },
                 template: Some(template),
-            },
+            }),
             status: None,
         }
     }
 }
 
 fn replicas(set: &ReplicaSet) -> i32 {
-    set.spec.replicas.unwrap_or(1)
+    optional::replica_set(set).replicas.unwrap_or(1)
 }
 
 fn available(set: &ReplicaSet) -> i32 {

@@ -10,7 +10,10 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::PostParams};
 
 use super::{
-    super::{replica_set, unless_outdated},
+    super::{
+        optional::{self, string},
+        replica_set, unless_outdated,
+    },
     Rollout, revisions,
 };
 
@@ -44,7 +47,7 @@ impl<'a> Telling<'a> {
     /// Says that nobody waits for a Deployment that is paused, or that somebody does again (`checkPausedConditions`).
     pub(super) fn pause(&mut self) {
         let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
-        let is_paused = self.deployment().spec.paused == Some(true);
+        let is_paused = optional::deployment(self.deployment()).paused == Some(true);
         match (is_paused, reason) {
             _ if deadline(self.deployment()).is_none() => {}
             (true, Some(TIMED_OUT | "DeploymentPaused")) => {}
@@ -109,10 +112,10 @@ impl<'a> Telling<'a> {
             self.new
                 .conditions
                 .iter_mut()
-                .for_each(|all| all.retain(|known| known.type_.as_deref() != Some(PROGRESSING)));
+                .for_each(|all| all.retain(|known| string(&known.type_) != Some(PROGRESSING)));
             return;
         };
-        let is_paused = self.deployment().spec.paused == Some(true);
+        let is_paused = optional::deployment(self.deployment()).paused == Some(true);
         let was_complete = progress(&self.new).is_some_and(|known| known.reason.as_deref() == Some(COMPLETE));
         if is_paused || self.has_created || (was_complete && self.new.replicas == self.new.updated_replicas) {
             return;
@@ -122,7 +125,7 @@ impl<'a> Telling<'a> {
             let message = format!("ReplicaSet {set:?} has successfully progressed.");
             self.set(PROGRESSING, "True", COMPLETE, message);
         } else if self.has_progressed() {
-            let since = progress(&self.new).filter(|known| known.status.as_deref() == Some("True"));
+            let since = progress(&self.new).filter(|known| string(&known.status) == Some("True"));
             let since = since.and_then(|known| known.last_transition_time.clone());
             self.forget_progress();
             self.set(PROGRESSING, "True", "ReplicaSetUpdated", format!("ReplicaSet {set:?} is progressing."));
@@ -147,23 +150,23 @@ impl<'a> Telling<'a> {
 
     fn forget_progress(&mut self) {
         if let Some(all) = &mut self.new.conditions {
-            all.retain(|known| known.type_.as_deref() != Some(PROGRESSING));
+            all.retain(|known| string(&known.type_) != Some(PROGRESSING));
         }
     }
 
     /// A condition that says the same stays; a changed one is the last (`SetDeploymentCondition`).
     fn set(&mut self, kind: &str, status: &str, reason: &str, message: String) {
         let all = self.new.conditions.get_or_insert_default();
-        let at = all.iter().position(|known| known.type_.as_deref() == Some(kind));
-        let known = at.map(|at| &all[at]).filter(|known| known.status.as_deref() == Some(status));
+        let at = all.iter().position(|known| string(&known.type_) == Some(kind));
+        let known = at.map(|at| &all[at]).filter(|known| string(&known.status) == Some(status));
         if known.is_some_and(|known| known.reason.as_deref() == Some(reason)) {
             return;
         }
         let since = known.and_then(|known| known.last_transition_time.clone()).unwrap_or_else(|| self.now.clone());
-        all.retain(|known| known.type_.as_deref() != Some(kind));
+        all.retain(|known| string(&known.type_) != Some(kind));
         all.push(DeploymentCondition {
-            type_: Some(kind.into()),
-            status: Some(status.into()),
+            type_: <_>::from(kind.to_owned()),
+            status: <_>::from(status.to_owned()),
             reason: Some(reason.into()),
             message: Some(message),
             last_transition_time: Some(since),
@@ -195,12 +198,12 @@ fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
 }
 
 fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
-    status.conditions.iter().flatten().find(|known| known.type_.as_deref() == Some(PROGRESSING))
+    status.conditions.iter().flatten().find(|known| string(&known.type_) == Some(PROGRESSING))
 }
 
 /// How long progress is waited for; the largest number is for ever.
 fn deadline(deployment: &Deployment) -> Option<Duration> {
-    let seconds = deployment.spec.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
+    let seconds = optional::deployment(deployment).progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
@@ -219,7 +222,7 @@ fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> boo
 
 /// How long until a Deployment has made no progress for too long; nothing where that is not waited for.
 pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
-    if deployment.spec.paused == Some(true) {
+    if optional::deployment(deployment).paused == Some(true) {
         return None;
     }
     let end = waits_until(deployment.status.as_ref()?, deadline(deployment)?)?;

@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 
-use super::indexes;
+use super::{super::optional::string, indexes};
 
 /// What a pod that has failed means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Opti
 fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Pod) -> Option<String> {
     let known: Vec<_> = pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).collect();
     let fitting = patterns.iter().find(|pattern| {
-        let status = pattern.status.as_deref().unwrap_or("True");
+        let status = string(&pattern.status).unwrap_or("True");
         known.iter().any(|condition| condition.type_ == pattern.type_ && condition.status == status)
     })?;
     Some(format!("Pod {} has condition {}", named(pod), fitting.type_))

@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use super::*;
 use crate::{
     App,
-    app::{FromFile, apply},
+    app::files::{FromFile, apply},
 };
 
 pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);

@@ -11,7 +11,7 @@ use tokio::{net::TcpStream, sync::Notify, sync::watch};
 
 use super::*;
 use crate::{
-    app::{FromFile, apply},
+    app::files::{FromFile, apply},
     prelude::{Action, Context, Reconcile, controller},
 };
 

@@ -111,7 +111,7 @@ impl App {
             serve_in(&mut object, name, source, probed);
             *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
         }
-        let configurations = self.configurations(name, &client, authority.as_deref(), authority.as_deref())?;
+        let configurations = self.configurations(name, &client, authority.as_deref())?;
         if source == Source::Secret {
             all.extend(manifest::webhook_rbac(names, &self.own_certificate(names)?)?);
         }
@@ -255,7 +255,7 @@ fn service(names: &RbacOptions) -> Value {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "karmada"))]
 mod tests {
     use super::{super::tests::app, *};
 

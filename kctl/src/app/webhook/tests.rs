@@ -31,7 +31,7 @@ async fn the_written_configuration_fits_the_server_and_is_replaced_only_where_kc
     let error = app().webhook(&options).await.err().unwrap().to_string();
     assert!(error.contains("kctl did not write this file"), "{error}");
     let error = App::new("none").webhook(&options).await.err().unwrap().to_string();
-    assert!(error.contains("the app has no interpreters, no admission functions and no conversions"), "{error}");
+    assert!(error.contains("the app has no admission functions, no conversions and no interpreters"), "{error}");
     std::fs::remove_file(&file).unwrap();
 }
 

@@ -1,0 +1,117 @@
+//! Resource interpreters: how a multi-cluster control plane reads and changes a kind that it does
+//! not know.
+//!
+//! [Karmada](https://karmada.io) distributes objects of any kind to member clusters. To divide
+//! replicas, collect status or decide about health it asks a *resource interpreter*.
+//! [`#[interpreter(op = …)]`](macro@interpreter) makes one of a function. The same functions
+//! can be used in two ways:
+//!
+//! * `App::interpreter` serves them to Karmada as a webhook.
+//! * [`function::Functions`] makes them a layer of a [`chain::Chain`], in a control plane that you
+//!   write.
+//!
+//! A chain asks its layers in Karmada's order: the customizations of the control plane, webhooks,
+//! third-party scripts, and the built-in rules for native kinds. The first layer that has a rule
+//! answers.
+//!
+//! ```
+//! use kctl::{
+//!     karmada::{chain::{Chain, Place}, function::Functions, operation, prelude::*},
+//!     prelude::*,
+//! };
+//!
+//! /// Returns one replica for a Deployment that names no number.
+//! #[interpreter(op = InterpretReplica)]
+//! fn replicas(deployment: &Deployment) -> Result<Replicas> {
+//!     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), requirements: None })
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> kctl::Result<()> {
+//! // In process, before the built-in rules:
+//! let chain = Chain::native().with(Place::Configurable, Functions::of::<replicas>()?);
+//! let object = kctl::json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": {} });
+//! let answer = chain.interpret::<operation::InterpretReplica>(operation::Object(object)).await?;
+//! assert_eq!(answer.replicas, 1);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use kctl_interpreter::{chain, dependency, division, function, kind, native, operation, quantity, webhook};
+#[cfg(feature = "karmada-chain")]
+pub use kctl_interpreter::{hook, lua, registry, thirdparty};
+
+/// Answers one question of Karmada about a kind: a resource interpreter as a function.
+///
+/// `op` names the operation, which decides the signature:
+///
+/// | `op` | parameters | returns |
+/// |---|---|---|
+/// | `InterpretReplica` | `&Kind` | [`Replicas`](operation::Replicas) |
+/// | `InterpretComponent` | `&Kind` | `Vec<Component>` |
+/// | `ReviseReplica` | `&mut Kind, i32` | nothing |
+/// | `Retain` | `&mut Kind, &Kind` (desired, observed) | nothing |
+/// | `AggregateStatus` | `&mut Kind, &[ClusterStatus<Status>]` | nothing |
+/// | `InterpretStatus` | `&Kind` | the status |
+/// | `InterpretHealth` | `&Kind` | `bool` |
+/// | `InterpretDependency` | `&Kind` | `Vec<DependentReference>` |
+///
+/// Each may return a `Result` instead, and may be `async`.
+/// [`App::interpreter`](crate::App::interpreter) serves the functions to Karmada, and
+/// [`function::Functions`] makes them a layer of a chain in this process.
+///
+/// ```
+/// use kctl::{karmada::prelude::*, prelude::*};
+///
+/// /// Returns how many replicas a Deployment wants.
+/// #[interpreter(op = InterpretReplica)]
+/// fn replicas(deployment: &Deployment) -> Result<Replicas> {
+///     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), ..Replicas::default() })
+/// }
+///
+/// /// Sets the share of one member cluster.
+/// #[interpreter(op = ReviseReplica)]
+/// fn revise(deployment: &mut Deployment, replicas: i32) -> Result<()> {
+///     deployment.spec.replicas = Some(replicas);
+///     Ok(())
+/// }
+///
+/// let mut deployment = kctl::from_yaml("{spec: {replicas: 3, selector: {}, template: {}}}").unwrap();
+/// assert_eq!(replicas(&deployment).unwrap().replicas, 3);
+/// revise(&mut deployment, 1).unwrap();
+/// assert_eq!(replicas(&deployment).unwrap().replicas, 1);
+/// ```
+#[doc(inline)]
+pub use kctl_macros::interpreter;
+
+/// The attribute `#[interpreter]` and the types in its functions. Import it beside `kctl::prelude`.
+pub mod prelude {
+    pub use kctl_interpreter::{
+        function::ClusterStatus,
+        operation::{AggregatedStatusItem, Component, DependentReference, ReplicaRequirements, Replicas},
+    };
+    pub use kctl_macros::interpreter;
+}
+
+/// Names used by generated code. Not part of the API: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use std::{result::Result::Ok, vec::Vec};
+
+    pub use kctl_runtime::__private::{CrdProbe, HasCrd, HasSchema, NoCrd};
+
+    pub use kctl_interpreter::{
+        function::{
+            About, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,
+            OnTheWire, Rule,
+        },
+        operation::Operation,
+    };
+    pub use kctl_runtime::reconcile::HasStatus;
+
+    /// Returns an error of a function as the error of its layer: its message, because a webhook
+    /// response carries text.
+    pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> kctl_interpreter::chain::LayerError {
+        error.into().to_string().into()
+    }
+}
