@@ -9,6 +9,7 @@ macro_rules! say {
 }
 
 mod apiserver;
+mod completions;
 mod faults;
 mod interpret;
 mod kubelet;
@@ -16,7 +17,7 @@ mod new;
 
 use std::{io::IsTerminal, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Requests are many small texts and maps, which this one makes and frees faster than the system's.
 #[global_allocator]
@@ -44,6 +45,10 @@ enum Command {
     Interpret(interpret::Options),
     /// Create a project with one kind and its controller
     New(new::Options),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::Options),
+    /// Write a man page for each command
+    Man(completions::ManOptions),
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -69,6 +74,8 @@ async fn main() -> ExitCode {
         Command::Kubelet(options) => kubelet::run(options).await,
         Command::Interpret(options) => interpret::run(options).await,
         Command::New(options) => new::run(&options),
+        Command::Completions(options) => completions::run(&options, Cli::command()),
+        Command::Man(options) => completions::man(&options, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

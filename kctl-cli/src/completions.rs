@@ -1,0 +1,38 @@
+//! Shell completions and man pages, from the same declarations as `--help`.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Command;
+
+use crate::Failure;
+
+/// Options of `kctl completions`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The shell; its script goes to standard output
+    shell: clap_complete::Shell,
+}
+
+/// Options of `kctl man`.
+#[derive(clap::Args)]
+pub(crate) struct ManOptions {
+    /// The folder of the pages, such as /usr/local/share/man/man1; created if it does not exist
+    dir: PathBuf,
+}
+
+/// Prints the completion script of a shell.
+pub(crate) fn run(options: &Options, mut command: Command) -> Result<(), Failure> {
+    // Into memory first: the generator panics if its writer fails, and a closed pipe is not a bug.
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut command, "kctl", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(())
+}
+
+/// Writes `kctl.1` and one page per command.
+pub(crate) fn man(options: &ManOptions, command: Command) -> Result<(), Failure> {
+    let failed = |error| format!("failed to write man pages to {}: {error}", options.dir.display());
+    std::fs::create_dir_all(&options.dir).map_err(failed)?;
+    clap_mangen::generate_to(command, &options.dir).map_err(failed)?;
+    Ok(())
+}
