@@ -16,9 +16,11 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
+pub use crate::manager::shards::Planted;
 use crate::manager::{
     Manager,
     lease::{ElectionConfig, ElectionError},
+    shards::ShardConfig,
 };
 
 pub use crate::{
@@ -46,6 +48,19 @@ pub use crate::{
 /// The configuration contradicts itself.
 pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
     manager.elect_unfenced(config)
+}
+
+/// Shares keys among replicas with a bug in the protocol. The simulator's tests use it to show that the bug is found.
+///
+/// # Errors
+/// The configuration contradicts itself.
+pub fn shard_planted(
+    manager: Manager,
+    client: kube::Client,
+    config: ShardConfig,
+    bug: Option<Planted>,
+) -> core::result::Result<Manager, ElectionError> {
+    manager.shard_with(client, config, bug)
 }
 
 /// The value of a field that is never read: its type is a compile error elsewhere.

@@ -119,6 +119,7 @@ pub mod object;
 mod panic;
 pub mod queue;
 pub mod reconcile;
+pub mod shard;
 pub mod source;
 pub mod spec;
 pub mod store;

@@ -260,7 +260,7 @@ fn each_rule_of_the_manager_and_for_people_has_a_comment_and_the_roles_have_the_
     let labels = [("team".to_owned(), "a".to_owned())].into();
     let options = RbacOptions { labels, ..options() };
     let mut manifests = user_roles(&[spec::<custom>(), spec::<only_read>()], &options).unwrap();
-    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true };
+    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true, shards: None };
     manifests.extend(kctl::manifest::manager_rbac(&options, manager).unwrap());
     let roles: Vec<_> = manifests.iter().filter(|manifest| manifest.object["rules"].is_array()).collect();
     assert_eq!(roles.len(), 5);

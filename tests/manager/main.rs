@@ -13,4 +13,5 @@ mod lifecycle;
 mod manifests;
 mod metrics;
 mod rolling;
+mod shards;
 mod trace;

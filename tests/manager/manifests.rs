@@ -71,7 +71,7 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_leads_under_its_generated_roles_when_they_are_for_leader_election() {
-    assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false }).await, Ok("leads".into()));
+    assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false, shards: None }).await, Ok("leads".into()));
     let refused = election(ManagerOptions::default()).await.unwrap_err();
     assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
 }
@@ -79,7 +79,8 @@ async fn a_program_leads_under_its_generated_roles_when_they_are_for_leader_elec
 #[test]
 fn the_role_of_the_lease_is_about_that_lease() {
     assert_eq!(manager_rbac(&names(), ManagerOptions::default()).unwrap(), []);
-    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false }).unwrap();
+    let manifests =
+        manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false, shards: None }).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let role = "restarter-leader-election.default.yaml";
     assert_eq!(files, [format!("rbac/role-{role}"), format!("rbac/rolebinding-{role}")]);
@@ -99,7 +100,8 @@ fn the_role_of_the_lease_is_about_that_lease() {
 fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
     for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
         let manifest =
-            deployment(&names(), ManagerOptions { leader_elect, metrics: leader_elect }, "restarter:1").unwrap();
+            deployment(&names(), ManagerOptions { leader_elect, metrics: leader_elect, shards: None }, "restarter:1")
+                .unwrap();
         let spec = &manifest.object["spec"];
         assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&json!(replicas), &json!(strategy)));
         let container = &spec["template"]["spec"]["containers"][0];
@@ -117,7 +119,8 @@ fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
 
 #[test]
 fn metrics_come_with_the_right_to_ask_who_reads_them_a_role_for_readers_and_a_service() {
-    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true }).unwrap();
+    let manifests =
+        manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true, shards: None }).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let wanted = ["role-restarter-metrics-auth", "rolebinding-restarter-metrics-auth", "role-restarter-metrics-reader"];
     assert_eq!(files, wanted.map(|name| format!("rbac/cluster{name}.yaml")));
@@ -128,7 +131,9 @@ fn metrics_come_with_the_right_to_ask_who_reads_them_a_role_for_readers_and_a_se
     assert_eq!(manifests[0].object["rules"], reviews);
     assert_eq!(manifests[2].object["rules"], json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]));
     let service = metrics_service(&names()).unwrap();
-    let manifest = deployment(&names(), ManagerOptions { leader_elect: false, metrics: true }, "restarter:1").unwrap();
+    let manifest =
+        deployment(&names(), ManagerOptions { leader_elect: false, metrics: true, shards: None }, "restarter:1")
+            .unwrap();
     let pod = &manifest.object["spec"]["template"];
     assert_eq!(service.object["spec"]["selector"], pod["metadata"]["labels"]);
     let port = &pod["spec"]["containers"][0]["ports"][1];

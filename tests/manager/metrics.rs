@@ -396,7 +396,7 @@ async fn every_metric_that_alerts_and_dashboards_name_is_there_from_the_start() 
     let text = metrics.text(Format::Prometheus);
     let options =
         kctl::manifest::RbacOptions { name: "does".into(), namespace: "default".into(), ..Default::default() };
-    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true };
+    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true, shards: None };
     let manifests = kctl::manifest::monitoring(&options, manager).unwrap();
     let mut queries = Vec::new();
     for rule in manifests[1].object["spec"]["groups"][0]["rules"].as_array().unwrap() {

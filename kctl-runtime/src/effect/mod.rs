@@ -69,6 +69,7 @@ use serde_json::{Value, json};
 
 use doubt::Doubt;
 pub(crate) use doubt::Doubts;
+pub(crate) use permit::ShardPermits;
 pub use permit::{Leave, Permission, WritePermit};
 pub(crate) use propagation::Propagation;
 pub(crate) use recorder::Happening;
@@ -211,9 +212,9 @@ impl Writer {
         &self.doubts
     }
 
-    /// Returns a client for requests that have no operation here; its writes ask the same permit.
-    pub(crate) fn raw(&self, client: &Client) -> Client {
-        raw::guarded(client, &self.permit)
+    /// Returns a client for requests that have no operation here; its writes ask the permit of the key.
+    pub(crate) fn raw(&self, client: &Client, key: &ObjectKey) -> Client {
+        raw::guarded(client, &self.permit.of_key(key))
     }
 
     /// Sends any write: asks the permit, sends, and tracks the outcome.
@@ -237,7 +238,7 @@ impl Writer {
         if target.source.store().bars(target.namespace) {
             return Err(ApiError::NotFollowed { operation: operation.into() });
         }
-        let leave = self.permit.ask(operation).await?;
+        let leave = self.permit.of_key(target.by).ask(operation).await?;
         let within = leave.within();
         let creates = method == Method::POST;
         let doubt = self.doubts.of(target);

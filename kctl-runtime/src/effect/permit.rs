@@ -16,6 +16,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -27,7 +28,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::transport::{ANSWER_WITHIN, ApiError};
+use crate::{
+    key::ObjectKey,
+    transport::{ANSWER_WITHIN, ApiError},
+};
 
 /// The part of a leader election that a [`WritePermit`] reads.
 ///
@@ -80,7 +84,28 @@ pub enum Permission {
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct WritePermit(Arc<OnceLock<Lease>>);
+pub struct WritePermit(Arc<OnceLock<Rule>>);
+
+/// What a permit asks.
+#[derive(Debug, Clone)]
+enum Rule {
+    /// One Lease.
+    Lease(Lease),
+    /// The Lease that is common to all slots of a sharded program.
+    Shards(Arc<dyn ShardPermits>),
+    /// The Lease of one slot, whichever tenure of it is current when a write begins.
+    Slot(Arc<dyn ShardPermits>, u32),
+}
+
+/// The permits of a sharded program, one per slot.
+pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
+    /// Returns the slot of a key.
+    fn slot(&self, key: &ObjectKey) -> u32;
+    /// Returns the permit of the Lease that all slots have in common.
+    fn common(&self) -> WritePermit;
+    /// Returns the permit of a slot, `None` if this replica does not own it.
+    fn of_slot(&self, slot: u32) -> Option<WritePermit>;
+}
 
 /// A write: the end of its time, and a number that tells it from others.
 type Write = (Instant, u64);
@@ -121,8 +146,8 @@ impl Writes {
 pub struct Leave {
     /// The timeout of the request.
     within: Duration,
-    /// The entry to remove once the server answers. `None` without leader election.
-    write: Option<(Arc<Mutex<Writes>>, Write)>,
+    /// The entries to remove once the server answers, one per Lease. Empty without leader election.
+    writes: Vec<(Arc<Mutex<Writes>>, Write)>,
 }
 
 impl Leave {
@@ -137,7 +162,7 @@ impl Leave {
     ///
     /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
     pub fn answered(self) {
-        if let Some((writes, write)) = self.write {
+        for (writes, write) in self.writes {
             writes.lock().unresolved.remove(&write);
         }
     }
@@ -158,6 +183,47 @@ struct Lease {
     margin: Duration,
     /// Shared by all permits of this Lease.
     writes: Arc<Mutex<Writes>>,
+    /// A Lease that has to be held as well: that of the settings, for the Lease of a slot.
+    common: Option<Arc<Lease>>,
+}
+
+impl Lease {
+    /// Returns this Lease and the one that has to be held as well.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.common.as_deref())
+    }
+
+    /// Returns the end of the Lease by the local clock, `None` if it is not held.
+    fn until(&self, now: Instant) -> Option<Instant> {
+        match *self.permission.borrow() {
+            Permission::Until(until) if until > now => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Waits for a renewal, at most until the Lease expires. Returns `false` if it was not renewed.
+    async fn renewed(&self, until: Instant) -> bool {
+        let mut permission = self.permission.clone();
+        let later = |permission: &Permission| !matches!(permission, Permission::Until(known) if *known <= until);
+        // An elector that is gone renews nothing.
+        matches!(timeout_at(until, permission.wait_for(later)).await, Ok(Ok(_)))
+    }
+
+    /// Registers a write with each Lease; `None` if one of them is closed.
+    fn begin(&self, now: Instant, over: Instant) -> Option<Vec<(Arc<Mutex<Writes>>, Write)>> {
+        let mut begun = Vec::new();
+        for lease in self.all() {
+            let Some(write) = lease.writes.lock().begin(now, over) else {
+                for (writes, write) in begun {
+                    let writes: Arc<Mutex<Writes>> = writes;
+                    writes.lock().unresolved.remove(&write);
+                }
+                return None;
+            };
+            begun.push((lease.writes.clone(), write));
+        }
+        Some(begun)
+    }
 }
 
 impl WritePermit {
@@ -176,7 +242,29 @@ impl WritePermit {
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
-        Self(Arc::new(Lease { permission, timeout, margin, writes: Arc::default() }.into()))
+        let lease = Lease { permission, timeout, margin, writes: Arc::default(), common: None };
+        Self(Arc::new(Rule::Lease(lease).into()))
+    }
+
+    /// Returns the permit of a sharded program.
+    pub(crate) fn of_shards(shards: Arc<dyn ShardPermits>) -> Self {
+        Self(Arc::new(Rule::Shards(shards).into()))
+    }
+
+    /// Returns this permit with the condition that `common` grants the same write.
+    pub(crate) fn within(&self, common: &Self) -> Self {
+        let (Some(Rule::Lease(lease)), Some(Rule::Lease(common))) = (self.0.get(), common.0.get()) else {
+            return self.clone();
+        };
+        Self(Arc::new(Rule::Lease(Lease { common: Some(Arc::new(common.clone())), ..lease.clone() }).into()))
+    }
+
+    /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
+    pub(crate) fn of_key(&self, key: &ObjectKey) -> Self {
+        match self.0.get() {
+            Some(Rule::Shards(shards)) => Self(Arc::new(Rule::Slot(shards.clone(), shards.slot(key)).into())),
+            _ => self.clone(),
+        }
     }
 
     /// Makes this permit and its clones permits of the given Lease. Only the first call has an effect.
@@ -184,8 +272,21 @@ impl WritePermit {
     /// A manager builds writers before it knows the Lease. They hold an unbound permit, which grants everything until
     /// then.
     pub(crate) fn bind(&self, lease: &Self) {
-        if let Some(lease) = lease.0.get() {
-            let _bound = self.0.set(lease.clone());
+        if let Some(rule) = lease.0.get() {
+            let _bound = self.0.set(rule.clone());
+        }
+    }
+
+    /// Returns the Lease that a write needs now, `None` if this replica does not own the slot.
+    fn lease(rule: &Rule) -> Option<Lease> {
+        let permit = match rule {
+            Rule::Lease(lease) => return Some(lease.clone()),
+            Rule::Shards(shards) => shards.common(),
+            Rule::Slot(shards, slot) => shards.of_slot(*slot)?,
+        };
+        match permit.0.get() {
+            Some(Rule::Lease(lease)) => Some(lease.clone()),
+            _ => None,
         }
     }
 
@@ -200,34 +301,33 @@ impl WritePermit {
     /// # Cancel safety
     /// Dropping the future has no effect: a write counts only once this has returned.
     pub async fn ask(&self, operation: &str) -> Result<Leave, ApiError> {
-        let Some(Lease { permission, timeout, margin, writes }) = self.0.get() else {
-            return Ok(Leave { within: ANSWER_WITHIN, write: None });
+        let Some(rule) = self.0.get() else {
+            return Ok(Leave { within: ANSWER_WITHIN, writes: Vec::new() });
         };
-        let mut permission = permission.clone();
-        loop {
+        let denied = || ApiError::NotLeading { operation: operation.into() };
+        let lease = Self::lease(rule).ok_or_else(denied)?;
+        'tries: loop {
             let now = Instant::now();
-            let until = match *permission.borrow_and_update() {
-                Permission::Until(until) if until > now => until,
-                _ => break,
-            };
-            let over = now + *timeout + *margin;
-            if over <= until {
-                let Some(write) = writes.lock().begin(now, over) else { break };
-                return Ok(Leave { within: *timeout, write: Some((writes.clone(), write)) });
+            let over = now + lease.timeout + lease.margin;
+            for needed in lease.all() {
+                let until = needed.until(now).ok_or_else(denied)?;
+                if over > until {
+                    if needed.renewed(until).await {
+                        continue 'tries;
+                    }
+                    return Err(denied());
+                }
             }
-            // An elector that is gone renews nothing.
-            if !matches!(timeout_at(until, permission.changed()).await, Ok(Ok(()))) {
-                break;
-            }
+            let writes = lease.begin(now, over).ok_or_else(denied)?;
+            return Ok(Leave { within: lease.timeout, writes });
         }
-        Err(ApiError::NotLeading { operation: operation.into() })
     }
 
     /// Stops all further writes under this Lease.
     ///
     /// The manager calls it when it stops, before it releases the Lease. Without that a late task could still write.
     pub(crate) fn close(&self) {
-        if let Some(lease) = self.0.get() {
+        if let Some(lease) = self.0.get().and_then(Self::lease) {
             lease.writes.lock().closed = true;
         }
     }
@@ -236,7 +336,7 @@ impl WritePermit {
     ///
     /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {
-        let last = self.0.get()?.writes.lock().unresolved.last().map(|(over, _)| *over);
+        let last = Self::lease(self.0.get()?)?.writes.lock().unresolved.last().map(|(over, _)| *over);
         last.filter(|over| *over > Instant::now())
     }
 }

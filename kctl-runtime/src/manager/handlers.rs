@@ -114,6 +114,19 @@ pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     }
 }
 
+/// Queues every object of these slots, which this replica has just begun to own.
+pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
+    let add = |key: &ObjectKey| {
+        if slots.contains(&env.gate.slot(key)) {
+            // Another replica may have applied something else since.
+            env.applied.forget(key);
+            queue.add_tagged(key.clone(), handler::PRIORITY_INITIAL, handler::TAG_INITIAL);
+        }
+    };
+    env.primary.store().all().iter().for_each(|object| add(object.key()));
+    env.primary.all_unreadable().iter().for_each(|one| add(one.stored.key()));
+}
+
 /// Queues every object because an optional kind appeared or disappeared. No handler would do so, as there
 /// may be no object of that kind.
 fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {

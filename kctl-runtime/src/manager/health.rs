@@ -36,6 +36,7 @@ use super::{
     View,
     lease::{Leadership, Standing},
     metrics::Metrics,
+    shards::ShardView,
 };
 use crate::{key::ObjectKey, queue::WorkQueue, source::Source};
 
@@ -102,8 +103,14 @@ impl Health {
         let opened = self.opened();
         let watches = names(&opened).into_iter().zip(&opened);
         checks.extend(watches.map(|(name, source)| Check { name: format!("watch-{name}"), result: watch(source) }));
-        if let Some(leadership) = self.view.leadership() {
-            checks.push(Check { name: "leader-election".into(), result: election(leadership) });
+        match (self.view.leadership(), self.view.shards()) {
+            (Some(leadership), Some(shards)) => {
+                checks.push(Check { name: "shards".into(), result: sharding(leadership, shards) });
+            }
+            (Some(leadership), None) => {
+                checks.push(Check { name: "leader-election".into(), result: election(leadership) });
+            }
+            _ => {}
         }
         let others = self.view.others_ready.iter();
         checks.extend(others.map(|other| Check { name: other.name.into(), result: (other.is_ready)() }));
@@ -271,6 +278,22 @@ fn election(leadership: &Leadership) -> Result<String, String> {
         Standing::Leading(_) => Ok("leads".into()),
         Standing::Standby if leadership.holder().is_empty() => Ok("standby; no process leads yet".into()),
         Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
+        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
+    }
+}
+
+/// Checks that this replica may own slots: all replicas have its settings. One without slots passes.
+fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, String> {
+    if let Some(failure) = leadership.failure() {
+        return Err(failure);
+    }
+    let (holder, own) = (leadership.holder(), &leadership.config().identity);
+    match leadership.standing() {
+        Standing::Leading(_) => Ok(shards.note()),
+        Standing::Standby if holder.is_empty() || holder == *own => Ok("waits for the Lease of the settings".into()),
+        Standing::Standby => {
+            Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))
+        }
         Standing::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }

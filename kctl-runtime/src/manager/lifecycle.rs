@@ -43,6 +43,7 @@ use super::{
     lease::{End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
+    shards::serve_new_slots,
     unreadable,
 };
 use crate::{
@@ -50,6 +51,7 @@ use crate::{
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
+    shard::Tenures,
     watches::{Closing, Held},
 };
 
@@ -60,6 +62,9 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for idle workers to end, however short the graceful timeout is: they only need to be polled.
 const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time to release slots without writes in question, however short the graceful timeout is: two requests per Lease.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// A reconcile or handler that takes longer than this is logged.
 const HANGING_AFTER: Duration = Duration::from_secs(60);
@@ -99,6 +104,10 @@ struct Running {
     election: JoinSet<End>,
     /// Stops the election: `true` to release the Lease, `false` to let it expire.
     resign: Option<oneshot::Sender<bool>>,
+    /// Holds the slots of a sharded program; empty otherwise.
+    shards: JoinSet<()>,
+    /// Has all slots handed over.
+    leave: Option<oneshot::Sender<()>>,
     /// One task per controller, which holds its pool of workers.
     workers: JoinSet<()>,
     /// The senders of events, which outlive the workers by [`FLUSH_WITHIN`].
@@ -137,6 +146,10 @@ impl Manager {
         for (_, queue) in &queues {
             queue.shut_down();
         }
+        // Slots are released one by one, each when its own reconciles have ended.
+        if let Some(leave) = running.leave.take() {
+            let _ended = leave.send(());
+        }
         let drained = running.drain(graceful, &queues).await;
         if matches!(drained, Err(ManagerError::LeaseLost(_))) {
             return drained;
@@ -146,6 +159,9 @@ impl Manager {
         recorders.iter().for_each(RecorderView::close);
         let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
+        if drained.is_ok() {
+            running.leaves(graceful.map(|period| begun + period)).await;
+        }
         if let Some(resign) = running.resign.take() {
             let quiet = drained.is_ok() && running.resolves(&permit, graceful.map(|period| begun + period)).await?;
             let _ended = resign.send(quiet);
@@ -161,9 +177,18 @@ impl Manager {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
         self.informers.0.begin();
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
+        let tenures = self.coordinator.as_ref().map(|coordinator| coordinator.tenures().clone());
+        let (mut shards, mut leave) = (JoinSet::new(), None);
+        if let (Some(coordinator), Some(leadership)) = (self.coordinator, leadership.clone()) {
+            let (sender, stop) = oneshot::channel();
+            leave = Some(sender);
+            let envs = self.controllers.iter().map(|controller| controller.env.clone()).collect();
+            let queues = self.controllers.iter().map(|controller| controller.queue.clone()).collect();
+            shards.spawn(coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
+        }
         let mut workers = JoinSet::new();
         for controller in self.controllers {
-            workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone()));
+            workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone(), tenures.clone()));
         }
         let recorders = self.recorders.into_iter().collect();
         let mut background: JoinSet<()> = self.background.into_iter().collect();
@@ -199,6 +224,8 @@ impl Manager {
             _caches: self.caches,
             election,
             resign,
+            shards,
+            leave,
             workers,
             recorders,
             _background: background,
@@ -240,6 +267,23 @@ impl Running {
             }
         }
         Ok(true)
+    }
+
+    /// Waits until all slots are handed over, at most until `limit`. Slots that are not are left to expire.
+    async fn leaves(&mut self, limit: Option<Instant>) {
+        let Self { shards, election, .. } = self;
+        let limit = async {
+            match limit {
+                Some(limit) => sleep_until(limit.max(Instant::now() + LEAVES_WITHIN)).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = async { while shards.join_next().await.is_some() {} } => {}
+            Some(_lost) = election.join_next() => {}
+            () = limit => {}
+        }
     }
 
     /// Waits for running reconciles, at most for the graceful timeout.
@@ -300,7 +344,14 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
 ///
 /// Handlers are subscribed after the cache was compared with the newest state. So the first reconcile of a new leader
 /// sees the last writes of the former one.
-async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
+///
+/// In a sharded program each replica leads, and `tenures` has the slots that it owns. Its queue takes no other keys.
+async fn work(
+    controller: Registered,
+    mut stopping: watch::Receiver<bool>,
+    leadership: Option<Leadership>,
+    tenures: Option<Arc<Tenures>>,
+) {
     let Registered { env, queue, workers, handlers } = controller;
     // Their subscriptions end with this.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
@@ -323,8 +374,15 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
         ready = ready => ready,
         () = report_hanging(&env, &queue, &handlers) => false,
     };
+    let serve_slots = async {
+        match &tenures {
+            Some(tenures) => serve_new_slots(tenures, &env, &queue).await,
+            None => pending().await,
+        }
+    };
     if starts {
         tokio::select! {
+            () = serve_slots => {}
             () = workers => {}
             () = log_workers(&env, leadership.is_some()) => {}
             () = resync(&env, &queue) => {}

@@ -70,6 +70,7 @@ mod lifecycle;
 pub mod metrics;
 pub mod serve;
 mod settable;
+pub mod shards;
 mod unreadable;
 mod unused;
 
@@ -97,6 +98,7 @@ use self::{
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
     settable::Settable,
+    shards::{Coordinator, Planted, ShardConfig, ShardView},
     unused::Declared,
 };
 use crate::{
@@ -105,6 +107,7 @@ use crate::{
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Applied, Env, Reconcile, Used, Vain},
+    shard::Gate,
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role, finalizer_warning},
     watches::{Closing, Held, Informers, Watches},
@@ -152,6 +155,8 @@ pub struct Manager {
     /// Shared by all writers. It is bound to the Lease by [`Manager::elect`], even after controllers were added.
     permit: WritePermit,
     elector: Option<Elector>,
+    /// Set in a sharded program.
+    coordinator: Option<Coordinator>,
     graceful_timeout: Option<Duration>,
     tell_failure: Arc<AtomicU32>,
     servers: Vec<(TcpListener, Page)>,
@@ -247,6 +252,9 @@ pub struct View {
     /// Handlers with user code, which have their own backlogs.
     asides: Vec<Arc<Aside>>,
     leadership: Option<Leadership>,
+    shards: Option<ShardView>,
+    /// The gates of all controllers, which are open for the slots that they work on.
+    gates: Vec<Gate>,
     declared: Vec<Declared>,
 }
 
@@ -268,6 +276,7 @@ impl Manager {
             history: Arc::default(),
             permit: WritePermit::always(),
             elector: None,
+            coordinator: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             tell_failure: Arc::new(TELL_FAILURE.into()),
             servers: Vec::new(),
@@ -379,6 +388,62 @@ impl Manager {
     /// Enables leader election without the check before writes, so that tests show what it prevents.
     pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
         self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
+        Ok(self)
+    }
+
+    /// Shares the keys among all replicas: each reconciles the keys of its slots, instead of one that reconciles all.
+    ///
+    /// Excludes [`elect`](Self::elect): the last call of either counts. `client` sends the requests about Leases.
+    /// Replicas join and leave at any time; [`shards`] describes how slots move.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// use std::sync::Arc;
+    /// use kctl_runtime::{
+    ///     manager::{Manager, lease::{ElectionConfig, identity}, shards::ShardConfig},
+    ///     shard::ShardBy,
+    /// };
+    ///
+    /// let leases = ElectionConfig::new("settings.example.com", "shop", &identity());
+    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?;
+    /// let manager = Manager::new(client.clone(), "settings.example.com", Arc::new(|_report| {})).shard(client, config)?;
+    /// assert_eq!(manager.view().shards().map(|shards| shards.n_owned()), Some(0));
+    /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A name or time of the Leases is invalid.
+    pub fn shard(self, client: Client, config: ShardConfig) -> Result<Self, ElectionError> {
+        self.shard_with(client, config, None)
+    }
+
+    /// Does the same with a bug in the protocol, so that tests show what it would do.
+    pub(crate) fn shard_with(
+        mut self,
+        client: Client,
+        config: ShardConfig,
+        bug: Option<Planted>,
+    ) -> Result<Self, ElectionError> {
+        let clock = self.settable.clock();
+        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?;
+        let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
+        if let Some(bug) = bug {
+            coordinator = coordinator.plant(bug);
+        }
+        if bug != Some(Planted::PermitGrants) {
+            self.permit.bind(&WritePermit::of_shards(coordinator.tenures().clone()));
+        }
+        for controller in &self.controllers {
+            controller.env.gate.bind(coordinator.tenures());
+        }
+        self.elector = Some(elector);
+        self.coordinator = Some(coordinator);
         Ok(self)
     }
 
@@ -521,7 +586,13 @@ impl Manager {
             vain: Vain::default(),
             clock: self.settable.clock(),
             stopping: self.stopping.subscribe(),
+            gate: Gate::default(),
         });
+        if let Some(coordinator) = &self.coordinator {
+            env.gate.bind(coordinator.tenures());
+        }
+        let gate = env.gate.clone();
+        queue.filter(move |key| gate.admits(key));
         let pool = Arc::new(Pool {
             controller: Arc::new(controller),
             env: env.clone(),
@@ -676,6 +747,8 @@ impl Manager {
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             asides: self.controllers.iter().flat_map(|c| c.handlers.asides().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
+            shards: self.coordinator.as_ref().map(Coordinator::view),
+            gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
             declared: self.controllers.iter().map(|c| declared(&c.env)).collect(),
         }
     }
@@ -721,6 +794,11 @@ impl View {
     /// Returns the state of the leader election, `None` without one.
     pub fn leadership(&self) -> Option<&Leadership> {
         self.leadership.as_ref()
+    }
+
+    /// Returns the slots of a sharded program, `None` without [`Manager::shard`].
+    pub fn shards(&self) -> Option<&ShardView> {
+        self.shards.as_ref()
     }
 
     /// Returns the caches of the primaries, in the order of [`controllers`](Self::controllers).

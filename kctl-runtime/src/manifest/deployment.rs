@@ -13,7 +13,7 @@ const STOP_SECONDS: u32 = 30 + 5 + 10;
 
 /// Returns a Deployment that runs the program `image` with the service account of [`rbac`](super::rbac).
 ///
-/// With leader election it has two replicas and rolling updates. Without, it has one replica and the strategy
+/// With leader election or shards it has two replicas and rolling updates. Without, it has one replica and the strategy
 /// `Recreate`, because two would work against each other. The container runs as a non-root user with a
 /// read-only file system and no capabilities.
 ///
@@ -37,7 +37,7 @@ pub fn deployment(
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
-    let (replicas, strategy) = if manager.leader_elect {
+    let (replicas, strategy) = if manager.leader_elect || manager.shards.is_some() {
         (2, json!({ "type": "RollingUpdate" }))
     } else {
         // Two at once would work against each other.
@@ -71,6 +71,9 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
     if manager.leader_elect {
         // The role is about the Lease of this name.
         args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
+    }
+    if let Some(n) = manager.shards {
+        args.extend([format!("--shards={n}"), format!("--leader-election-id={name}")]);
     }
     let mut ports = vec![json!({ "name": "probes", "containerPort": PROBES_PORT, "protocol": "TCP" })];
     if manager.metrics {

@@ -6,6 +6,7 @@ use super::{
     Manifest, RbacOptions,
     rbac::{Rule, binding, role},
 };
+use crate::shard::{seat_name, slot_name};
 
 /// The options of the manager that need permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct ManagerOptions {
     pub leader_elect: bool,
     /// `true` for `/metrics` over TLS with authorization. Needs a role for `TokenReview` and `SubjectAccessReview`.
     pub metrics: bool,
+    /// The number of slots of several replicas that share the keys. Needs a role for the Leases of slots and seats.
+    pub shards: Option<u32>,
 }
 
 fn set(texts: &[&str]) -> BTreeSet<String> {
@@ -33,6 +36,21 @@ fn election(name: &str) -> Vec<Rule> {
     vec![rule(&[], &["create"]), rule(&[name], &["get", "list", "update", "watch"])]
 }
 
+/// Returns the rules of a sharded program. A `create` cannot be limited to a name, nor a `list` by label.
+fn sharding(app: &str, n: u32) -> Vec<Rule> {
+    let slots = (0..n).flat_map(|number| [slot_name(app, number), seat_name(app, number)]);
+    let rule = |names: BTreeSet<String>, verbs: &[&str]| Rule {
+        groups: set(&["coordination.k8s.io"]),
+        resources: set(&["leases"]),
+        names,
+        verbs: set(verbs),
+        because: set(&["kctl: slots of a sharded program"]),
+        ..Rule::default()
+    };
+    let named = std::iter::once(app.to_owned()).chain(slots).collect();
+    vec![rule(BTreeSet::new(), &["create", "list", "watch"]), rule(named, &["get", "update"])]
+}
+
 /// Returns the rules to authenticate and authorize readers of metrics.
 fn reviews() -> Vec<Rule> {
     let rule = |group: &str, resource: &str| Rule {
@@ -48,6 +66,7 @@ fn reviews() -> Vec<Rule> {
 /// Returns the roles and bindings of the manager.
 ///
 /// - For the Lease, a Role in the program's namespace that is limited to the Lease's name.
+/// - For shards, a Role in the program's namespace for the Leases of its slots and seats.
 /// - For metrics, a `ClusterRole` to create reviews.
 /// - The `ClusterRole` `NAME-metrics-reader`, without a binding: bind it to the service account of Prometheus.
 ///
@@ -55,7 +74,7 @@ fn reviews() -> Vec<Rule> {
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, manager_rbac};
 ///
 /// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
-/// let manager = ManagerOptions { leader_elect: true, metrics: false };
+/// let manager = ManagerOptions { leader_elect: true, metrics: false, shards: None };
 /// let files: Vec<String> = manager_rbac(&options, manager)?.into_iter().map(|manifest| manifest.file).collect();
 /// assert_eq!(files, [
 ///     "rbac/role-settings-leader-election.shop.yaml",
@@ -80,6 +99,11 @@ pub fn manager_rbac(
     if manager.leader_elect {
         let (name, place) = (format!("{}-leader-election", options.name), Some(&options.namespace));
         manifests.push(role("Role", &name, options, place, &election(&options.name))?);
+        manifests.push(binding("Role", &name, options, place)?);
+    }
+    if let Some(n) = manager.shards {
+        let (name, place) = (format!("{}-shards", options.name), Some(&options.namespace));
+        manifests.push(role("Role", &name, options, place, &sharding(&options.name, n))?);
         manifests.push(binding("Role", &name, options, place)?);
     }
     Ok(manifests)

@@ -86,6 +86,12 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         }
     }
 
+    /// Returns the IDs of the keys that `of` selects.
+    pub(super) fn ids(&self, of: impl Fn(&K) -> bool) -> Vec<Id> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&of)).map(|(index, _)| Id(index)).collect()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.slots.iter().filter_map(|slot| Some((slot.key.as_ref()?, &slot.value)))
     }

@@ -45,7 +45,11 @@ mod schedules;
 mod state;
 mod stats;
 
-use std::{hash::Hash, sync::Arc, time::Duration};
+use std::{
+    hash::Hash,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::{
     sync::Notify,
@@ -144,7 +148,12 @@ struct Shared<K> {
     done: Notify,
     backoff: Backoff,
     observer: Option<Arc<dyn QueueObserver>>,
+    /// Keys that it rejects are not added.
+    filter: OnceLock<Filter<K>>,
 }
+
+/// Returns `true` for the keys that may be added.
+type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
 impl<K> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
@@ -195,8 +204,42 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
             done: Notify::new(),
             backoff: config.backoff,
             observer,
+            filter: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Ignores later adds of keys for which `admits` returns `false`. Only the first call has an effect.
+    pub(crate) fn filter(&self, admits: impl Fn(&K) -> bool + Send + Sync + 'static) {
+        let _first = self.shared.filter.set(Arc::new(admits));
+    }
+
+    /// Removes all keys of `of` that the [filter](Self::filter) rejects, with their waits and failures. A key that is
+    /// processed stays until [`done`](Self::done), and is not added again by what happened meanwhile.
+    ///
+    /// The filter is asked under the lock. So a key that is added after the filter has changed its mind stays.
+    pub(crate) fn evict(&self, of: impl Fn(&K) -> bool) {
+        let leaves = |key: &K| of(key) && !self.shared.admits(key);
+        self.shared.state.lock().evict(leaves);
+    }
+
+    /// Removes one key in the same way.
+    pub(crate) fn evict_key(&self, key: &K) {
+        let mut state = self.shared.state.lock();
+        if !self.shared.admits(key) {
+            state.evict_key(key);
+        }
+    }
+
+    /// Returns once no key that `of` selects is processed.
+    pub(crate) async fn processed(&self, of: impl Fn(&K) -> bool) {
+        loop {
+            let notified = self.shared.done.notified();
+            if !self.shared.state.lock().processes(&of) {
+                return;
+            }
+            notified.await;
+        }
     }
 
     /// Adds a key with the normal priority, 0. See [`add_with`](Self::add_with).
@@ -267,11 +310,17 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Adds a key because of an event that brings this version of an object: like the method for `cause`, unless the
     /// last run [wrote](WorkQueue::disown) the version itself.
     pub(crate) fn add_brought(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
+        if !self.shared.admits(&key) {
+            return;
+        }
         let wake = self.shared.state.lock().add_brought(key, priority, (cause, version), tags, Instant::now());
         self.shared.wake(wake);
     }
 
     fn add_for(&self, key: K, priority: i32, cause: Cause, tags: u32) {
+        if !self.shared.admits(&key) {
+            return;
+        }
         let wake = self.shared.state.lock().add(key, priority, cause, tags, Instant::now());
         self.shared.wake(wake);
     }
@@ -292,6 +341,9 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// assert_eq!(queue.next_delayed_within(Duration::from_secs(61)), 1);
     /// ```
     pub fn add_after(&self, key: K, wait: Duration) {
+        if !self.shared.admits(&key) {
+            return;
+        }
         let wake = self.shared.state.lock().add_after(key, wait, Reason::Wish, Instant::now());
         self.shared.wake(wake);
     }
@@ -429,15 +481,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Ends the processing of a key. If the key was added meanwhile, it is ready again. Does nothing for a key that is
     /// not being processed.
     pub fn done(&self, key: &K) {
-        let (done, drains) = {
-            let mut state = self.shared.state.lock();
-            (state.done(key, Instant::now()), state.phase == Phase::Draining)
-        };
+        let done = self.shared.state.lock().done(key, Instant::now());
         let Some((worked, wake)) = done else { return };
         self.shared.wake(wake);
-        if drains {
-            self.shared.done.notify_waiters();
-        }
+        self.shared.done.notify_waiters();
         if let Some(observer) = &self.shared.observer {
             observer.worked(worked);
         }
@@ -532,6 +579,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 }
 
 impl<K: Eq + Hash + Clone> Shared<K> {
+    fn admits(&self, key: &K) -> bool {
+        self.filter.get().is_none_or(|admits| admits(key))
+    }
+
     fn wake(&self, wake: Wake) {
         match wake {
             Wake::Nobody => {}

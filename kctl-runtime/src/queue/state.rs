@@ -523,6 +523,38 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
+    /// Removes all keys that `leaves` selects. A key that is processed stays, as if nothing had happened meanwhile.
+    pub(super) fn evict(&mut self, leaves: impl Fn(&K) -> bool) {
+        for id in self.keys.ids(leaves) {
+            self.evict_known(id);
+        }
+    }
+
+    /// Removes one key in the same way.
+    pub(super) fn evict_key(&mut self, key: &K) {
+        if let Some(id) = self.keys.find(key) {
+            self.evict_known(id);
+        }
+    }
+
+    fn evict_known(&mut self, id: Id) {
+        let entry = self.keys.value_mut(id);
+        let (queued, delayed) = (entry.queued.take(), entry.delayed.take());
+        *entry = Entry { processing: entry.processing, ..Entry::default() };
+        if let Some(place) = queued {
+            self.ready.remove(&place);
+        }
+        if let Some(delayed) = delayed {
+            self.delayed.remove(&(delayed.due, delayed.order));
+        }
+        self.tidy(id);
+    }
+
+    /// Returns `true` if a key that `of` selects is processed.
+    pub(super) fn processes(&self, of: impl Fn(&K) -> bool) -> bool {
+        self.working.iter().filter_map(|id| self.keys.key(*id)).any(of)
+    }
+
     /// Removes an entry that holds no information.
     fn tidy(&mut self, id: Id) {
         if self.keys.value(id).says_nothing() {

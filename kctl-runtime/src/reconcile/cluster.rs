@@ -174,7 +174,7 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
     where
         C: HasRulesOn<M>,
     {
-        self.env.raw(M::NAME)
+        self.env.raw(M::NAME, self.primary.key())
     }
 
     /// Returns the reads of the kind `K` from the API server of this cluster, without the cache:

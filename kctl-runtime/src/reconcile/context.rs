@@ -24,6 +24,7 @@ use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
     key::{Key, ObjectKey},
     object::{Kind, Object, Readable, Stored},
+    shard::Gate,
     source::Source,
     store::Store,
     trace::Traces,
@@ -37,8 +38,8 @@ pub(crate) struct Env {
     /// The caches that a reconcile has used, in the same order.
     pub(crate) used: Used,
     pub(crate) writer: Writer,
-    /// The clients for `rbac(…)` by cluster; each is created on first use.
-    pub(crate) raw: Mutex<BTreeMap<String, Client>>,
+    /// The clients for `rbac(…)` by cluster and slot; each is created on first use.
+    pub(crate) raw: Mutex<BTreeMap<(String, u32), Client>>,
     pub(crate) recorder: Recorder,
     /// Number of failures in a row at which an event with the error is recorded on the object; 0 means never.
     pub(crate) tell_failure: Arc<AtomicU32>,
@@ -53,6 +54,8 @@ pub(crate) struct Env {
     pub(crate) clock: Clock,
     /// Becomes `true` when the manager stops.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// The slots of a sharded program that this controller works on.
+    pub(crate) gate: Gate,
 }
 
 impl Env {
@@ -61,10 +64,11 @@ impl Env {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
     }
 
-    /// Returns the client of a cluster for operations beyond the API of this module.
-    pub(crate) fn raw(&self, cluster: &str) -> Client {
+    /// Returns the client of a cluster for operations beyond the API of this module, with the permit of this key.
+    pub(crate) fn raw(&self, cluster: &str, key: &ObjectKey) -> Client {
         let mut raw = self.raw.lock();
-        raw.entry(cluster.into()).or_insert_with(|| self.writer.raw(self.client(cluster))).clone()
+        let slot = (cluster.to_owned(), self.gate.slot(key));
+        raw.entry(slot).or_insert_with(|| self.writer.raw(self.client(cluster), key)).clone()
     }
 
     /// Returns the source of a cached kind that is declared without a cluster type.
@@ -100,6 +104,11 @@ impl Env {
     /// Waits until all caches are as new as the moment when the process became the leader.
     pub(crate) async fn make_current(&self) {
         futures::future::join_all(self.caches().map(|source| source.make_current())).await;
+    }
+
+    /// Waits until all caches are as new as the moment of this call.
+    pub(crate) async fn compare(&self) {
+        futures::future::join_all(self.caches().map(|source| source.compare())).await;
     }
 
     /// Returns once all caches are complete.
@@ -239,7 +248,7 @@ impl<C> Context<C> {
     where
         C: HasRules,
     {
-        self.inner.env.raw(&self.inner.env.spec.primary.cluster)
+        self.inner.env.raw(&self.inner.env.spec.primary.cluster, self.inner.primary.key())
     }
 
     /// Returns the operations that the controller declares on another cluster with `on = M`. [`OnCluster`] has an

@@ -56,7 +56,7 @@ impl Source {
     }
 
     /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
-    async fn compare(&self) {
+    pub(crate) async fn compare(&self) {
         'scopes: for scope in self.scopes().all() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);

@@ -133,10 +133,17 @@ impl<C: Reconcile> Pool<C> {
             self.queue.done(&key);
             return true;
         }
+        let Some(pass) = self.env.gate.enter(&key) else {
+            // Its slot was handed over after the key was added. The next owner queues all keys of the slot.
+            self.queue.evict_key(&key);
+            self.queue.done(&key);
+            return true;
+        };
         let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.read().next());
         (self.begun)(&self.env.spec.name, &key, trace);
         let begun = Instant::now();
-        let (outcome, written) = echo::listen(self.traced(&key, &reason, trace)).await;
+        let run = pass.run(self.traced(&key, &reason, trace));
+        let (outcome, written) = echo::listen(async { run.await.unwrap_or_else(slot_lost) }).await;
         let took = begun.elapsed();
         let tried = Tried { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
         let decision = settle(&outcome, tried, self.env.spec.retries);
@@ -156,6 +163,9 @@ impl<C: Reconcile> Pool<C> {
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Drop => self.queue.give_up(key.clone()),
             Decision::Forget => self.queue.forget(&key),
+        }
+        if !pass.serves() {
+            self.queue.evict_key(&key);
         }
         self.queue.done(&key);
         self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
@@ -327,6 +337,12 @@ impl<C: Reconcile> Pool<C> {
         // Checked at the source: an object that does not fit is never stored.
         stored.decode::<C::Primary>().map_err(Error::from)
     }
+}
+
+/// Returns the outcome of a reconcile whose slot was lost. It counts as a conflict: the next owner is at the key.
+fn slot_lost() -> Outcome {
+    let text = "the Lease of the key's slot was lost; its next owner reconciles the key".to_owned();
+    Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
 }
 
 fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome {

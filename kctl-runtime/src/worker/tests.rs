@@ -21,6 +21,7 @@ use crate::{
     object::Kind,
     queue::QueueConfig,
     reconcile::{Applied, Controller, Result, ResultExt, Used, Vain},
+    shard::Gate,
     source::{Identity, Source},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
@@ -94,6 +95,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         vain: Vain::default(),
         clock: Arc::new(|| Timestamp::UNIX_EPOCH),
         stopping: watch::channel(false).1,
+        gate: Gate::default(),
     })
 }
 

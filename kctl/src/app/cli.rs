@@ -69,6 +69,8 @@ enum Command {
     },
     /// Print all manifests: CRDs, RBAC, a Deployment, and webhook configurations
     GenerateManifests(ManifestOptions),
+    /// Print the slots of a program that runs with --shards, and their owners
+    Shards(super::shards::ShardsOptions),
     /// Print a graph of the kinds and controllers and the relations between them
     Graph {
         /// The format of the graph
@@ -150,6 +152,9 @@ struct DeployOptions {
     /// Several replicas with leader election, by a Lease with the name of the roles
     #[arg(long)]
     leader_elect: bool,
+    /// Several replicas that share the keys by this number of slots
+    #[arg(long, value_name = "N", value_parser = super::options::n_slots(), conflicts_with = "leader_elect")]
+    shards: Option<u32>,
     /// Serve `/metrics` over TLS, to clients that RBAC allows it
     #[arg(long)]
     metrics: bool,
@@ -157,7 +162,7 @@ struct DeployOptions {
 
 impl From<DeployOptions> for manifest::ManagerOptions {
     fn from(options: DeployOptions) -> Self {
-        Self { leader_elect: options.leader_elect, metrics: options.metrics }
+        Self { leader_elect: options.leader_elect, metrics: options.metrics, shards: options.shards }
     }
 }
 
@@ -229,6 +234,11 @@ impl RunOptions {
         if self.outgoing.dry_run && self.manager.elects() {
             return Err(
                 "--dry-run does not go with --leader-elect, because a dry run can't write a Lease; add --leader-elect=false".into(),
+            );
+        }
+        if self.outgoing.dry_run && self.manager.slots().is_some() {
+            return Err(
+                "--dry-run does not go with --shards, because a dry run can't write a Lease; add --shards=0".into()
             );
         }
         self.manager.check(app)
@@ -323,7 +333,7 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
         Command::GenerateManifests(options) => &options.out,
         #[cfg(feature = "dev")]
         Command::Dev(_) => return Ok(cli),
-        Command::Graph { .. } => return Ok(cli),
+        Command::Shards(_) | Command::Graph { .. } => return Ok(cli),
     };
     if out.lacks_folder() {
         let text = "--check needs a folder: `--check DIR`, or --out beside it";
@@ -401,6 +411,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             generate_rbac(app, names, roles, deploy, &out, diff).await
         }
         Command::GenerateManifests(options) => generate_manifests(&app, options),
+        Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {
                 Picture::Mermaid => GraphFormat::Mermaid,

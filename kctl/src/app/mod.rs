@@ -53,6 +53,7 @@ mod rbac_check;
 mod required_kinds;
 mod run;
 mod settings;
+mod shards;
 mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
@@ -93,6 +94,7 @@ pub(crate) use environment::names_a_file;
 pub(crate) use files::{FromFile, apply, path};
 #[cfg(feature = "dev")]
 pub(crate) use files::{install, parse};
+pub use kctl_runtime::shard::ShardBy;
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
 #[cfg(feature = "sim")]
@@ -197,6 +199,8 @@ pub struct App {
     /// Overrides the namespaces that the controllers declare; empty if they count.
     namespaces: Vec<String>,
     metrics: Vec<RegisterMetrics>,
+    /// Number of slots and key of the division, if `run` shares the keys among replicas.
+    shards: Option<(u32, ShardBy)>,
     #[cfg(feature = "karmada")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
     #[cfg(feature = "webhook")]
@@ -234,6 +238,7 @@ impl App {
             streams: Vec::new(),
             namespaces: Vec::new(),
             metrics: Vec::new(),
+            shards: None,
             #[cfg(feature = "karmada")]
             interpreters: Vec::new(),
             #[cfg(feature = "webhook")]
@@ -542,6 +547,7 @@ impl App {
     /// | `generate-crds` | prints the CRDs |
     /// | `generate-rbac` | prints service account, roles and bindings |
     /// | `generate-manifests` | prints all of these, a Deployment, and what registers the webhooks |
+    /// | `shards` | prints the slots of a sharded program and their owners |
     /// | `graph` | prints the kinds and controllers as a diagram |
     ///
     /// Each command has `--help`. Options of `run` may also be environment variables
@@ -682,6 +688,30 @@ impl App {
     #[must_use]
     pub fn metrics(mut self, register: impl Fn(&mut Registry) + Send + Sync + 'static) -> Self {
         self.metrics.push(Box::new(register));
+        self
+    }
+
+    /// Makes `run` share the keys among all replicas, by a number of slots from 1 to 256.
+    ///
+    /// Use it when one process is too small. Start with a few slots per replica, such as 16 for three replicas;
+    /// each slot is a Lease that is renewed every 2 s. `--shards` sets another number, and `--shards 0` or
+    /// `--leader-elect` turns it off. All replicas need the same settings. `dev` and [`App::manager`] ignore
+    /// them.
+    ///
+    /// ```
+    /// use kctl::{app::ShardBy, prelude::*};
+    ///
+    /// #[controller]
+    /// async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("idler").controller::<idle>().sharded(16, ShardBy::Namespace);
+    /// # let _ = app;
+    /// ```
+    #[must_use]
+    pub fn sharded(mut self, slots: u32, by: ShardBy) -> Self {
+        self.shards = Some((slots, by));
         self
     }
 

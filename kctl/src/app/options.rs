@@ -21,9 +21,11 @@ use kctl_runtime::{
         GRACEFUL_TIMEOUT, Manager,
         lease::{ElectionConfig, identity},
         serve::{Certificate, bind, check_address},
+        shards::{ShardConfig, ShardError},
     },
     manifest::{self, Grant, Place, RbacOptions, grants_of_rule},
     reconcile::Result,
+    shard::{SLOTS_MAX, ShardBy},
 };
 
 use super::{debug::DebugOptions, rbac_check::Extra};
@@ -52,6 +54,12 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
+    /// All replicas work: they share the keys by this number of slots, 1 to 256. 0 turns it off [default: as the program sets, or 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(SLOTS_MAX)), help_heading = "Leader election")]
+    shards: Option<u32>,
+    /// The number of slots that the program sets.
+    #[arg(skip)]
+    slots_of_app: Option<(u32, ShardBy)>,
     /// Read the initial state by a streaming list (`WatchList`) if the API server supports it; a list costs it less CPU and more memory
     #[arg(long, help_heading = "Requests")]
     watch_list: bool,
@@ -94,6 +102,17 @@ impl ManagerOptions {
         self.leader_elect
     }
 
+    /// Sets the slots that count without `--shards`: those of [`App::sharded`](super::App::sharded).
+    pub(super) fn set_slots_of_app(&mut self, slots: Option<(u32, ShardBy)>) {
+        self.slots_of_app = slots;
+    }
+
+    /// Returns the number of slots, `None` without shards. Leader election turns off those that the program sets.
+    pub(super) fn slots(&self) -> Option<u32> {
+        let of_app = self.slots_of_app.filter(|_| !self.leader_elect).map(|(n, _by)| n);
+        self.shards.or(of_app).filter(|n| *n > 0)
+    }
+
     /// Finds mistakes that don't need a cluster.
     ///
     /// # Errors
@@ -105,10 +124,17 @@ impl ManagerOptions {
             check_address(flag, address.as_deref().unwrap_or_default())?;
         }
         self.debug.check()?;
+        if self.leader_elect && self.slots().is_some() {
+            return Err(
+                "--shards does not go with --leader-elect: all replicas work, or one does; leave one of them out"
+                    .into(),
+            );
+        }
+        // Where it runs is known later.
         if self.leader_elect {
-            // Where it runs is known later.
             self.election(app, "default").check()?;
         }
+        self.sharding(app, "default").transpose()?;
         Ok(())
     }
 
@@ -144,6 +170,8 @@ impl ManagerOptions {
         manager = manager.graceful_timeout(self.grace());
         if self.leader_elect {
             manager = manager.elect_by(lease, self.election(app, namespace))?;
+        } else if let Some(config) = self.sharding(app, namespace).transpose()? {
+            manager = manager.shard(lease, config)?;
         }
         Ok(manager)
     }
@@ -178,34 +206,43 @@ impl ManagerOptions {
         Ok(Box::pin(serve_metrics_securely(listener, metrics, self.certificate(), client)?))
     }
 
-    /// Returns the permissions for leader election: those that `generate-rbac --leader-elect`
+    /// Returns the permissions for the Leases: those that `generate-rbac --leader-elect` or `--shards`
     /// prints.
-    pub(super) fn election_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {
-        if !self.leader_elect {
-            return Ok(None);
-        }
+    pub(super) fn lease_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {
+        let (role, flag) = match self.slots() {
+            Some(n) => ("shards", format!(" --shards {n}")),
+            None if self.leader_elect => ("leader-election", " --leader-elect".to_owned()),
+            None => return Ok(None),
+        };
         let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
         let place = Place::Namespace(namespace.clone());
         let options = RbacOptions { name: name.clone(), namespace: namespace.clone(), ..RbacOptions::default() };
-        let manager = manifest::ManagerOptions { leader_elect: true, metrics: false };
+        let shards = self.slots();
+        let manager = manifest::ManagerOptions { leader_elect: shards.is_none(), metrics: false, shards };
         let mut grants: Vec<Grant> = Vec::new();
         for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
             let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;
             grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &place)));
         }
         for grant in &mut grants {
-            grant.because.insert("run --leader-elect".into());
+            grant.because.insert(format!("run{flag}"));
         }
         Ok(Some(Extra {
-            role: "leader-election",
-            generate: " --leader-elect",
+            role,
+            generate: flag.into(),
             grants,
             run: vec![
                 ("--leader-election-id", name, |_, name| name.to_owned()),
                 ("--leader-election-namespace", namespace, |namespace, _| namespace.to_owned()),
             ],
         }))
+    }
+
+    /// Returns the configuration of the slots, `None` without shards. `--leader-elect-…` sets the times of all Leases.
+    fn sharding(&self, app: &str, namespace: &str) -> Option<std::result::Result<ShardConfig, ShardError>> {
+        let by = self.slots_of_app.map(|(_n, by)| by).unwrap_or_default();
+        Some(ShardConfig::new(self.election(app, namespace), self.slots()?, by))
     }
 
     fn certificate(&self) -> Certificate {
@@ -228,6 +265,11 @@ impl ManagerOptions {
         set(&mut config.retry_period, self.leader_elect_retry_period);
         config
     }
+}
+
+/// Parses the number of slots of a program that is sharded.
+pub(super) fn n_slots() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX))
 }
 
 /// Parses `15s`, `1m30s`, `500ms`; a bare number means seconds.
@@ -317,9 +359,43 @@ mod tests {
     }
 
     #[test]
+    fn shards_are_set_by_the_flag_or_by_the_program() {
+        let slots = |flags: &[&str], of_app: Option<u32>| {
+            let mut options = parse(flags).unwrap();
+            options.set_slots_of_app(of_app.map(|n| (n, ShardBy::Namespace)));
+            options.slots()
+        };
+        let cases: [(&[&str], Option<u32>, Option<u32>); 6] = [
+            (&[], None, None),
+            (&["--shards=16"], None, Some(16)),
+            (&[], Some(8), Some(8)),
+            (&["--shards=16"], Some(8), Some(16)),
+            (&["--shards=0"], Some(8), None),
+            (&["--leader-elect"], Some(8), None),
+        ];
+        for (flags, of_app, expected) in cases {
+            assert_eq!(slots(flags, of_app), expected, "{flags:?}");
+        }
+        assert!(parse(&["--shards=257"]).is_err());
+        let both = parse(&["--shards=4", "--leader-elect"]).unwrap().check("podset").unwrap_err();
+        assert!(both.to_string().starts_with("--shards does not go with --leader-elect"), "{both}");
+    }
+
+    #[test]
+    fn sharded_replica_needs_the_leases_of_its_slots() {
+        let role = parse(&["--shards=2"]).unwrap().lease_role("podset", "here").unwrap().unwrap();
+        assert_eq!((role.role, &*role.generate), ("shards", " --shards 2"));
+        let texts: Vec<_> = role.grants.iter().map(ToString::to_string).collect();
+        for lease in ["podset", "podset-slot-0", "podset-slot-1", "podset-seat-1"] {
+            let wanted = format!("update leases.coordination.k8s.io {lease} in namespace here");
+            assert!(texts.contains(&wanted), "{wanted}: {texts:?}");
+        }
+    }
+
+    #[test]
     fn only_a_replica_that_contends_needs_the_lease() {
-        assert!(parse(&[]).unwrap().election_role("podset", "here").unwrap().is_none());
-        let grants = parse(&["--leader-elect"]).unwrap().election_role("podset", "here").unwrap().unwrap().grants;
+        assert!(parse(&[]).unwrap().lease_role("podset", "here").unwrap().is_none());
+        let grants = parse(&["--leader-elect"]).unwrap().lease_role("podset", "here").unwrap().unwrap().grants;
         let texts: Vec<_> = grants.iter().map(ToString::to_string).collect();
         let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
         assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");

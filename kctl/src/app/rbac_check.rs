@@ -2,6 +2,7 @@
 //! anything fails.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -27,7 +28,7 @@ pub(super) struct Extra {
     /// Suffix of the role's name.
     pub(super) role: &'static str,
     /// Options of `generate-rbac` that print it.
-    pub(super) generate: &'static str,
+    pub(super) generate: Cow<'static, str>,
     pub(super) grants: Vec<Grant>,
     /// Flags of `run` with their values, and how the value follows from a namespace and a name in
     /// generated roles.
@@ -187,7 +188,7 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     let everywhere = specs.iter().any(|spec| spec.namespaces.is_empty());
     let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
     let there = (!cluster.is_empty()).then(|| format!(" --cluster {cluster}"));
-    let only: String = only.chain(extra.iter().map(|extra| extra.generate.to_owned())).chain(there).collect();
+    let only: String = only.chain(extra.iter().map(|extra| extra.generate.to_string())).chain(there).collect();
     let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     let help = if cluster.is_empty() {
         "help: an administrator gives it by".to_owned()
@@ -409,7 +410,7 @@ mod tests {
             let on = On::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
             Grant { place: place.clone(), on, verb: "get".into(), because: BTreeSet::new(), framework: true }
         };
-        Extra { role, generate, grants: grants.iter().map(grant).collect(), run }
+        Extra { role, generate: generate.into(), grants: grants.iter().map(grant).collect(), run }
     }
 
     fn lease(namespace: &str, name: &str) -> Extra {

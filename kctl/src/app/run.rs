@@ -41,6 +41,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     let signals = Signals::listen(options.manager.grace());
     tokio::spawn(stalls::watch());
     app.namespaces = std::mem::take(&mut options.namespace);
+    options.manager.set_slots_of_app(app.shards);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
         let certificates = webhook.certificates.clone();
@@ -134,7 +135,7 @@ async fn start(
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
     let (client, lease) = (client(&outgoing)?, client(&outgoing.of_the_lease())?);
-    let extra = options.election_role(&app.name, &namespace)?.into_iter();
+    let extra = options.lease_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
     let about =

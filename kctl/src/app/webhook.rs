@@ -311,7 +311,7 @@ impl App {
         }
         Ok(Some(Extra {
             role: "webhook",
-            generate: "",
+            generate: "".into(),
             grants: self.certificate_in(secret, service, namespace)?,
             run: vec![
                 ("--webhook-secret", secret.clone(), |_, name| secret_name(name)),

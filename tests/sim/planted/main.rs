@@ -28,13 +28,17 @@ mod outdated_member;
 mod owner_by_name;
 mod random_order;
 mod random_restart;
+mod sharded;
 mod site;
 mod stale_read;
 mod status_each_time;
 mod swallowed_error;
 mod too_late;
 
-use kctl::testing::{Scenario, Sim};
+use kctl::{
+    __private::Planted,
+    testing::{Scenario, Sim},
+};
 
 /// Seeds within which each bug has to be found.
 const SEEDS: u64 = 200;
@@ -104,6 +108,33 @@ fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
         let report = Sim::single_faults().run(&bug.without_outdated_lists()).unwrap();
         assert!(report.failure().is_none(), "{}", report.failure().unwrap());
     }
+}
+
+fn check_slot_bug(bug: Planted, checkers: &[&str]) {
+    let report = Sim::seeds(0..SEEDS).run(&sharded::bug(bug)).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert!(checkers.contains(&failure.checker()), "{failure}");
+}
+
+#[test]
+fn permit_that_ignores_the_slot_is_found() {
+    check_slot_bug(Planted::PermitGrants, &["only the owner writes"]);
+}
+
+#[test]
+fn hand_over_that_does_not_wait_is_found() {
+    check_slot_bug(Planted::HandOverAtOnce, &["a key never runs twice at once", "only the owner writes"]);
+}
+
+#[test]
+fn replicas_that_hash_differently_are_found() {
+    check_slot_bug(Planted::AnotherHash, &["a key never runs twice at once", "only the owner writes"]);
+}
+
+#[test]
+fn replicas_that_share_keys_survive_faults() {
+    check_clean(&sharded::twin());
 }
 
 /// Any seed may choose a lease that lapses: no list of single faults is needed to find what the permit is for.

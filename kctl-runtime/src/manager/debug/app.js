@@ -98,7 +98,11 @@ function showHealth() {
   const { election } = state;
   const who = { leads: "This process leads.", over: "This process no longer leads, and ends." };
   const standby = election && `This process is a standby; ${election.holder || "nobody"} leads.`;
-  write(byId("election"), election ? `${who[election.state] || standby} The lease is ${election.lease}.` : "");
+  const { shards } = state;
+  const leads = election ? `${who[election.state] || standby} The lease is ${election.lease}.` : "";
+  const slot = (one) => `${one.slot}: ${one.owner || "free"}${one.state === "other" ? "" : ` (${one.state})`}`;
+  const owns = shards && `This process ${shards.note}, by ${shards.by}. ${shards.slots.map(slot).join(", ")}.`;
+  write(byId("election"), owns || leads);
 }
 
 function showControllers() {

@@ -41,6 +41,8 @@ pub(super) struct State {
     up_seconds: f64,
     /// `null` without leader election.
     election: Option<Election>,
+    /// `null` unless the program is sharded.
+    shards: Option<Shards>,
     checks: Vec<Check>,
     controllers: Vec<Controller>,
     caches: Vec<Cache>,
@@ -58,6 +60,26 @@ struct Election {
     /// `leads`, `standby` or `over`.
     state: &'static str,
     holder: String,
+}
+
+/// The slots of a sharded program as this replica sees them.
+#[derive(Serialize)]
+struct Shards {
+    /// The number of owned slots and the seat, for people.
+    note: String,
+    /// `object` or `namespace`.
+    by: String,
+    seat: Option<u32>,
+    /// At most [`SLOTS_MAX`](crate::shard::SLOTS_MAX).
+    slots: Vec<Slot>,
+}
+
+/// One slot: the holder of its Lease, and what this replica does with it.
+#[derive(Serialize)]
+struct Slot {
+    slot: u32,
+    owner: String,
+    state: String,
 }
 
 /// One check of `/readyz` or `/livez`.
@@ -199,6 +221,7 @@ impl Seen<'_> {
             now: self.now,
             up_seconds: self.since.elapsed().as_secs_f64(),
             election: self.election(),
+            shards: self.shards(),
             checks,
             controllers: self.view.controllers().iter().map(|(spec, queue)| self.controller(spec, queue)).collect(),
             caches: self.caches(),
@@ -210,7 +233,7 @@ impl Seen<'_> {
     }
 
     fn election(&self) -> Option<Election> {
-        let leadership = self.view.leadership()?;
+        let leadership = self.view.leadership().filter(|_| self.view.shards().is_none())?;
         let state = match leadership.standing() {
             Standing::Leading(_) => "leads",
             Standing::Standby => "standby",
@@ -219,6 +242,17 @@ impl Seen<'_> {
         let config = leadership.config();
         let lease = format!("{}/{}", config.namespace, config.name);
         Some(Election { lease, state, holder: leadership.holder() })
+    }
+
+    fn shards(&self) -> Option<Shards> {
+        let shards = self.view.shards()?;
+        let slots = shards.slots().into_iter().map(|one| Slot { slot: one.slot, owner: one.owner, state: one.state });
+        Some(Shards {
+            note: shards.note(),
+            by: shards.config().slots().by().to_string(),
+            seat: shards.seat(),
+            slots: slots.collect(),
+        })
     }
 
     /// Returns all open caches, declared and opened at run time.

@@ -204,6 +204,13 @@ impl Election {
         }
     }
 
+    /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
+    /// first read.
+    pub(super) fn seen(mut self, record: Record, at: Instant) -> Self {
+        self.seen = Some((record, at));
+        self
+    }
+
     /// Returns the next request or wait.
     pub fn step(&self) -> &Step {
         &self.step

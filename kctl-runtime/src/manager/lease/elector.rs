@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step, handback,
+    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Record, Request, Standing, Step, handback,
 };
 use crate::{
     effect::{ApiError, Permission, WritePermit},
@@ -47,6 +47,16 @@ pub struct Elector {
     failure: watch::Sender<Option<String>>,
     /// Number of renewals that had to read first.
     slow_renewals: watch::Sender<u64>,
+    /// Set if another part of the process watches the Lease.
+    watched: Option<Watched>,
+}
+
+/// A Lease that another part of the process watches, together with others.
+pub(in crate::manager) struct Watched {
+    /// The last record that was seen, and when it changed.
+    pub(in crate::manager) seen: Option<(Record, Instant)>,
+    /// Notified when the Lease is free or has expired, so that a candidate tries at once.
+    pub(in crate::manager) free: Arc<Notify>,
 }
 
 impl Elector {
@@ -68,7 +78,14 @@ impl Elector {
             holder: watch::Sender::default(),
             failure: watch::Sender::default(),
             slow_renewals: watch::Sender::default(),
+            watched: None,
         })
+    }
+
+    /// Uses a watch of another part of the process instead of its own.
+    pub(in crate::manager) fn watched(mut self, watched: Watched) -> Self {
+        self.watched = Some(watched);
+        self
     }
 
     /// Returns a handle to the state of the election. It can be cloned and outlives the elector.
@@ -109,11 +126,16 @@ impl Elector {
     ///
     /// # Cancel safety
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
-    pub async fn run(self, stop: impl Future<Output = bool> + Send) -> End {
+    pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
+        let watched = self.watched.take();
+        let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
+        let watches = watched.is_none();
+        if let Some((record, at)) = watched.and_then(|watched| watched.seen) {
+            election = election.seen(record, at);
+        }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
-        let handed_back = Arc::new(Notify::new());
         let mut notice = std::pin::pin!(handback::notice(self.client.clone(), &self.config, handed_back.clone()));
         loop {
             let input = tokio::select! {
@@ -125,7 +147,7 @@ impl Elector {
                     Input::Stop { release }
                 }
                 input = self.perform(election.step().clone(), &handed_back) => input,
-                () = &mut notice => unreachable!("a watch goes on for ever"),
+                () = &mut notice, if watches => unreachable!("a watch goes on for ever"),
             };
             let effects = election.on(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|known| {

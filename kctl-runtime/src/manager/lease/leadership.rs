@@ -57,6 +57,11 @@ impl Leadership {
         self.holder.borrow().clone()
     }
 
+    /// Returns a receiver of the identity of the holder.
+    pub(in crate::manager) fn holder_changes(&self) -> watch::Receiver<String> {
+        self.holder.clone()
+    }
+
     /// Returns the error of the last request about the Lease, until its cause is gone.
     ///
     /// Typical are a missing permission and an unreachable API server.

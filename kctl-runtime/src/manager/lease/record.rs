@@ -43,7 +43,7 @@ pub struct Record {
 
 impl Record {
     /// Reads the record of a Lease. A record with a field of another type counts as empty.
-    pub(super) fn read(lease: &Value) -> Self {
+    pub(in crate::manager) fn read(lease: &Value) -> Self {
         lease.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
     }
 

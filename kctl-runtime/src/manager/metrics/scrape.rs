@@ -76,6 +76,8 @@ impl Collector for Scrape {
         self.caches(&mut encoder)?;
         self.handlers(&mut encoder)?;
         self.bounds(&mut encoder)?;
+        self.shards(&mut encoder)?;
+        self.shards(&mut encoder)?;
         self.election(&mut encoder)?;
         let build = ("kctl_build_info", "The version of kctl; always 1");
         family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
@@ -291,9 +293,20 @@ impl Scrape {
         )
     }
 
+    /// Writes the slots of a sharded program. The sum of the owned ones over all replicas is the number of slots.
+    fn shards(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(shards) = self.0.shards() else { return Ok(()) };
+        let n_owned = u32::try_from(shards.n_owned()).unwrap_or(u32::MAX);
+        family(encoder, ("kctl_slots", "Number of slots of the program"), [(vec![], shards.config().slots().count())])?;
+        family(encoder, ("kctl_slots_owned", "Number of slots that this replica owns"), [(vec![], n_owned)])?;
+        let help = "Number of times that this replica became the owner of a slot";
+        counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])
+    }
+
     /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
     fn election(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(leadership) = self.0.leadership() else { return Ok(()) };
+        // All replicas of a sharded program hold the Lease.
+        let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
         let of = || vec![("name", leadership.config().name.clone())];
         let help = "Whether this process leads: 1 is the leader, 0 a candidate";
         family(encoder, ("leader_election_master_status", help), [(of(), u32::from(leadership.is_leading()))])?;

@@ -98,7 +98,7 @@ pub(super) fn roles(configuration: &Value) -> Vec<Value> {
     let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
     let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
     let mut all = webhook_rbac(&names, &grants).unwrap();
-    all.extend(manager_rbac(&names, ManagerOptions { leader_elect: true, metrics: false }).unwrap());
+    all.extend(manager_rbac(&names, ManagerOptions { leader_elect: true, metrics: false, shards: None }).unwrap());
     all.into_iter().map(|Manifest { object, .. }| object).collect()
 }
 

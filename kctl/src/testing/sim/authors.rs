@@ -81,6 +81,13 @@ impl Authors {
         }
     }
 
+    /// Returns the key of the reconcile that sent a request, also if it has ended. `None` without a trace.
+    pub(super) fn key(&self, process: &str, trace: &str) -> Option<&str> {
+        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
+        let place = self.named(process, trace).or_else(|| ended.map(|(_, place)| place));
+        place.map(|(_controller, key)| key.as_str())
+    }
+
     /// Counts a request.
     pub(super) fn asks(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
         let controller = self.named(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{
     authors::Authors,
+    owners::Owners,
     ownership::{Ownership, Plural},
     scenario::Invariant,
     snapshot::{Id, Snapshot},
@@ -82,6 +83,8 @@ pub(super) struct Checks {
     /// With several replicas, the number of the process that holds the Lease according to the
     /// server.
     leader: Option<String>,
+    /// The owners of slots, if the instances share the keys.
+    pub(super) owners: Owners,
     /// Reconciles since the last change, by controller and key.
     reconciles: BTreeMap<(String, String), Repeated>,
     requests: u32,
@@ -125,6 +128,7 @@ impl Checks {
             last_change: String::new(),
             needless: None,
             leader: None,
+            owners: Owners::default(),
             reconciles: BTreeMap::new(),
             requests: 0,
             window: Duration::ZERO,
@@ -210,6 +214,11 @@ impl Checks {
     /// Reads the holder of the Lease from a change.
     fn learn_leader(&mut self, change: &Change) {
         if change.resource == "leases" {
+            self.owners.learn(change);
+            // The Leases of settings and seats say nothing about who may write.
+            if self.owners.slots.is_some() && !change.name.contains("-slot-") {
+                return;
+            }
             let spec = change.after.as_ref().map(|lease| &lease["spec"]);
             self.leader = spec.and_then(|spec| spec["holderIdentity"].as_str()).map(number);
         }
@@ -221,7 +230,21 @@ impl Checks {
         Some(format!("app-{replica}"))
     }
 
+    fn only_the_owner_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
+        let Some(key) = self.authors.key(by, &request.trace) else { return };
+        if let Some((slot, owner)) = self.owners.of(key)
+            && number(owner) != number(by)
+        {
+            let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
+            let what = format!("{author}: {verb} {id} although slot {slot} is owned by {:?}", number(owner));
+            self.find(Found::new("only the owner writes", what));
+        }
+    }
+
     fn only_the_leader_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
+        if self.owners.slots.is_some() {
+            return self.only_the_owner_writes(request, by, id);
+        }
         if let Some(leader) = &self.leader
             && *leader != number(by)
         {

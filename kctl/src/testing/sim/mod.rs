@@ -24,6 +24,7 @@ mod authors;
 mod checks;
 mod lapse;
 mod normal;
+mod owners;
 mod ownership;
 mod plan;
 mod process;

@@ -12,7 +12,7 @@ use kctl_apiserver::{
 };
 use kctl_runtime::{
     __private,
-    manager::{Manager, View, lease::ElectionConfig},
+    manager::{Manager, View, lease::ElectionConfig, shards::ShardConfig},
     reconcile::Result,
 };
 use kube::Client;
@@ -67,6 +67,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let app = (shared.scenario.app)();
     let user = user_of(&app);
     let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
+    let lease = client.clone();
     let others = shared.others.iter().map(|(name, server)| {
         (name.clone(), Client::new(server.faulty(user.clone(), &connection.to(name)), "default"))
     });
@@ -76,7 +77,10 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let manager =
         app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
-    if shared.scenario.instances > 1 {
+    if let Some(slots) = shared.scenario.slots() {
+        let config = ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.by())?;
+        manager = __private::shard_planted(manager, lease, config, shared.scenario.planted)?;
+    } else if shared.scenario.instances > 1 {
         let config = election(app.name(), &user, index, incarnation);
         let unfenced = shared.scenario.unfenced;
         manager = if unfenced { __private::elect_unfenced(manager, config)? } else { manager.elect(config)? };

@@ -2,11 +2,18 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use kctl_runtime::reconcile::Result;
+use kctl_runtime::{
+    __private::Planted,
+    reconcile::Result,
+    shard::{ShardBy, Slots},
+};
 use kube::Client;
 
 use super::Snapshot;
 use crate::App;
+
+/// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
+const SLOTS: u32 = 4;
 
 pub(super) type MakeApp = Arc<dyn Fn() -> App + Send + Sync>;
 type Doing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
@@ -70,6 +77,9 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
+    /// The instances share the keys.
+    pub(super) sharded: bool,
+    pub(super) planted: Option<Planted>,
     /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
     /// JSON pointers of fields that are not compared.
@@ -154,6 +164,8 @@ impl Scenario {
             settled: Vec::new(),
             instances: 1,
             unfenced: false,
+            sharded: false,
+            planted: None,
             simulated: Simulated::Pods,
             ignored: Vec::new(),
             kept: Vec::new(),
@@ -341,6 +353,36 @@ impl Scenario {
     pub fn unfenced(mut self) -> Self {
         self.unfenced = true;
         self
+    }
+
+    /// Makes all replicas work: they share the keys by four slots, as with `run --shards`.
+    ///
+    /// The checkers then judge each slot: a key never runs twice at once, and only the owner of its slot writes
+    /// for it.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().instances(3).sharded();
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn sharded(mut self) -> Self {
+        self.sharded = true;
+        self
+    }
+
+    /// Plants a bug in the protocol of slots, which the simulator has to find.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn planted(mut self, bug: Planted) -> Self {
+        self.planted = Some(bug);
+        self
+    }
+
+    /// Returns the slots that the instances share.
+    pub(super) fn slots(&self) -> Option<Slots> {
+        self.sharded.then(|| Slots::new(SLOTS, ShardBy::Object))
     }
 
     /// Leaves Pods as they were created: no kubelet runs them.

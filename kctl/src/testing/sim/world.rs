@@ -162,6 +162,7 @@ impl World {
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        checks.owners.slots = scenario.slots();
         checks.timed = TimeDependent::of(&scenario.time_dependent)?;
         checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
@@ -265,11 +266,11 @@ impl Servers {
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         TimeDependent::of(&scenario.time_dependent)?;
         let own = ApiServer::new();
-        install(&own, &app, "", scenario.instances > 1).await?;
+        install(&own, &app, "", leases(scenario)).await?;
         let mut others = Vec::new();
         for cluster in app.cluster_names() {
             let other = ApiServer::new();
-            install(&other, &app, &cluster, false).await?;
+            install(&other, &app, &cluster, manifest::ManagerOptions::default()).await?;
             others.push((cluster, other));
         }
         let client_of = |cluster: &str| {
@@ -281,8 +282,14 @@ impl Servers {
     }
 }
 
+/// Returns the Leases that the replicas need.
+fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
+    let shards = scenario.slots().map(|slots| slots.count());
+    manifest::ManagerOptions { leader_elect: shards.is_none() && scenario.instances > 1, metrics: false, shards }
+}
+
 /// Installs the CRDs of the app's kinds and its role.
-async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bool) -> Result<()> {
+async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: manifest::ManagerOptions) -> Result<()> {
     let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
     let grants = app.grants().remove(cluster).unwrap_or_default();
@@ -290,12 +297,10 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bo
     app.install_on(server, &grants, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
     app::install(&admin, &app.definitions()?, &grants, &names).await?;
-    if elects {
-        let lease = manifest::manager_rbac(&names, manifest::ManagerOptions { leader_elect: true, metrics: false })?;
-        let origin = || "generated manifests".to_owned();
-        let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });
-        app::apply(&admin, &lease.collect::<Vec<_>>()).await.context("the role of leader election")?;
-    }
+    let lease = manifest::manager_rbac(&names, manager)?;
+    let origin = || "generated manifests".to_owned();
+    let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });
+    app::apply(&admin, &lease.collect::<Vec<_>>()).await.context("the role for the Leases")?;
     Ok(())
 }
 

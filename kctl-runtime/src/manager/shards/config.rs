@@ -1,0 +1,158 @@
+//! The configuration of a sharded program: its slots, and the names and times of its Leases.
+
+use std::time::Duration;
+
+use crate::{
+    manager::lease::{ElectionConfig, ElectionError},
+    shard::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name, spread},
+};
+
+/// Label of the Leases of slots and seats; its value is the name of the app. Each replica watches them by it.
+pub const LABEL: &str = "kctl.dev/shards";
+/// Longest value of a label, in bytes.
+const LABEL_LEN_MAX: usize = 63;
+
+/// The slots of a program and the Leases that assign them to replicas.
+///
+/// All replicas need the same number of slots and the same [`ShardBy`]; a replica with others waits until they are gone.
+///
+/// | Lease | Holder | Renewed by |
+/// |---|---|---|
+/// | `NAME` | the settings, such as `shards-16-by-object` | every replica |
+/// | `NAME-seat-N` | one replica | that replica |
+/// | `NAME-slot-N` | the owner of the slot | that replica |
+///
+/// Each is renewed once per `retry_period`, 2 s by default, so 16 slots cost 8 writes per second in all.
+///
+/// ```
+/// use kctl_runtime::{
+///     manager::{lease::{ElectionConfig, identity}, shards::ShardConfig},
+///     shard::ShardBy,
+/// };
+///
+/// let leases = ElectionConfig::new("podset.example.com", "default", &identity());
+/// assert!(ShardConfig::new(leases.clone(), 16, ShardBy::Object).is_ok());
+/// assert!(ShardConfig::new(leases, 0, ShardBy::Object).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardConfig {
+    leases: ElectionConfig,
+    slots: Slots,
+}
+
+/// An invalid [`ShardConfig`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShardError {
+    /// The number of slots is out of range.
+    #[error("--shards {0} is out of range: set 1 to {SLOTS_MAX}")]
+    Slots(u32),
+    /// The name of the Lease cannot be the value of a label.
+    #[error(
+        "the name {0} is too long for the label {LABEL}: at most {LABEL_LEN_MAX} characters; set `--leader-election-id`"
+    )]
+    Name(String),
+    /// A name or time of the Leases is invalid.
+    #[error(transparent)]
+    Lease(#[from] ElectionError),
+}
+
+impl ShardConfig {
+    /// Creates a configuration. `leases` has the name of the app, the namespace, the identity of this process, and the
+    /// times of all Leases.
+    ///
+    /// # Errors
+    /// The number of slots is not between 1 and [`SLOTS_MAX`], or a name or time is invalid.
+    pub fn new(leases: ElectionConfig, slots: u32, by: ShardBy) -> Result<Self, ShardError> {
+        leases.check()?;
+        if !(1..=SLOTS_MAX).contains(&slots) {
+            return Err(ShardError::Slots(slots));
+        }
+        if leases.name.len() > LABEL_LEN_MAX {
+            return Err(ShardError::Name(leases.name));
+        }
+        Ok(Self { leases, slots: Slots::new(slots, by) })
+    }
+
+    /// Returns the slots.
+    pub fn slots(&self) -> Slots {
+        self.slots
+    }
+
+    /// Returns the name of the app, which all its Leases begin with.
+    pub fn name(&self) -> &str {
+        &self.leases.name
+    }
+
+    /// Returns the namespace of the Leases.
+    pub fn namespace(&self) -> &str {
+        &self.leases.namespace
+    }
+
+    /// Returns the identity of this process.
+    pub fn identity(&self) -> &str {
+        &self.leases.identity
+    }
+
+    /// Returns the time after which the Lease of a crashed replica expires.
+    pub fn lease_duration(&self) -> Duration {
+        self.leases.lease_duration
+    }
+
+    /// Makes this replica divide the keys in another way than the others: a bug that the simulator has to find.
+    pub(super) fn with_another_hash(mut self) -> Self {
+        self.slots = self.slots.salted(spread(&self.leases.identity));
+        self
+    }
+
+    /// Returns the Lease that all replicas with the same settings hold together.
+    ///
+    /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
+    /// same time. It is never released, because other replicas may go on.
+    pub(crate) fn settings(&self) -> ElectionConfig {
+        let identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.by());
+        ElectionConfig { identity, release_on_stop: false, ..self.leases.clone() }
+    }
+
+    /// Returns the Lease of a slot.
+    pub(super) fn slot(&self, slot: u32) -> ElectionConfig {
+        self.labelled(slot_name(self.name(), slot), u64::from(slot))
+    }
+
+    /// Returns the Lease of a seat.
+    pub(super) fn seat(&self, seat: u32) -> ElectionConfig {
+        self.labelled(seat_name(self.name(), seat), u64::from(seat) << 32)
+    }
+
+    fn labelled(&self, name: String, number: u64) -> ElectionConfig {
+        let mut config = ElectionConfig { name, seed: self.leases.seed ^ number, ..self.leases.clone() };
+        config.labels.insert(LABEL.into(), self.name().into());
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(name: &str, slots: u32) -> Result<ShardConfig, ShardError> {
+        ShardConfig::new(ElectionConfig::new(name, "default", "a"), slots, ShardBy::Object)
+    }
+
+    #[test]
+    fn settings_lease_is_held_by_the_settings() {
+        let settings = config("app", 16).unwrap().settings();
+        assert_eq!((settings.name.as_str(), settings.identity.as_str()), ("app", "shards-16-by-object"));
+        assert!(!settings.release_on_stop);
+    }
+
+    #[test]
+    fn slots_and_names_out_of_range_are_rejected() {
+        for slots in [0, SLOTS_MAX + 1] {
+            assert_eq!(config("app", slots), Err(ShardError::Slots(slots)));
+        }
+        let long = "a".repeat(64);
+        assert_eq!(config(&long, 1), Err(ShardError::Name(long.clone())));
+        assert!(config(&long[1..], SLOTS_MAX).is_ok());
+    }
+}

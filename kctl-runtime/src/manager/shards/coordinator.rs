@@ -1,0 +1,312 @@
+//! Takes a seat, watches the Leases of the app, and starts and ends a task for each slot that this replica should own.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{LABEL, Planted, ShardConfig, ShardView, assignment::preferred, slot_task::Holder, view::Shared};
+use crate::{
+    effect::{ShardPermits, WritePermit},
+    key::ObjectKey,
+    manager::{
+        Clock,
+        handlers::queue_slots,
+        lease::{ElectionConfig, Elector, Leadership, Record, Watched},
+    },
+    object::Kind,
+    queue::WorkQueue,
+    reconcile::Env,
+    shard::{Tenures, seat_name, slot_name},
+    source::{Identity, Source},
+    store::{Change, Handler, SharedStore},
+};
+
+/// Longest wait for the caches before this replica takes a seat. Later it owns slots although a controller cannot work
+/// on them yet, so that the others can.
+const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
+/// Wait before the next seat is tried after one was lost.
+const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The slots of one replica.
+pub(in crate::manager) struct Coordinator {
+    client: Client,
+    clock: Clock,
+    config: Arc<ShardConfig>,
+    tenures: Arc<Tenures>,
+    shared: Arc<Mutex<Shared>>,
+    /// Notified when a Lease or this replica's seat has changed.
+    changed: Arc<Notify>,
+    planted: Option<Planted>,
+}
+
+/// A task that holds or awaits one slot.
+struct Held {
+    wanted: watch::Sender<bool>,
+    free: Arc<Notify>,
+}
+
+impl Coordinator {
+    /// Creates a coordinator that does nothing before [`run`](Self::run). `common` is the permit of the Lease of the
+    /// settings.
+    pub(in crate::manager) fn new(client: Client, clock: Clock, config: ShardConfig, common: WritePermit) -> Self {
+        let tenures = Arc::new(Tenures::new(config.slots(), common));
+        let (shared, changed) = (Arc::default(), Arc::default());
+        Self { client, clock, config: Arc::new(config), tenures, shared, changed, planted: None }
+    }
+
+    /// Plants a bug.
+    pub(in crate::manager) fn plant(mut self, bug: Planted) -> Self {
+        self.planted = Some(bug);
+        if bug == Planted::AnotherHash {
+            let (config, common) = ((*self.config).clone().with_another_hash(), self.tenures.common());
+            self.tenures = Arc::new(Tenures::new(config.slots(), common));
+            self.config = Arc::new(config);
+        }
+        self
+    }
+
+    pub(in crate::manager) fn tenures(&self) -> &Arc<Tenures> {
+        &self.tenures
+    }
+
+    pub(in crate::manager) fn view(&self) -> ShardView {
+        ShardView { config: self.config.clone(), tenures: self.tenures.clone(), shared: self.shared.clone() }
+    }
+
+    /// Holds the slots of this replica until `stop` is ready, then hands all of them over and returns.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves all Leases to expire.
+    pub(in crate::manager) async fn run(
+        self,
+        leadership: Leadership,
+        envs: Vec<Arc<Env>>,
+        queues: Vec<WorkQueue<ObjectKey>>,
+        graceful: Option<Duration>,
+        stop: oneshot::Receiver<()>,
+    ) {
+        let holder = Holder { tenures: self.tenures.clone(), queues, graceful, planted: self.planted };
+        let source = self.source();
+        let store = source.store().clone();
+        let subscribe = async { drop(store.subscribe(self.sees()).await) };
+        let work = async {
+            let mut stop = stop;
+            let begins = async {
+                let full = futures::future::join_all(envs.iter().map(|env| env.complete()));
+                let _late = timeout(CACHES_FIRST_FOR, full).await;
+                // Before the first list every Lease would look free.
+                store.wait_until_synced().await;
+                leadership.led().await
+            };
+            tokio::select! {
+                biased;
+                _stopped = &mut stop => return,
+                begins = begins => if !begins { return },
+            }
+            self.serve(holder, stop).await;
+        };
+        tokio::select! {
+            biased;
+            () = work => {}
+            _ended = async { tokio::join!(store.clone().write(), subscribe, source.run()) } => {}
+        }
+    }
+
+    /// Returns the source of all Leases of slots and seats.
+    fn source(&self) -> Source {
+        let kind = Kind {
+            group: "coordination.k8s.io".into(),
+            version: "v1".into(),
+            kind: "Lease".into(),
+            plural: "leases".into(),
+        };
+        let identity = Identity {
+            namespaces: vec![self.config.namespace().into()],
+            labels: format!("{LABEL}={}", self.config.name()),
+            ..Identity::all(kind)
+        };
+        let store = SharedStore::of_namespaces(&identity.namespaces);
+        Source::new(self.client.clone(), identity, Arc::new(store))
+    }
+
+    /// Returns the handler that notes each change of a Lease.
+    fn sees(&self) -> Handler {
+        let (shared, changed) = (self.shared.clone(), self.changed.clone());
+        Arc::new(move |change, _initial| {
+            let (mut shared, now) = (shared.lock(), Instant::now());
+            match change {
+                Change::Deleted { .. } => shared.sightings.miss(&change.latest().key().name, now),
+                Change::Added(lease) | Change::Updated { new: lease, .. } => {
+                    let record = serde_json::from_str(&lease.json()).map(|lease| Record::read(&lease));
+                    shared.sightings.see(&lease.key().name, record.unwrap_or_default(), now);
+                }
+            }
+            changed.notify_one();
+        })
+    }
+
+    /// Holds slots until `stop` is ready, and returns once all are handed over.
+    async fn serve(&self, holder: Holder, mut stop: oneshot::Receiver<()>) {
+        let (mut held, mut tasks): (BTreeMap<u32, Held>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
+        let (leave, left) = watch::channel(false);
+        let mut seat = std::pin::pin!(self.keep_seat(left));
+        let mut seat_ended = false;
+        loop {
+            let stopping = *leave.borrow();
+            let now = Instant::now();
+            let wanted = if stopping { Vec::new() } else { self.wanted(now) };
+            self.update(&wanted, &holder, &mut held, &mut tasks, now);
+            if stopping && tasks.is_empty() && seat_ended {
+                return;
+            }
+            let expiry = self.shared.lock().sightings.next_expiry(now);
+            tokio::select! {
+                biased;
+                _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
+                Some(ended) = tasks.join_next() => {
+                    if let Ok(slot) = ended {
+                        held.remove(&slot);
+                    }
+                }
+                () = &mut seat, if !seat_ended => seat_ended = true,
+                () = self.changed.notified() => {}
+                () = sleep_until(expiry.unwrap_or(now)), if expiry.is_some() => {}
+            }
+        }
+    }
+
+    /// Returns the slots that this replica should own, as far as it can see.
+    fn wanted(&self, now: Instant) -> Vec<u32> {
+        let shared = self.shared.lock();
+        let Some(own) = shared.seat else { return Vec::new() };
+        let name = self.config.name();
+        let is_live = |seat: &u32| *seat == own || shared.sightings.holder(&seat_name(name, *seat), now).is_some();
+        let live: Vec<u32> = self.config.slots().all().filter(is_live).collect();
+        self.config.slots().all().filter(|slot| preferred(*slot, live.iter().copied()) == Some(own)).collect()
+    }
+
+    /// Starts tasks for slots that are wanted, asks those of others to hand over, and wakes candidates of free Leases.
+    fn update(
+        &self,
+        wanted: &[u32],
+        holder: &Holder,
+        held: &mut BTreeMap<u32, Held>,
+        tasks: &mut JoinSet<u32>,
+        now: Instant,
+    ) {
+        for (slot, task) in held.iter() {
+            if wanted.contains(slot) {
+                if self.is_free(&slot_name(self.config.name(), *slot), now) {
+                    task.free.notify_one();
+                }
+            } else {
+                task.wanted.send_if_modified(|wanted| std::mem::take(wanted));
+            }
+        }
+        for slot in wanted.iter().copied() {
+            if held.contains_key(&slot) {
+                continue;
+            }
+            let (free, (wanted, is_wanted)) = (Arc::new(Notify::new()), watch::channel(true));
+            let Some(elector) = self.elector(self.config.slot(slot), &free) else { continue };
+            let task = holder.clone().hold(slot, elector, is_wanted);
+            tasks.spawn(async move {
+                task.await;
+                slot
+            });
+            held.insert(slot, Held { wanted, free });
+        }
+    }
+
+    fn is_free(&self, lease: &str, now: Instant) -> bool {
+        self.shared.lock().sightings.holder(lease, now).is_none()
+    }
+
+    /// Returns a candidate for a Lease that this coordinator watches.
+    fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
+        let seen = self.shared.lock().sightings.last(&config.name).cloned();
+        // The configuration was checked when it was created.
+        let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
+        Some(elector.watched(Watched { seen, free: free.clone() }))
+    }
+
+    /// Holds a seat until `left` is `true`, then releases it. A seat that is lost is replaced.
+    async fn keep_seat(&self, mut left: watch::Receiver<bool>) {
+        while !*left.borrow() {
+            let Some(seat) = self.free_seat(Instant::now()) else {
+                // More replicas than slots: this one waits until a seat is free.
+                drop(timeout(Duration::from_secs(1), left.wait_for(|left| *left)).await);
+                continue;
+            };
+            self.hold_seat(seat, left.clone()).await;
+            self.shared.lock().seat = None;
+            self.changed.notify_one();
+            drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
+        }
+    }
+
+    /// Returns the first seat that no other replica holds.
+    ///
+    /// Replicas that replace others during a rolling update take over their seats, and with them the slots.
+    fn free_seat(&self, now: Instant) -> Option<u32> {
+        self.config.slots().all().find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now))
+    }
+
+    /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
+    async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
+        let free = Arc::new(Notify::new());
+        let Some(elector) = self.elector(self.config.seat(seat), &free) else { return };
+        let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
+        let (stop, stopped) = oneshot::channel();
+        let mut election = Box::pin(elector.run(async { stopped.await.unwrap_or(false) }));
+        let held = async {
+            let mut holder = leadership.holder_changes();
+            tokio::select! {
+                biased;
+                _left = left.wait_for(|left| *left) => return,
+                _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return,
+                led = leadership.led() => if !led { return },
+            }
+            self.shared.lock().seat = Some(seat);
+            self.changed.notify_one();
+            drop(left.wait_for(|left| *left).await);
+        };
+        tokio::select! {
+            biased;
+            _lost = &mut election => return,
+            () = held => {}
+        }
+        // A seat has no writes of its own, so it is released at once.
+        let _sent = stop.send(true);
+        election.await;
+    }
+}
+
+/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Never returns.
+pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
+    let mut changes = tenures.changes();
+    loop {
+        changes.mark_unchanged();
+        let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
+        if new.is_empty() {
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            continue;
+        }
+        // The owner before wrote until its tenure ended: a cache that is older would have it done again.
+        env.complete().await;
+        env.compare().await;
+        for tenure in &new {
+            env.gate.open(tenure);
+        }
+        let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
+        queue_slots(env, queue, &slots);
+    }
+}

@@ -1,0 +1,26 @@
+//! Several active replicas: each reconciles the keys of its slots.
+//!
+//! ```text
+//! membership   seat Lease held ─▶ live seats ─▶ preferred seat of each slot (assignment)
+//! gain         slot wanted ─▶ Lease acquired ─▶ tenure ─▶ caches current ─▶ keys queued ─▶ served
+//! hand-over    slot unwanted ─▶ no key given out ─▶ reconciles end ─▶ writes resolved ─▶ Lease released
+//! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ slot given up
+//! ```
+//!
+//! All replicas also hold the Lease of the app together, as a holder that is named after their settings. So replicas
+//! with another number of slots, and replicas with leader election, never work at the same time as these. Elections,
+//! renewals and the write permit are those of [`lease`](super::lease).
+
+mod assignment;
+mod config;
+mod coordinator;
+mod planted;
+mod sightings;
+mod slot_task;
+mod view;
+
+pub use config::{LABEL, ShardConfig, ShardError};
+pub(super) use coordinator::{Coordinator, serve_new_slots};
+#[doc(hidden)]
+pub use planted::Planted;
+pub use view::{ShardView, SlotView};

@@ -1,0 +1,12 @@
+//! Bugs in the protocol, which tests of the simulator plant to show that it finds them.
+
+/// A bug in the protocol of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// Writes don't ask the Lease of their slot.
+    PermitGrants,
+    /// A slot is released while its reconciles still run.
+    HandOverAtOnce,
+    /// Each replica divides the keys by another hash.
+    AnotherHash,
+}

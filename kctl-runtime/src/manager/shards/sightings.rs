@@ -1,0 +1,98 @@
+//! The Leases of a program as this replica has seen them, and when they expire by its own clock.
+//!
+//! Clocks of two machines differ, so the times in a Lease are never compared with the local clock. A record counts as
+//! valid for its duration from the moment at which this replica saw it change (client-go, `isLeaseValid`).
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use crate::manager::lease::Record;
+
+/// A record, and the local time at which it was first seen.
+pub(super) type Sighting = (Record, Instant);
+
+/// All Leases that were seen, by name. Pure: the time is an argument.
+#[derive(Debug, Default)]
+pub(super) struct Sightings(BTreeMap<String, Sighting>);
+
+impl Sightings {
+    /// Notes the present record of a Lease. One that is unchanged keeps the time of its last change.
+    pub(super) fn see(&mut self, name: &str, record: Record, now: Instant) {
+        match self.0.get_mut(name) {
+            Some(known) if known.0 == record => {}
+            Some(known) => *known = (record, now),
+            None => drop(self.0.insert(name.into(), (record, now))),
+        }
+    }
+
+    /// Notes that a Lease was deleted. Its holder may still work, so the record counts for its duration from now.
+    pub(super) fn miss(&mut self, name: &str, now: Instant) {
+        if let Some((_, at)) = self.0.get_mut(name) {
+            *at = now;
+        }
+    }
+
+    /// Returns the last record of a Lease with the time of its change.
+    pub(super) fn last(&self, name: &str) -> Option<&Sighting> {
+        self.0.get(name)
+    }
+
+    /// Returns the holder of a Lease, `None` if it is free, expired or unknown.
+    pub(super) fn holder(&self, name: &str, now: Instant) -> Option<&str> {
+        let (record, _) = self.0.get(name).filter(|sighting| expiry(sighting) > now)?;
+        Some(record.holder()).filter(|holder| !holder.is_empty())
+    }
+
+    /// Returns the time at which the next held Lease expires unless it is renewed.
+    pub(super) fn next_expiry(&self, now: Instant) -> Option<Instant> {
+        let held = self.0.values().filter(|(record, _)| !record.holder().is_empty());
+        held.map(expiry).filter(|expiry| *expiry > now).min()
+    }
+}
+
+fn expiry((record, at): &Sighting) -> Instant {
+    *at + record.duration()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn held(by: &str, renewed: &str) -> Record {
+        Record {
+            holder_identity: Some(by.into()),
+            lease_duration_seconds: Some(15),
+            renew_time: Some(renewed.into()),
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn lease_expires_its_duration_after_its_last_change_was_seen() {
+        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        // The holder's clock is an hour ahead, which makes no difference.
+        seen.see("slot", held("a", "2026-01-01T01:00:00Z"), start);
+        seen.see("slot", held("a", "2026-01-01T01:00:00Z"), at(10));
+        assert_eq!((seen.holder("slot", at(14)), seen.holder("slot", at(15))), (Some("a"), None));
+        assert_eq!((seen.next_expiry(at(10)), seen.next_expiry(at(15))), (Some(at(15)), None));
+        seen.see("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
+        assert_eq!((seen.holder("slot", at(26)), seen.holder("slot", at(27))), (Some("a"), None));
+    }
+
+    #[test]
+    fn released_lease_is_free_and_a_deleted_one_is_not() {
+        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        seen.see("released", held("a", "1"), start);
+        seen.see("released", held("", "2"), at(1));
+        assert_eq!(seen.holder("released", at(1)), None);
+        seen.see("deleted", held("a", "1"), start);
+        seen.miss("deleted", at(10));
+        assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));
+        assert_eq!(seen.holder("unknown", start), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! One slot that this replica should own: it waits for the Lease, serves, and hands over.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::Planted;
+use crate::{
+    key::ObjectKey,
+    manager::lease::Elector,
+    queue::WorkQueue,
+    shard::{Tenure, Tenures},
+};
+
+/// Time for reconciles to notice that they were cut off: they only need to be polled.
+const CUT_OFF_WITHIN: Duration = Duration::from_secs(1);
+
+/// The parts of the process that a slot's owner has to empty before the next one begins.
+#[derive(Clone)]
+pub(super) struct Holder {
+    pub(super) tenures: Arc<Tenures>,
+    pub(super) queues: Vec<WorkQueue<ObjectKey>>,
+    /// Time that running reconciles get to finish when a slot is handed over; `None` waits without a limit.
+    pub(super) graceful: Option<Duration>,
+    pub(super) planted: Option<Planted>,
+}
+
+impl Holder {
+    /// Takes part in the election of a slot, serves it while it is held, and hands it over once it is no longer
+    /// `wanted`. Returns when this replica neither holds the Lease nor tries to.
+    pub(super) async fn hold(self, slot: u32, elector: Elector, mut wanted: watch::Receiver<bool>) {
+        let leadership = elector.leadership();
+        let (stop, stopped) = oneshot::channel();
+        let mut election = Box::pin(elector.run(async { stopped.await.unwrap_or(false) }));
+        self.tenures.wait(slot);
+        let serve = async {
+            tokio::select! {
+                biased;
+                _unwanted = wanted.wait_for(|wanted| !wanted) => return false,
+                _led = leadership.led() => {}
+            }
+            let tenure = self.tenures.begin(slot, &leadership.permit());
+            drop(wanted.wait_for(|wanted| !wanted).await);
+            self.hand_over(&tenure).await;
+            true
+        };
+        let release = tokio::select! {
+            biased;
+            _lost = &mut election => None,
+            release = serve => Some(release),
+        };
+        if self.planted == Some(Planted::HandOverAtOnce) && release.is_some() {
+            let _sent = stop.send(true);
+            election.await;
+            self.quiet(slot).await;
+            return self.tenures.end(slot);
+        }
+        // What still runs is cut off before another replica may begin.
+        self.tenures.end(slot);
+        if let Some(release) = release {
+            let _sent = stop.send(release);
+            election.await;
+        }
+    }
+
+    /// Gives out no further key of the slot, and waits until nothing of it runs and no write can be on its way.
+    async fn hand_over(&self, tenure: &Tenure) {
+        self.tenures.drain(tenure);
+        if self.planted == Some(Planted::HandOverAtOnce) {
+            return;
+        }
+        let slot = tenure.slot();
+        for queue in &self.queues {
+            queue.evict(|key| self.tenures.slots().of(key) == slot);
+        }
+        let quiet = self.quiet(slot);
+        match self.graceful {
+            None => quiet.await,
+            Some(period) => {
+                if timeout(period, quiet).await.is_err() {
+                    tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
+                    self.tenures.end(slot);
+                    let _late = timeout(CUT_OFF_WITHIN, self.quiet(slot)).await;
+                }
+            }
+        }
+        tenure.permit().close();
+        while let Some(over) = tenure.permit().unresolved_until().filter(|over| *over > Instant::now()) {
+            sleep_until(over).await;
+        }
+    }
+
+    /// Returns once no key of the slot is processed.
+    async fn quiet(&self, slot: u32) {
+        for queue in &self.queues {
+            queue.processed(|key| self.tenures.slots().of(key) == slot).await;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The slots as the rest of the process sees them: for probes, metrics and the debug page.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{ShardConfig, sightings::Sightings};
+use crate::shard::{Gate, Phase, Tenure, Tenures, slot_name};
+
+/// The slots of a sharded program, as one replica sees them.
+///
+/// [`View::shards`](crate::manager::View::shards) returns it.
+#[derive(Clone)]
+pub struct ShardView {
+    pub(super) config: Arc<ShardConfig>,
+    pub(super) tenures: Arc<Tenures>,
+    pub(super) shared: Arc<Mutex<Shared>>,
+}
+
+/// The part of the coordinator's state that others read.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) seat: Option<u32>,
+    pub(super) sightings: Sightings,
+}
+
+/// One slot, as one replica sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotView {
+    /// The number of the slot.
+    pub slot: u32,
+    /// The holder of its Lease; empty if it is free, expired or not known yet.
+    pub owner: String,
+    /// What this replica does with it: `owned`, `waiting`, `handing over` or `other`.
+    pub state: String,
+}
+
+impl ShardView {
+    /// Returns the configuration.
+    pub fn config(&self) -> &ShardConfig {
+        &self.config
+    }
+
+    /// Returns the number of this replica's seat, `None` while it has none.
+    pub fn seat(&self) -> Option<u32> {
+        self.shared.lock().seat
+    }
+
+    /// Returns all slots.
+    pub fn slots(&self) -> Vec<SlotView> {
+        let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());
+        let numbered = (0_u32..).zip(phases);
+        let slots = numbered.map(|(slot, phase)| {
+            let name = slot_name(self.config.name(), slot);
+            let owner = shared.sightings.holder(&name, now).unwrap_or_default().to_owned();
+            SlotView { slot, owner, state: phase.to_string() }
+        });
+        slots.collect()
+    }
+
+    /// Returns the number of slots that this replica owns.
+    pub fn n_owned(&self) -> usize {
+        let works = |phase: &&Phase| matches!(phase, Phase::Owned | Phase::HandingOver);
+        self.tenures.phases().iter().filter(works).count()
+    }
+
+    /// Returns how often this replica has become the owner of a slot.
+    pub fn n_gained(&self) -> u64 {
+        self.tenures.n_begun()
+    }
+
+    /// Returns `true` if no slot is on its way to or from this replica, and these controllers work on all that it owns.
+    pub(crate) fn is_settled(&self, gates: &[Gate]) -> bool {
+        let moves = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::HandingOver);
+        let is_open = |tenure: &Arc<Tenure>| gates.iter().all(|gate| gate.is_open(tenure));
+        !self.tenures.phases().iter().any(moves) && self.tenures.serving().iter().all(is_open)
+    }
+
+    /// Returns a note for probes: the seat and the number of slots.
+    pub(crate) fn note(&self) -> String {
+        let (n, of) = (self.n_owned(), self.config.slots().count());
+        match self.seat() {
+            Some(seat) => format!("owns {n} of {of} slots, in seat {seat}"),
+            None => format!("owns {n} of {of} slots, without a seat"),
+        }
+    }
+}

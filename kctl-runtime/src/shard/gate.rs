@@ -1,0 +1,111 @@
+//! The gate of one controller: it admits the keys of the slots that this replica works on.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use parking_lot::Mutex;
+
+use super::{Tenure, Tenures};
+use crate::{effect::ShardPermits, key::ObjectKey};
+
+/// Admits the keys of slots whose tenure the controller has opened. Clones share the state.
+///
+/// In a program without shards it admits every key. A tenure that ends closes the gate for its slot at once, because a
+/// slot is open for one tenure only.
+#[derive(Clone, Default)]
+pub(crate) struct Gate {
+    /// Set when the program is sharded, which may be after the controller was added.
+    tenures: Arc<OnceLock<Arc<Tenures>>>,
+    /// The number of the tenure for which a slot is open.
+    open: Arc<Mutex<BTreeMap<u32, u64>>>,
+}
+
+/// The permission to reconcile one key.
+pub(crate) enum Pass {
+    /// The program is not sharded.
+    Always,
+    /// The slot is this replica's as long as this tenure lasts.
+    During(Arc<Tenure>),
+}
+
+impl Pass {
+    /// Runs a reconcile, and returns `None` if its slot is lost meanwhile.
+    pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
+        match self {
+            Self::Always => Some(reconcile.await),
+            Self::During(tenure) => tenure.run(reconcile).await,
+        }
+    }
+
+    /// Returns `true` while further keys of the slot are given out.
+    pub(crate) fn serves(&self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::During(tenure) => tenure.serves(),
+        }
+    }
+}
+
+impl Gate {
+    /// Makes this the gate of a sharded program. Only the first call has an effect.
+    pub(crate) fn bind(&self, tenures: &Arc<Tenures>) {
+        let _bound = self.tenures.set(tenures.clone());
+    }
+
+    /// Returns the slot of a key, 0 without shards.
+    pub(crate) fn slot(&self, key: &ObjectKey) -> u32 {
+        self.tenures.get().map_or(0, |tenures| tenures.slot(key))
+    }
+
+    /// Returns `true` if the controller works on the key's slot.
+    pub(crate) fn admits(&self, key: &ObjectKey) -> bool {
+        self.enter(key).is_some()
+    }
+
+    /// Returns the permission to reconcile a key, `None` if another replica has to.
+    pub(crate) fn enter(&self, key: &ObjectKey) -> Option<Pass> {
+        let Some(tenures) = self.tenures.get() else { return Some(Pass::Always) };
+        let tenure = tenures.of(tenures.slot(key)).filter(|tenure| tenure.serves())?;
+        let is_open = self.open.lock().get(&tenure.slot()) == Some(&Tenures::number(&tenure));
+        is_open.then_some(Pass::During(tenure))
+    }
+
+    /// Opens the gate for one tenure: the caches of the controller are as new as its begin.
+    pub(crate) fn open(&self, tenure: &Tenure) {
+        self.open.lock().insert(tenure.slot(), Tenures::number(tenure));
+    }
+
+    /// Returns `true` if the gate was opened for this tenure.
+    pub(crate) fn is_open(&self, tenure: &Tenure) -> bool {
+        self.open.lock().get(&tenure.slot()) == Some(&Tenures::number(tenure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        effect::WritePermit,
+        shard::{ShardBy, Slots},
+    };
+
+    #[test]
+    fn slot_is_open_for_one_tenure_only() {
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        let (gate, key) = (Gate::default(), ObjectKey::new(Some("default"), "web"));
+        assert!(gate.admits(&key), "not sharded");
+        gate.bind(&tenures);
+        assert!(!gate.admits(&key), "not owned");
+        let first = tenures.begin(0, &WritePermit::always());
+        assert!(!gate.admits(&key), "its caches may be old");
+        gate.open(&first);
+        assert!(gate.admits(&key));
+        tenures.drain(&first);
+        assert!(!gate.admits(&key), "it is handed over");
+        tenures.end(0);
+        let second = tenures.begin(0, &WritePermit::always());
+        assert!(!gate.admits(&key) && !gate.is_open(&second), "the caches may be older than the new tenure");
+    }
+}

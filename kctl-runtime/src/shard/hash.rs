@@ -1,0 +1,53 @@
+//! The hash of keys, the same on all replicas: FNV-1a with 64 bits, and a finalizer.
+//!
+//! Kubernetes' sharded list and watch (KEP-5866) divides the values of FNV-1a into ranges. That is even for uids, but
+//! not for names: their last two characters hardly change the upper bits, so `web-0` to `web-99` fall into few ranges.
+//! The finalizer spreads them.
+
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// Returns the hash of a string, evenly spread over all values.
+pub(crate) fn spread(text: &str) -> u64 {
+    mix(fnv1a(text))
+}
+
+/// Returns the finalizer of splitmix64, in which each bit of the input changes half of the output.
+pub(crate) fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Returns the FNV-1a hash of a string.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The test vectors of the FNV reference (draft-eastlake-fnv, appendix C).
+    #[test]
+    fn hash_is_that_of_the_reference_vectors() {
+        let vectors = [("", OFFSET_BASIS), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)];
+        for (text, expected) in vectors {
+            assert_eq!(fnv1a(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbered_names_spread_over_all_ranges_unlike_by_fnv_alone() {
+        let ranges = |hash: fn(&str) -> u64| {
+            let mut n = [0; 8];
+            for number in 0..100 {
+                n[(hash(&format!("default/web-{number}")) >> 61) as usize] += 1;
+            }
+            n
+        };
+        let (alone, spread) = (ranges(fnv1a), ranges(spread));
+        assert!(alone.iter().filter(|n| **n > 0).count() <= 4, "{alone:?}");
+        assert!(spread.iter().all(|n| *n >= 4), "{spread:?}");
+    }
+}

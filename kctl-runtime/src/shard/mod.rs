@@ -1,0 +1,15 @@
+//! Slots of a sharded program, and the tenures under which this replica works on them.
+//!
+//! [`Slots`] maps a key to its slot. [`Tenures`] holds, for each slot that this replica owns, the permit of its Lease. A
+//! [`Gate`] per controller lets keys of those slots into the queue and to the workers, once the caches of the
+//! controller are as new as the tenure. The manager's `shards` module acquires and hands over the Leases.
+
+mod gate;
+mod hash;
+mod slots;
+mod tenure;
+
+pub(crate) use gate::Gate;
+pub(crate) use hash::{mix, spread};
+pub use slots::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name};
+pub(crate) use tenure::{Phase, Tenure, Tenures};

@@ -1,0 +1,289 @@
+//! Tenures: the times during which this replica owns a slot.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::Slots;
+use crate::{
+    effect::{ShardPermits, WritePermit},
+    key::ObjectKey,
+};
+
+/// The stages of one tenure. It only moves forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Keys are given out.
+    Serving,
+    /// No further key is given out; what runs is finished.
+    Draining,
+    /// Reconciles that still run are cut off.
+    Over,
+}
+
+/// One tenure of one slot: from the moment at which this replica holds its Lease until it does not.
+#[derive(Debug)]
+pub(crate) struct Tenure {
+    slot: u32,
+    /// Distinguishes the tenures of this process, of all slots.
+    number: u64,
+    stage: watch::Sender<Stage>,
+    permit: WritePermit,
+}
+
+impl Tenure {
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// Returns the permit of the Lease of this tenure.
+    pub(crate) fn permit(&self) -> &WritePermit {
+        &self.permit
+    }
+
+    /// Returns `true` while keys of the slot are given out.
+    pub(crate) fn serves(&self) -> bool {
+        *self.stage.borrow() == Stage::Serving
+    }
+
+    /// Runs a reconcile, and returns `None` if the tenure ends before it does.
+    ///
+    /// The next owner may begin when this tenure is over, so nothing of it may go on.
+    pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
+        let mut stage = self.stage.subscribe();
+        tokio::select! {
+            biased;
+            _over = stage.wait_for(|stage| *stage == Stage::Over) => None,
+            result = reconcile => Some(result),
+        }
+    }
+}
+
+/// What this replica does with a slot, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Another replica should own it.
+    Other,
+    /// This replica should own it and waits for its Lease.
+    Waiting,
+    /// This replica owns it.
+    Owned,
+    /// This replica hands it over.
+    HandingOver,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Other => "other",
+            Self::Waiting => "waiting",
+            Self::Owned => "owned",
+            Self::HandingOver => "handing over",
+        })
+    }
+}
+
+struct State {
+    phases: Vec<Phase>,
+    tenures: Vec<Option<Arc<Tenure>>>,
+    n_begun: u64,
+}
+
+/// The slots of a program, and the tenure of each one that this replica owns.
+pub(crate) struct Tenures {
+    slots: Slots,
+    /// The permit of the Lease of the settings, under which all slots are held.
+    common: WritePermit,
+    state: Mutex<State>,
+    /// The number of changes, for those who wait for the next one.
+    changes: watch::Sender<u64>,
+}
+
+impl fmt::Debug for Tenures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tenures").field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
+impl Tenures {
+    pub(crate) fn new(slots: Slots, common: WritePermit) -> Self {
+        let n = slots.all().len();
+        let state = State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0 };
+        Self { slots, common, state: Mutex::new(state), changes: watch::Sender::default() }
+    }
+
+    pub(crate) fn slots(&self) -> Slots {
+        self.slots
+    }
+
+    /// Returns a receiver that changes whenever a tenure begins or ends.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Returns the phase of each slot.
+    pub(crate) fn phases(&self) -> Vec<Phase> {
+        self.state.lock().phases.clone()
+    }
+
+    /// Returns the number of tenures that began in this process.
+    pub(crate) fn n_begun(&self) -> u64 {
+        self.state.lock().n_begun
+    }
+
+    /// Returns the tenures during which keys are given out.
+    pub(crate) fn serving(&self) -> Vec<Arc<Tenure>> {
+        let state = self.state.lock();
+        state.tenures.iter().flatten().filter(|tenure| tenure.serves()).cloned().collect()
+    }
+
+    /// Notes that this replica waits for the Lease of a slot.
+    pub(crate) fn wait(&self, slot: u32) {
+        self.change(slot, |state, idx| state.phases[idx] = Phase::Waiting);
+    }
+
+    /// Begins a tenure: the Lease of the slot is held, and `permit` follows it.
+    pub(crate) fn begin(&self, slot: u32, permit: &WritePermit) -> Arc<Tenure> {
+        let permit = permit.within(&self.common);
+        self.change(slot, |state, idx| {
+            state.n_begun += 1;
+            let (number, stage) = (state.n_begun, watch::Sender::new(Stage::Serving));
+            let tenure = Arc::new(Tenure { slot, number, stage, permit });
+            state.tenures[idx] = Some(tenure.clone());
+            state.phases[idx] = Phase::Owned;
+            tenure
+        })
+    }
+
+    /// Stops giving out keys of a slot. Its running reconciles go on, and may write.
+    pub(crate) fn drain(&self, tenure: &Tenure) {
+        self.change(tenure.slot, |state, idx| {
+            tenure.stage.send_replace(Stage::Draining);
+            state.phases[idx] = Phase::HandingOver;
+        });
+    }
+
+    /// Ends the tenure of a slot, if there is one, and cuts off what still runs.
+    pub(crate) fn end(&self, slot: u32) {
+        self.change(slot, |state, idx| {
+            if let Some(tenure) = state.tenures[idx].take() {
+                tenure.stage.send_replace(Stage::Over);
+            }
+            state.phases[idx] = Phase::Other;
+        });
+    }
+
+    fn change<T>(&self, slot: u32, change: impl FnOnce(&mut State, usize) -> T) -> T {
+        let changed = change(&mut self.state.lock(), slot as usize);
+        self.changes.send_modify(|n| *n += 1);
+        changed
+    }
+
+    /// Returns the present tenure of a slot.
+    pub(super) fn of(&self, slot: u32) -> Option<Arc<Tenure>> {
+        self.state.lock().tenures[slot as usize].clone()
+    }
+
+    pub(super) fn number(tenure: &Tenure) -> u64 {
+        tenure.number
+    }
+}
+
+impl ShardPermits for Tenures {
+    fn slot(&self, key: &ObjectKey) -> u32 {
+        self.slots.of(key)
+    }
+
+    fn common(&self) -> WritePermit {
+        self.common.clone()
+    }
+
+    fn of_slot(&self, slot: u32) -> Option<WritePermit> {
+        self.of(slot).map(|tenure| tenure.permit.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{effect::Permission, shard::ShardBy};
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+    const MARGIN: Duration = Duration::from_secs(1);
+
+    fn lease(seconds: u64) -> (watch::Sender<Permission>, WritePermit) {
+        let until = Instant::now() + Duration::from_secs(seconds);
+        let (sender, permission) = watch::channel(Permission::Until(until));
+        (sender, WritePermit::of_lease(permission, TIMEOUT, MARGIN))
+    }
+
+    fn tenures(common: WritePermit) -> Arc<Tenures> {
+        Arc::new(Tenures::new(Slots::new(4, ShardBy::Object), common))
+    }
+
+    /// Returns a key of each slot.
+    fn key_of(slot: u32) -> ObjectKey {
+        let slots = Slots::new(4, ShardBy::Object);
+        let mut keys = (0..).map(|n| ObjectKey::new(Some("default"), &format!("web-{n}")));
+        keys.find(|key| slots.of(key) == slot).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_asks_the_lease_of_its_keys_slot() {
+        let (_settings, common) = lease(60);
+        let tenures = tenures(common);
+        let permit = WritePermit::of_shards(tenures.clone());
+        let (slot, of_slot) = lease(60);
+        let _tenure = tenures.begin(1, &of_slot);
+        assert!(permit.of_key(&key_of(1)).ask("patch").await.is_ok());
+        assert!(permit.of_key(&key_of(2)).ask("patch").await.is_err(), "another replica's slot");
+        assert!(permit.ask("create Event").await.is_ok(), "an event is about no slot");
+        slot.send_replace(Permission::Never);
+        assert!(permit.of_key(&key_of(1)).ask("patch").await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_must_fit_into_both_leases() {
+        for (settings, slot, granted) in [(6, 6, true), (5, 60, false), (60, 5, false)] {
+            let ((_one, common), (_other, of_slot)) = (lease(settings), lease(slot));
+            let tenures = tenures(common);
+            let tenure = tenures.begin(0, &of_slot);
+            let asked = tenure.permit().ask("patch").await;
+            assert_eq!(asked.is_ok(), granted, "{settings} s and {slot} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unanswered_write_counts_for_its_slot_alone() {
+        let (_settings, common) = lease(60);
+        let tenures = tenures(common);
+        let ((_a, of_0), (_b, of_1)) = (lease(60), lease(60));
+        let (zero, one) = (tenures.begin(0, &of_0), tenures.begin(1, &of_1));
+        let lost = zero.permit().ask("patch").await.unwrap();
+        drop(lost);
+        assert_eq!(zero.permit().unresolved_until(), Some(Instant::now() + TIMEOUT + MARGIN));
+        assert_eq!(one.permit().unresolved_until(), None);
+        zero.permit().close();
+        assert!(zero.permit().ask("patch").await.is_err());
+        assert!(one.permit().ask("patch").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn end_of_a_tenure_cuts_off_its_reconcile() {
+        let (_settings, common) = lease(60);
+        let tenures = tenures(common);
+        let (_slot, of_slot) = lease(60);
+        let tenure = tenures.begin(0, &of_slot);
+        tenures.drain(&tenure);
+        assert!(!tenure.serves());
+        assert_eq!(tenure.run(async { 1 }).await, Some(1), "what runs may finish");
+        tenures.end(0);
+        assert_eq!(tenure.run(std::future::pending::<u32>()).await, None);
+        assert_eq!(tenures.phases()[0], Phase::Other);
+    }
+}

@@ -1,0 +1,416 @@
+//! Several active replicas: each reconciles the keys of its slots, and none writes for another's.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use kctl::{
+    k8s::api::coordination::v1::Lease,
+    kube::{
+        Api,
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    },
+    manager::{Manager, ManagerError, View, health::Health},
+    prelude::*,
+};
+use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
+use kctl_tests::{Asked, Fault, Faults};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use crate::contest::{Contest, config, seconds};
+
+const N_SLOTS: u32 = 8;
+const N_KEYS: usize = 40;
+
+/// What all replicas did.
+#[derive(Default)]
+struct Seen {
+    /// Keys that are reconciled now, with the replica.
+    busy: HashSet<String>,
+    /// Keys that two replicas reconciled at once.
+    twice: Vec<String>,
+    /// The last finished reconcile of each key: state, replica and time.
+    last: BTreeMap<String, (u64, &'static str, Instant)>,
+    /// Errors of writes, with the replica.
+    failed: Vec<(&'static str, String)>,
+}
+
+/// A reconcile that runs. It may be dropped at any time.
+struct Busy(Arc<Mutex<Seen>>, String);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.lock().busy.remove(&self.1);
+    }
+}
+
+#[controller(of = ConfigMap, owns = Secret(apply), concurrency = 4)]
+struct Configs {
+    replica: &'static str,
+    takes: Duration,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let name = config.name_any();
+        if !self.seen.lock().busy.insert(name.clone()) {
+            self.seen.lock().twice.push(name.clone());
+        }
+        let busy = Busy(self.seen.clone(), name.clone());
+        sleep(self.takes).await;
+        let state: u64 = config.data.as_ref().and_then(|data| data["state"].parse().ok()).unwrap_or_default();
+        let data = json!({ "by": self.replica, "state": state.to_string() });
+        let written = cx.owned::<Secret>().apply(json!({ "metadata": { "name": &name }, "stringData": data })).await;
+        if let Err(error) = written {
+            self.seen.lock().failed.push((self.replica, error.to_string()));
+            return Err(error.into());
+        }
+        drop(busy);
+        self.seen.lock().last.insert(name, (state, self.replica, Instant::now()));
+        Ok(Action::await_change())
+    }
+}
+
+/// A cluster with replicas of one app.
+struct World {
+    contest: Contest,
+    seen: Arc<Mutex<Seen>>,
+    takes: Duration,
+}
+
+struct Replica {
+    faults: Faults,
+    view: View,
+    health: Health,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl Replica {
+    async fn stop(self) -> Result<(), ManagerError> {
+        self.stop.send(()).unwrap();
+        self.running.await.unwrap()
+    }
+
+    async fn crash(self) {
+        self.running.abort();
+        let _aborted = self.running.await;
+    }
+
+    fn n_owned(&self) -> usize {
+        self.view.shards().unwrap().n_owned()
+    }
+
+    /// Returns the result of the check of `/readyz` about the slots.
+    fn ready(&self) -> std::result::Result<String, String> {
+        self.health.ready().into_iter().find(|check| check.name == "shards").unwrap().result
+    }
+}
+
+fn shards(identity: &str, n: u32) -> ShardConfig {
+    ShardConfig::new(config(identity), n, ShardBy::Object).unwrap()
+}
+
+impl World {
+    async fn new(takes: Duration) -> Self {
+        let world = Self { contest: Contest::new(), seen: Arc::default(), takes };
+        for number in 0..N_KEYS {
+            let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
+            let data = Some([("state".to_owned(), "0".to_owned())].into());
+            let object = ConfigMap { metadata, data, ..ConfigMap::default() };
+            world.configs().create(&PostParams::default(), &object).await.unwrap();
+        }
+        world
+    }
+
+    fn configs(&self) -> Api<ConfigMap> {
+        Api::default_namespaced(self.contest.client.clone())
+    }
+
+    async fn start(&self, replica: &'static str) -> Replica {
+        self.start_by(replica, |manager, client| manager.shard(client, shards(replica, N_SLOTS)).unwrap()).await
+    }
+
+    async fn start_by(
+        &self,
+        replica: &'static str,
+        set_up: impl FnOnce(Manager, kctl::kube::Client) -> Manager,
+    ) -> Replica {
+        let (faults, seen, takes) = (Faults::default(), self.seen.clone(), self.takes);
+        let app = App::new("podset")
+            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
+        let client = faults.client(&self.contest.server);
+        let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
+        let (view, health) = (manager.view(), Health::new(manager.view(), manager.metrics().clone()));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
+        Replica { faults, view, health, stop, running }
+    }
+
+    /// Sets the state of all objects.
+    async fn change(&self, state: u64) {
+        for number in 0..N_KEYS {
+            let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
+            self.configs().patch(&format!("config-{number}"), &PatchParams::default(), &patch).await.unwrap();
+        }
+    }
+
+    /// Returns the number of keys whose last reconcile saw this state, and the replicas that did them.
+    fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
+        let seen = self.seen.lock();
+        let reached: Vec<_> = seen.last.values().filter(|(last, ..)| *last == state).collect();
+        (reached.len(), reached.iter().map(|(_, replica, _)| *replica).collect())
+    }
+
+    /// Waits until every key has reached a state, and returns how long that took.
+    async fn reaches(&self, state: u64) -> Duration {
+        let begun = Instant::now();
+        while self.reached(state).0 < N_KEYS {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.reached(state));
+            sleep(Duration::from_millis(10)).await;
+        }
+        begun.elapsed()
+    }
+
+    fn check_nothing_ran_twice(&self) {
+        assert_eq!(self.seen.lock().twice, [""; 0]);
+    }
+
+    async fn leases(&self) -> BTreeMap<String, String> {
+        let all = self.contest.leases().list(&ListParams::default()).await.unwrap();
+        let holder = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+        all.iter().map(|lease| (lease.name_any(), holder(lease).unwrap_or_default())).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_share_all_keys_and_slots_move_when_one_joins() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    assert_eq!((a.n_owned(), a.ready()), (8, Ok("owns 8 of 8 slots, in seat 0".into())));
+    let b = world.start("b").await;
+    seconds(2).await;
+    assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
+    world.change(1).await;
+    world.reaches(1).await;
+    assert_eq!(world.reached(1).1, ["a", "b"].into());
+    let c = world.start("c").await;
+    seconds(2).await;
+    assert_eq!(a.n_owned() + b.n_owned() + c.n_owned(), 8);
+    world.change(2).await;
+    world.reaches(2).await;
+    world.check_nothing_ran_twice();
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_crashed_replica_run_within_the_lease_and_a_second() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    assert!(a.n_owned() > 0 && b.n_owned() > 0);
+    a.crash().await;
+    world.change(1).await;
+    let took = world.reaches(1).await;
+    assert!(took > Duration::from_secs(10) && took < Duration::from_secs(16), "{took:?}");
+    assert_eq!(b.n_owned(), 8);
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_stopped_replica_run_within_a_second() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    assert!(a.n_owned() > 0 && b.n_owned() > 0);
+    world.change(1).await;
+    a.stop().await.unwrap();
+    let took = world.reaches(1).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    world.check_nothing_ran_twice();
+    assert_eq!(world.leases().await["podset-seat-0"], "", "its seat is free for the next replica");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_that_takes_a_left_seat_takes_its_slots() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    let before = b.n_owned();
+    a.stop().await.unwrap();
+    let c = world.start("c").await;
+    seconds(3).await;
+    assert_eq!((b.n_owned(), c.n_owned()), (before, 8 - before));
+    assert_eq!(world.leases().await["podset-seat-0"], "c");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_that_loses_its_leases_writes_nothing_more() {
+    let world = World::new(Duration::from_secs(8)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    a.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    let lost = tokio::time::timeout(Duration::from_secs(15), a.running).await.expect("it ends by itself");
+    assert!(matches!(lost.unwrap(), Err(ManagerError::LeaseLost(_))));
+    world.change(1).await;
+    seconds(300).await;
+    assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    assert_eq!(b.n_owned(), 8);
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn slot_whose_lease_is_deleted_by_hand_keeps_one_owner() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    let before = world.leases().await;
+    for slot in 0..N_SLOTS {
+        world.contest.leases().delete(&format!("podset-slot-{slot}"), &DeleteParams::default()).await.unwrap();
+    }
+    for state in 1..=10 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(10).await;
+    assert_eq!(world.leases().await, before);
+    assert_eq!(a.n_owned() + b.n_owned(), 8);
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_with_another_number_of_slots_is_refused() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    seconds(3).await;
+    let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
+    let b = world.start_by("b", other).await;
+    seconds(60).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
+    let text =
+        "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
+    assert_eq!(b.ready().unwrap_err(), text);
+    a.stop().await.unwrap();
+    seconds(20).await;
+    assert_eq!((b.n_owned(), b.ready().is_ok()), (4, true));
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn sharded_replica_waits_for_an_elected_leader_to_stop() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let leader = world.start_by("a", |manager, _client| manager.elect(config("a")).unwrap()).await;
+    world.reaches(0).await;
+    let b = world.start("b").await;
+    seconds(30).await;
+    assert_eq!(b.n_owned(), 0);
+    assert!(b.ready().unwrap_err().starts_with("other replicas run as `a`"), "{:?}", b.ready());
+    leader.stop.send(()).unwrap();
+    leader.running.await.unwrap().unwrap();
+    seconds(1).await;
+    assert_eq!(b.n_owned(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_beyond_the_number_of_slots_is_ready_and_waits() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let one =
+        |identity: &'static str| move |manager: Manager, client| manager.shard(client, shards(identity, 1)).unwrap();
+    let a = world.start_by("a", one("a")).await;
+    seconds(1).await;
+    let b = world.start_by("b", one("b")).await;
+    seconds(10).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (1, 0));
+    assert_eq!(b.ready(), Ok("owns 0 of 1 slots, without a seat".into()));
+    a.stop().await.unwrap();
+    seconds(2).await;
+    assert_eq!(b.n_owned(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolling_update_under_load_loses_no_key_and_runs_none_twice() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let mut old = Vec::new();
+    for replica in ["a", "b", "c"] {
+        old.push(world.start(replica).await);
+        seconds(2).await;
+    }
+    let mut new = Vec::new();
+    for (state, (replica, old)) in (1..).zip(["d", "e", "f"].into_iter().zip(old)) {
+        world.change(state * 10).await;
+        new.push(world.start(replica).await);
+        world.change(state * 10 + 1).await;
+        seconds(1).await;
+        world.change(state * 10 + 2).await;
+        old.stop().await.unwrap();
+        world.change(state * 10 + 3).await;
+        let took = world.reaches(state * 10 + 3).await;
+        assert!(took < Duration::from_secs(2), "{took:?}");
+    }
+    world.check_nothing_ran_twice();
+    assert_eq!(new.iter().map(Replica::n_owned).sum::<usize>(), 8);
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+/// Runs a replica on a clock of its own, which can stand still while the others go on.
+mod frozen {
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+    }
+
+    const STEP: Duration = Duration::from_millis(50);
+
+    fn drive(runtimes: &[&Runtime], time: Duration) {
+        let n_steps = time.as_millis() / STEP.as_millis();
+        for _ in 0..n_steps {
+            for runtime in runtimes {
+                runtime.block_on(async { sleep(STEP).await });
+            }
+        }
+    }
+
+    #[test]
+    fn replica_that_was_frozen_beyond_its_leases_writes_nothing() {
+        let (ours, theirs) = (runtime(), runtime());
+        let world = ours.block_on(World::new(Duration::from_secs(2)));
+        let a = theirs.block_on(world.start("a"));
+        let both = [&ours, &theirs];
+        let b = ours.block_on(world.start("b"));
+        drive(&both, Duration::from_secs(40));
+        assert!(a.n_owned() > 0 && b.n_owned() > 0, "{} and {}", a.n_owned(), b.n_owned());
+        ours.block_on(world.change(1));
+        drive(&both, Duration::from_secs(1));
+        let busy = world.seen.lock().busy.len();
+        assert!(busy > 4, "both are at work: {busy}");
+        let by_a = |world: &World| world.seen.lock().last.values().filter(|(_, by, _)| *by == "a").count();
+        let before = by_a(&world);
+        assert!(before > 0);
+        // SIGSTOP for 20 s, then SIGCONT.
+        drive(&[&ours], Duration::from_secs(20));
+        assert_eq!(b.n_owned(), 8);
+        let n_written = |world: &World| {
+            let written = ours.block_on(async {
+                Api::<Secret>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await
+            });
+            let by = |secret: &Secret| secret.data.as_ref().and_then(|data| data.get("by")).map(|by| by.0.clone());
+            written.unwrap().iter().filter(|secret| by(secret).is_some_and(|by| by == b"a")).count()
+        };
+        let written = n_written(&world);
+        theirs.block_on(async { tokio::time::advance(Duration::from_secs(20)).await });
+        drive(&both, Duration::from_secs(5));
+        assert!(n_written(&world) <= written, "it wrote after it was continued");
+        assert!(a.running.is_finished(), "its Leases are lost");
+        drive(&both, Duration::from_secs(60));
+        assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    }
+}

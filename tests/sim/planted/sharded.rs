@@ -1,0 +1,61 @@
+//! Three replicas that share the keys, with a bug in the protocol of slots, and without one.
+
+use kctl::{__private::Planted, prelude::*, testing::Scenario};
+
+use crate::site::{Site, ask, reached};
+
+/// Time that a site takes: long enough that a slot moves meanwhile.
+const TAKES: Duration = Duration::from_secs(2);
+
+/// Reaches the version of a site slowly.
+#[controller]
+async fn slow(site: Arc<Site>, cx: Context<slow>) -> Result<Action> {
+    if site.reached() != site.spec.version {
+        tokio::time::sleep(TAKES).await;
+        cx.patch_status(reached(&site)).await?;
+    }
+    Ok(Action::await_change())
+}
+
+/// One site in most of the slots.
+const SITES: &str = "
+apiVersion: planted.example.com/v1
+kind: Site
+metadata: { name: a, namespace: default }
+spec: { version: 1 }
+---
+apiVersion: planted.example.com/v1
+kind: Site
+metadata: { name: b, namespace: default }
+spec: { version: 1 }
+---
+apiVersion: planted.example.com/v1
+kind: Site
+metadata: { name: c, namespace: default }
+spec: { version: 1 }
+---
+apiVersion: planted.example.com/v1
+kind: Site
+metadata: { name: d, namespace: default }
+spec: { version: 1 }
+";
+
+pub(crate) fn twin() -> Scenario {
+    Scenario::new(|| App::new("planted").controller::<slow>())
+        .objects(SITES)
+        .instances(3)
+        .sharded()
+        .step("ask for version 2", |client| async move { all(&client, 2).await })
+        .step("ask for version 3", |client| async move { all(&client, 3).await })
+}
+
+async fn all(client: &kctl::kube::Client, version: i32) -> Result<()> {
+    for name in ["a", "b", "c", "d"] {
+        ask(client, name, version).await?;
+    }
+    Ok(())
+}
+
+pub(crate) fn bug(bug: Planted) -> Scenario {
+    twin().planted(bug)
+}
