@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     clock::Chance,
     controllers::aggregated,
+    kinds::{self, rbac::cluster_role},
     status::GroupResource,
     store::{Key, Store},
 };
@@ -36,12 +37,8 @@ fn whole(mut entry: Value) -> Known {
     let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
     let resource = take(&mut entry, "resource");
     let key = (take(&mut entry, "namespace"), take(&mut entry, "name"));
-    let kind = match resource.as_str() {
-        "clusterroles" => "ClusterRole",
-        "clusterrolebindings" => "ClusterRoleBinding",
-        "roles" => "Role",
-        _ => "RoleBinding",
-    };
+    let of = GroupResource::new(RBAC, &resource);
+    let kind = kinds::find(&of).map_or("", |rules| rules.kind);
     let mut labels = entry["labels"].take();
     labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
     let mut object = json!({
@@ -61,14 +58,14 @@ fn whole(mut entry: Value) -> Known {
             object[field] = entry[field].take();
         }
     }
-    Known { of: GroupResource::new(RBAC, &resource), key, object }
+    Known { of, key, object }
 }
 
 /// Fills in the rules of the roles that are put together from others: a role may be part of another such one.
 fn aggregate(known: &mut [Known]) {
     loop {
         let roles: Vec<&Value> =
-            known.iter().filter(|known| known.of.resource == "clusterroles").map(|known| &known.object).collect();
+            known.iter().filter(|known| cluster_role::KIND.is_of(&known.of)).map(|known| &known.object).collect();
         let changed = known.iter().enumerate().find_map(|(index, one)| {
             let rules = Value::Array(aggregated(&one.object, &roles)?);
             (one.object["rules"] != rules).then_some((index, rules))

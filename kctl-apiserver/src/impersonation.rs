@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, request::Parts};
 use crate::{
     admit::rules,
     authorizer::{self, Attributes, RuleResolver},
+    kinds::core::{namespace, node, service_account},
     names::NameRule,
     request::{Caller, Params, Place, User, decode, place},
     status::Refusal,
@@ -168,14 +169,14 @@ impl<R: RuleResolver> Attempt<'_, R> {
         let (resource, namespace, name) = match (node(self.wanted), account(&self.wanted.user)) {
             (Some(node), _) if is_constrained => {
                 user.user.groups = vec!["system:nodes".into()];
-                ("nodes", "", if mode.name == "associated-node" { "*" } else { node })
+                (node::KIND.resource, "", if mode.name == "associated-node" { "*" } else { node })
             }
             (_, Some((namespace, name))) => {
                 if user.user.groups.is_empty() {
                     let own = format!("system:serviceaccounts:{namespace}");
                     user.user.groups = vec!["system:serviceaccounts".into(), own];
                 }
-                ("serviceaccounts", namespace, name)
+                (service_account::KIND.resource, namespace, name)
             }
             _ => ("users", "", name.as_str()),
         };
@@ -219,7 +220,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         };
         let verb = format!("impersonate-on:{mode}:{verb}");
         // The namespace of a Namespace is the Namespace itself.
-        let namespace = if resource == "namespaces" { name } else { namespace };
+        let namespace = if resource == namespace::KIND.resource { name } else { namespace };
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::{
     go,
+    kinds::core::service,
     session::{Question, Reply},
     state::State,
-    status::GroupResource,
 };
 
 /// Returns the call of the webhook that a `clientConfig` names, without a review.
@@ -38,7 +38,7 @@ pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> R
 
 /// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
 fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
-    let found = state.get(&GroupResource::new("", "services"), &(namespace.into(), name.into()));
+    let found = state.get(&service::KIND.group_resource(), &(namespace.into(), name.into()));
     let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
     let spec = &service["spec"];
     let text = |field: &str| spec[field].as_str().unwrap_or_default();

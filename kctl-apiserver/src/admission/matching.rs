@@ -3,7 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, GROUP};
-use crate::{registry::Resource, request::Call, selector::selects, state::State, status::GroupResource};
+use crate::{
+    kinds::core::{event, namespace},
+    registry::Resource,
+    request::Call,
+    selector::selects,
+    state::State,
+    status::GroupResource,
+};
 
 /// A resource in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +47,8 @@ pub(super) fn takes_webhooks(call: &Call) -> bool {
 }
 
 /// Built-in resources that are one table under several names (`EquivalentResourceRegistry`).
-const EQUIVALENT: &[(&str, &str, &str)] = &[("", "v1", "events"), ("events.k8s.io", "v1", "events")];
+const EQUIVALENT: &[(&str, &str, &str)] =
+    &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
 
 /// The resource under which one of the rules matches; the requested one first.
 pub(crate) fn matching_resource(
@@ -114,7 +122,7 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
         return true;
     }
     let resource = &attributes.call.resource;
-    if resource.of.group.is_empty() && resource.of.resource == "namespaces" {
+    if resource.is(&namespace::KIND) {
         let shown = attributes.object.as_ref().or(attributes.old.as_deref());
         return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
     }
@@ -126,7 +134,7 @@ pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Op
     if !attributes.call.resource.listed.namespaced {
         return None;
     }
-    state.get(&GroupResource::new("", "namespaces"), &(String::new(), attributes.call.namespace.clone()))
+    state.get(&namespace::KIND.group_resource(), &(String::new(), attributes.call.namespace.clone()))
 }
 
 /// Whether the object, or what it was, is one that a selector chooses.

@@ -17,9 +17,14 @@ use self::{matching::Versioned, settle::settle};
 use crate::{
     cel::Scope,
     conversion,
+    kinds::{
+        admissionregistration::{mutating_admission_policy_binding, mutating_webhook_configuration},
+        core::namespace,
+    },
+    registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// The group of the configurations of admission.
@@ -68,8 +73,7 @@ impl<'a> Attributes<'a> {
 
     /// The namespace that a request is about; one about a namespace is about that.
     fn namespace(&self) -> &str {
-        let of = &self.call.resource.of;
-        if of.group.is_empty() && of.resource == "namespaces" { &self.name } else { &self.call.namespace }
+        if self.call.resource.is(&namespace::KIND) { &self.name } else { &self.call.namespace }
     }
 
     fn is_dry(&self) -> bool {
@@ -156,12 +160,12 @@ fn options(call: &Call, operation: Operation) -> Value {
 
 /// Whether anything could change an object: most servers have no such configurations.
 pub(crate) fn may_mutate(state: &State, call: &Call) -> bool {
-    (matching::takes_webhooks(call) && has_any(state, "mutatingwebhookconfigurations"))
-        || (matching::takes_policies(call) && has_any(state, "mutatingadmissionpolicybindings"))
+    (matching::takes_webhooks(call) && has_any(state, &mutating_webhook_configuration::KIND))
+        || (matching::takes_policies(call) && has_any(state, &mutating_admission_policy_binding::KIND))
 }
 
-fn has_any(state: &State, resource: &str) -> bool {
-    state.objects(&GroupResource::new(GROUP, resource), None).next().is_some()
+fn has_any(state: &State, kind: &Kind) -> bool {
+    state.objects(&kind.group_resource(), None).next().is_some()
 }
 
 /// Lets policies and then webhooks change the object; when something has changed it, those that want to see that are asked

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{decode::illegal_base64, go, session::Reply, webhook_call};
+use crate::{decode::illegal_base64, go, kinds::core::namespace, session::Reply, webhook_call};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -37,11 +37,7 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
 
 /// A namespace is in itself.
 fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
-    let resource = &attributes.call.resource.of;
-    if resource.group.is_empty() && resource.resource == "namespaces" {
-        return &attributes.name;
-    }
-    &attributes.call.namespace
+    if attributes.call.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.call.namespace }
 }
 
 /// A review in the first version of a webhook that the server speaks.

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Attributes, GROUP,
+    Attributes,
     matching::{self, Versioned},
     patch::{self, PatchError},
     review::{self, Verdict},
@@ -17,10 +17,12 @@ use super::{
 use crate::{
     cel::conditions::{self, Fit},
     conversion,
+    kinds::admissionregistration::{mutating_webhook_configuration, validating_webhook_configuration},
+    registry::Kind,
     request::Call,
     session::{Question, Reply},
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
     webhook_call,
 };
 
@@ -60,13 +62,12 @@ enum Failure {
 }
 
 /// All webhooks that may be asked about a request, in the order of the names of their configurations.
-fn all(state: &State, call: &Call, resource: &str) -> Vec<Webhook> {
+fn all(state: &State, call: &Call, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(call) {
         return Vec::new();
     }
-    let of = GroupResource::new(GROUP, resource);
     state
-        .objects(&of, None)
+        .objects(&kind.group_resource(), None)
         .flat_map(|configuration| {
             let n_webhooks = configuration["webhooks"].as_array().map_or(0, Vec::len);
             (0..n_webhooks).map(move |index| Webhook { configuration: configuration.clone(), index })
@@ -178,7 +179,7 @@ pub(super) struct Mutating {
 
 impl Mutating {
     pub(super) fn new(state: &State, call: &Call) -> Self {
-        let webhooks = all(state, call, "mutatingwebhookconfigurations");
+        let webhooks = all(state, call, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
@@ -262,7 +263,7 @@ fn ask_mutating(
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
     let mut calls = Vec::new();
     let mut refusals = Vec::new();
-    for webhook in all(state, attributes.call, "validatingwebhookconfigurations") {
+    for webhook in all(state, attributes.call, &validating_webhook_configuration::KIND) {
         let resource = match wanted(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,

@@ -3,7 +3,6 @@
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
 
 pub(crate) mod api;
-pub(crate) mod device;
 mod image;
 pub(crate) mod pod;
 pub(crate) mod service;
@@ -216,7 +215,7 @@ pub(crate) fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item 
     object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-fn is_text(object: &Value, key: &str, text: &str) -> bool {
+pub(crate) fn is_text(object: &Value, key: &str, text: &str) -> bool {
     object.get(key).is_some_and(|field| field == text)
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
+    kinds::core::namespace,
     request::{Call, Params, Place, User, Verb, asked, decode, place},
     selector,
     status::{GroupResource, Refusal},
@@ -49,7 +50,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result
         _ => None,
     };
     // The namespace of a Namespace is the Namespace itself.
-    let is_namespace = call.resource.of.group.is_empty() && call.resource.of.resource == "namespaces";
+    let is_namespace = call.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
         group: &call.resource.of.group,
@@ -75,7 +76,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let verb = asked(&parts.method, &place, &params).map_or("", Verb::name);
     let Place { group, resource, subresource, name, .. } = place;
-    let is_namespace = group.is_empty() && resource == "namespaces";
+    let is_namespace = (group, resource) == (namespace::KIND.group, namespace::KIND.resource);
     let namespace = if is_namespace { name } else { place.namespace };
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };
     if allowed(resolver, user, &attributes) {

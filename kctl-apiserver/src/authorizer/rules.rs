@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
+    kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    registry::Kind,
     request::User,
-    status::GroupResource,
     store::{Key, Store},
 };
 
@@ -113,13 +114,13 @@ impl RuleResolver for Rbac<'_> {
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
         let Self { store, cache } = self;
         cache.get_or_find(store.last_change_in(RBAC), user, namespace, || {
-            let all = |resource: &str, namespace: Option<&str>| -> Vec<Arc<Value>> {
-                store.objects(&GroupResource::new(RBAC, resource), namespace).collect()
+            let all = |kind: &Kind, namespace: Option<&str>| -> Vec<Arc<Value>> {
+                store.objects(&kind.group_resource(), namespace).collect()
             };
-            let mut bindings = all("clusterrolebindings", None);
+            let mut bindings = all(&cluster_role_binding::KIND, None);
             // There are no RoleBindings in the empty namespace.
-            bindings.extend(all("rolebindings", Some(namespace)));
-            bound_rules(&bindings, user, |resource, key| store.get(&GroupResource::new(RBAC, resource), key))
+            bindings.extend(all(&role_binding::KIND, Some(namespace)));
+            bound_rules(&bindings, user, |kind, key| store.get(&kind.group_resource(), key))
         })
     }
 }
@@ -129,12 +130,12 @@ pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
 
 impl Snapshot {
     pub(crate) fn of(store: &Store) -> Self {
-        let tables = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map(|resource| {
-            let of = GroupResource::new(RBAC, resource);
+        let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
+            let of = kind.group_resource();
             let objects = store.objects(&of, None);
             let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
             let keyed = objects.map(|object| ((text(&object, "namespace"), text(&object, "name")), object));
-            (resource, keyed.collect())
+            (kind.resource, keyed.collect())
         });
         Self(tables.into())
     }
@@ -142,10 +143,11 @@ impl Snapshot {
 
 impl RuleResolver for Snapshot {
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
-        let all = |resource| self.0.get(resource).into_iter().flatten();
-        let own = all("rolebindings").filter(|(key, _)| key.0 == namespace);
-        let bindings: Vec<Arc<Value>> = all("clusterrolebindings").chain(own).map(|(_, one)| one.clone()).collect();
-        bound_rules(&bindings, user, |resource, key| self.0.get(resource)?.get(key).cloned())
+        let all = |kind: &Kind| self.0.get(kind.resource).into_iter().flatten();
+        let own = all(&role_binding::KIND).filter(|(key, _)| key.0 == namespace);
+        let bindings: Vec<Arc<Value>> =
+            all(&cluster_role_binding::KIND).chain(own).map(|(_, one)| one.clone()).collect();
+        bound_rules(&bindings, user, |kind, key| self.0.get(kind.resource)?.get(key).cloned())
     }
 }
 
@@ -153,7 +155,7 @@ impl RuleResolver for Snapshot {
 fn bound_rules(
     bindings: &[Arc<Value>],
     user: &User,
-    role: impl Fn(&'static str, &Key) -> Option<Arc<Value>>,
+    role_of: impl Fn(&'static Kind, &Key) -> Option<Arc<Value>>,
 ) -> Arc<UserRules> {
     let (mut rules, mut missing) = (Vec::new(), Vec::<String>::new());
     for binding in bindings {
@@ -161,8 +163,8 @@ fn bound_rules(
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
         let role = match (reference["kind"].as_str(), namespace) {
-            (Some("ClusterRole"), _) => role("clusterroles", &(String::new(), name)),
-            (Some("Role"), Some(namespace)) => role("roles", &(namespace.into(), name)),
+            (Some("ClusterRole"), _) => role_of(&cluster_role::KIND, &(String::new(), name)),
+            (Some("Role"), Some(namespace)) => role_of(&role::KIND, &(namespace.into(), name)),
             _ => None,
         };
         let own = binding["metadata"]["name"].as_str().unwrap_or_default();
@@ -206,6 +208,7 @@ fn bound(binding: &Value, user: &User) -> Option<String> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::status::GroupResource;
     use serde_json::json;
 
     fn store() -> Store {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     clock::Chance,
+    kinds::scheduling::priority_class,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -51,5 +52,5 @@ pub(super) fn objects(store: &mut Store) {
 
 /// Classes that cannot be deleted: those of the system are in the file.
 pub(crate) fn is_of_system(class: &str) -> bool {
-    KNOWN.iter().any(|(of, (_, name), _)| of.resource == "priorityclasses" && name == class)
+    KNOWN.iter().any(|(of, (_, name), _)| priority_class::KIND.is_of(of) && name == class)
 }

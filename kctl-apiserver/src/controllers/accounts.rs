@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Controller, Controllers};
 use crate::{
+    kinds::core::{config_map, namespace, service_account},
     lifecycle::Writer,
     status::GroupResource,
     store::{Event, Key, Store},
@@ -23,27 +24,24 @@ const WRITER: Writer = Writer::of_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
-    if !of.group.is_empty() {
-        return None;
-    }
     let (namespace, name) = &event.key;
-    match of.resource.as_str() {
-        "namespaces" if !event.deleted => Some(name.clone()),
-        "serviceaccounts" if event.deleted && name == DEFAULT_ACCOUNT => Some(namespace.clone()),
-        "configmaps" if name == ROOT_CA => Some(namespace.clone()),
-        _ => None,
+    if namespace::KIND.is_of(of) {
+        return (!event.deleted).then(|| name.clone());
     }
+    let is_default_account = event.deleted && name == DEFAULT_ACCOUNT && service_account::KIND.is_of(of);
+    let is_authority = name == ROOT_CA && config_map::KIND.is_of(of);
+    (is_default_account || is_authority).then(|| namespace.clone())
 }
 
 /// Returns all namespaces, for a start on objects that are there already.
 pub(super) fn all(store: &Store) -> Vec<String> {
-    let of = GroupResource::new("", "namespaces");
+    let of = namespace::KIND.group_resource();
     store.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
 /// Creates or repairs what a namespace lacks. One that is being deleted gets nothing.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
-    let namespaces = GroupResource::new("", "namespaces");
+    let namespaces = namespace::KIND.group_resource();
     let Some(namespace) = store.get(&namespaces, &(String::new(), name.to_owned())) else { return };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         return;
@@ -67,7 +65,7 @@ fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
 }
 
 fn create_account(store: &mut Store, namespace: &str) {
-    let of = GroupResource::new("", "serviceaccounts");
+    let of = service_account::KIND.group_resource();
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
     if store.get(&of, &key).is_some() {
         return;
@@ -78,7 +76,7 @@ fn create_account(store: &mut Store, namespace: &str) {
 
 /// Writes the certificate authority of the server.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
-    let of = GroupResource::new("", "configmaps");
+    let of = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
     let data = json!({ "ca.crt": authority });
     match store.get(&of, &key) {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     crd::set_condition,
+    kinds::{core::service, discovery::endpoint_slice},
     lifecycle::Writer,
     status::GroupResource,
     store::{API_SERVICES, Key, Store},
@@ -25,7 +26,7 @@ type Availability = (&'static str, &'static str, String);
 
 /// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
 pub(super) fn depend_on(of: &GroupResource) -> bool {
-    matches!((of.group.as_str(), of.resource.as_str()), ("", "services") | ("discovery.k8s.io", "endpointslices"))
+    service::KIND.is_of(of) || endpoint_slice::KIND.is_of(of)
 }
 
 /// Brings the conditions of all `APIServices` up to date.
@@ -55,7 +56,7 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
     let port = spec["service"]["port"].as_i64().unwrap_or(DEFAULT_PORT);
     let missing = |reason: &'static str, message: String| ("False", reason, message);
     let place: Key = (namespace.to_owned(), name.to_owned());
-    let Some(service) = store.get(&GroupResource::new("", "services"), &place) else {
+    let Some(service) = store.get(&service::KIND.group_resource(), &place) else {
         return missing("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
     };
     if service["spec"]["type"] == "ClusterIP" {
@@ -64,7 +65,7 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
             let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
             return missing("ServicePortError", message);
         };
-        let of = GroupResource::new("discovery.k8s.io", "endpointslices");
+        let of = endpoint_slice::KIND.group_resource();
         let slices: Vec<Arc<Value>> = store
             .objects(&of, Some(namespace))
             .filter(|slice| slice["metadata"]["labels"][SERVICE_NAME] == name)

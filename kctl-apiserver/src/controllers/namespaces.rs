@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use crate::{
     crd,
     deletion::{Grace, Propagation},
+    kinds::{
+        self,
+        core::{event, pod},
+    },
     lifecycle::{self, Writer},
     status::GroupResource,
     store::{Key, Store},
@@ -35,8 +39,8 @@ impl Left {
     /// Events are told of by both groups that have them.
     fn add(&mut self, of: &GroupResource, object: &Value) {
         self.add_once(of, object);
-        if of.resource == "events" && of.group.is_empty() {
-            self.add_once(&GroupResource::new("events.k8s.io", "events"), object);
+        if event::KIND.is_of(of) {
+            self.add_once(&kinds::events::event::KIND.group_resource(), object);
         }
     }
 
@@ -91,7 +95,7 @@ pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
     let Some(namespace) = store.get(of, key).filter(is_held) else { return };
-    let pods = GroupResource::new("", "pods");
+    let pods = pod::KIND.group_resource();
     let mut left = Left::default();
     empty(store, &pods, Some(&key.1), &mut left);
     let has_pods = !left.is_empty();

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     apply::{self, Request, Resets},
+    kinds::rbac::cluster_role,
     lifecycle, selector,
-    status::GroupResource,
     store::{Key, Store},
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 
 /// Brings all such roles up to date.
 pub(super) fn aggregate(store: &mut Store) {
-    let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
+    let of = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&of) else { return };
     let roles: Vec<Arc<Value>> = store.objects(&of, None).collect();
     let now = store.clock.seconds();
@@ -82,6 +82,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::status::GroupResource;
 
     fn role(name: &str, labels: &Value, resources: &[&str]) -> Value {
         let rules: Vec<Value> =

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     deletion::{Grace, Propagation},
+    kinds::core::{secret, service_account},
     lifecycle::{self, Writer},
     status::GroupResource,
     store::{Event, Key, Store},
@@ -31,28 +32,25 @@ pub(super) enum TokenWork {
 
 /// Returns what a change leaves to do.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
-    if !of.group.is_empty() {
+    if service_account::KIND.is_of(of) {
+        return event.deleted.then(|| TokenWork::Account(event.key.clone()));
+    }
+    if !secret::KIND.is_of(of) {
         return None;
     }
-    match of.resource.as_str() {
-        "secrets" => {
-            let secret = event.object.value();
-            if secret["type"] != TOKEN_TYPE {
-                return None;
-            }
-            if !event.deleted {
-                return Some(TokenWork::Secret(event.key.clone()));
-            }
-            let account = secret["metadata"]["annotations"][ACCOUNT_NAME].as_str()?.to_owned();
-            Some(TokenWork::Removed { account: (event.key.0.clone(), account), secret: event.key.1.clone() })
-        }
-        "serviceaccounts" if event.deleted => Some(TokenWork::Account(event.key.clone())),
-        _ => None,
+    let secret = event.object.value();
+    if secret["type"] != TOKEN_TYPE {
+        return None;
     }
+    if !event.deleted {
+        return Some(TokenWork::Secret(event.key.clone()));
+    }
+    let account = secret["metadata"]["annotations"][ACCOUNT_NAME].as_str()?.to_owned();
+    Some(TokenWork::Removed { account: (event.key.0.clone(), account), secret: event.key.1.clone() })
 }
 
 fn secrets() -> GroupResource {
-    GroupResource::new("", "secrets")
+    secret::KIND.group_resource()
 }
 
 /// Returns the work for all Secrets of the type, for a start on objects that are there already.
@@ -97,7 +95,7 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
     let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
     let account_key = (key.0.clone(), annotation(ACCOUNT_NAME).to_owned());
-    let account = store.get(&GroupResource::new("", "serviceaccounts"), &account_key);
+    let account = store.get(&service_account::KIND.group_resource(), &account_key);
     let uid = annotation(ACCOUNT_UID);
     let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
         if secret["metadata"]["deletionTimestamp"].is_null()
@@ -142,7 +140,7 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
 
 /// Takes a Secret that is gone out of the list of its account.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
-    let of = GroupResource::new("", "serviceaccounts");
+    let of = service_account::KIND.group_resource();
     let Some(known) = store.get(&of, account) else { return };
     if store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
         return;

@@ -7,7 +7,7 @@ use super::{
     tokens::{self, TokenWork},
 };
 use crate::{
-    status::GroupResource,
+    kinds::{core::namespace, rbac::cluster_role},
     store::{API_SERVICES, Announced, DEFINITIONS, Store},
     tokens::SharedSigner,
 };
@@ -108,7 +108,7 @@ impl Controllers {
         let has_quotas = quotas::has_any(store);
         let has_remote = store.registry.has_remote();
         for Announced { of, event } in announced {
-            self.roles_changed |= of.resource == "clusterroles";
+            self.roles_changed |= cluster_role::KIND.is_of(&of);
             if of == *DEFINITIONS {
                 self.names_freed.extend(definitions::frees_names_in(&event));
             }
@@ -206,7 +206,7 @@ impl Controllers {
             garbage::sync(store, &resource, &key, &object);
         }
         if object["metadata"]["deletionTimestamp"].is_string() {
-            if of == GroupResource::new("", "namespaces") && self.runs(Controller::Namespace) {
+            if namespace::KIND.is_of(&of) && self.runs(Controller::Namespace) {
                 namespaces::end(store, &of, &key);
             } else if of == *DEFINITIONS {
                 definitions::end(store, &key);

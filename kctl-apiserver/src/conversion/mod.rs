@@ -16,7 +16,15 @@ pub(crate) use self::{
     field_versions::FieldVersions,
     webhook::{converted, question},
 };
-use crate::{autoscaling, crd, registry::Resource, request::Call, state::State, status::Refusal, store::Key};
+use crate::{
+    autoscaling, crd,
+    kinds::{self, core::event},
+    registry::Resource,
+    request::Call,
+    state::State,
+    status::Refusal,
+    store::Key,
+};
 
 /// Returns a custom kind in one of its versions, whether or not that is served.
 fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
@@ -48,7 +56,7 @@ pub(crate) fn way(to: &Resource, object: &Value) -> Way {
     if is_asked(to) {
         return Way::Ask;
     }
-    if to.of.resource == "events" && to.custom.is_none() {
+    if is_event(to) {
         return Way::Done(events::converted(&wanted, object));
     }
     if to.rules.is_autoscaler {
@@ -58,6 +66,11 @@ pub(crate) fn way(to: &Resource, object: &Value) -> Way {
     renamed["apiVersion"] = wanted.into();
     drop_unknown(to, &mut renamed);
     Way::Done(renamed)
+}
+
+/// Returns `true` for the events of both groups, which are one table.
+fn is_event(resource: &Resource) -> bool {
+    resource.is(&event::KIND) || resource.is(&kinds::events::event::KIND)
 }
 
 /// Drops the fields of a converted custom object that the schema of its new version does not have.
@@ -86,8 +99,7 @@ pub(crate) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Ar
 
 /// Drops the managedFields that an Event got through the other group: a write through one group does not keep those.
 pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
-    if resource.of.resource == "events"
-        && resource.custom.is_none()
+    if is_event(resource)
         && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
     {
         managed.retain(|entry| entry["apiVersion"] == resource.api_version().as_str());
@@ -131,7 +143,7 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
     let resource = &call.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
-        None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
+        None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
         None if resource.rules.is_autoscaler => state.registry.get(&resource.of.group, "v2", &resource.of.resource),
         _ => None,
     };

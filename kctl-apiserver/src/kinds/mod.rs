@@ -122,7 +122,57 @@ pub(crate) fn built_in() -> Registry {
 mod tests {
     use std::collections::BTreeSet;
 
+    use bytes::Bytes;
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
     use super::*;
+    use crate::ApiServer;
+
+    async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    }
+
+    fn definition(plural: &str, kind: &str) -> Value {
+        let version = |name: &str| {
+            json!({ "name": name, "served": true, "storage": name == "v1", "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } })
+        };
+        json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.example.com") },
+            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": plural, "kind": kind },
+                "versions": [version("v1"), version("v2")] } })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn crd_with_a_built_in_plural_gets_no_built_in_rules() {
+        let server = ApiServer::new();
+        for (plural, kind) in [("services", "Service"), ("events", "Event")] {
+            let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            assert_eq!(send(&server, "POST", definitions, &definition(plural, kind)).await.0, 201, "{plural}");
+            let of_version = |version: &str| format!("/apis/example.com/{version}/namespaces/default/{plural}");
+            let sent = json!({ "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": "a" },
+                "spec": { "type": "NodePort", "ports": [{ "port": -1 }] } });
+            let (code, created) = send(&server, "POST", &of_version("v1"), &sent).await;
+            assert_eq!((code, &created["spec"]), (201, &sent["spec"]), "no defaults, no validation: {created}");
+            let mut moved = send(&server, "GET", &format!("{}/a", of_version("v2")), &Value::Null).await.1;
+            assert_eq!((&moved["apiVersion"], &moved["spec"]), (&json!("example.com/v2"), &sent["spec"]));
+            moved["spec"] = json!({ "type": "ExternalName", "clusterIP": "None" });
+            let (code, updated) = send(&server, "PUT", &format!("{}/a", of_version("v2")), &moved).await;
+            assert_eq!((code, &updated["spec"]), (200, &moved["spec"]), "{updated}");
+            assert_eq!(updated["metadata"]["generation"], 2, "counted as of any custom kind");
+            let built_in = send(&server, "GET", &format!("/api/v1/namespaces/default/{plural}/a"), &Value::Null).await;
+            assert_eq!(built_in.0, 404, "another table");
+            let deleted = send(&server, "DELETE", &format!("{}/a", of_version("v1")), &Value::Null).await.1;
+            assert_eq!((&deleted["kind"], &deleted["status"]), (&json!("Status"), &json!("Success")));
+        }
+    }
 
     #[test]
     fn every_resource_has_its_kind_and_every_kind_its_resource() {

@@ -22,6 +22,7 @@ use crate::{
     clock::Clock,
     controllers::{self, ControllerOptions},
     faults::{Connection, Faulty},
+    kinds::core::namespace,
     kubelet::Kubelet,
     request::{Caller, User},
     request_log::RequestRecord,
@@ -89,7 +90,7 @@ impl ApiServer {
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            state.put(&GroupResource::new("", "namespaces"), (String::new(), name.into()), namespace);
+            state.put(&namespace::KIND.group_resource(), (String::new(), name.into()), namespace);
         }
         bootstrap::objects(&mut state);
         Self { state: Arc::new(Mutex::new(state)) }

@@ -24,12 +24,13 @@ use super::{
 use crate::{
     authorizer, documents,
     faults::Connection,
+    kinds::core::pod,
     limits::BODY_LEN_MAX,
     request::{Call, Caller, refusals_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     session::{Question, Session},
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
     store::Acting,
     transport::Transport,
     verbs::{self, Answer, Payload, wants_yaml},
@@ -184,7 +185,7 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
             return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal));
         }
     };
-    if call.resource.of == GroupResource::new("", "pods") {
+    if call.resource.is(&pod::KIND) {
         locked.complete_namespace(&call.namespace);
     }
     let before = locked.revision;

@@ -5,15 +5,18 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::Event;
-use crate::{crd, status::GroupResource};
+use crate::{
+    crd,
+    kinds::{apiextensions::custom_resource_definition, apiregistration::api_service},
+    status::GroupResource,
+};
 
 /// The resource whose objects define others: `CustomResourceDefinitions`.
 pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
-    LazyLock::new(|| GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions"));
+    LazyLock::new(|| custom_resource_definition::KIND.group_resource());
 
 /// The resource whose objects may leave a group to another server.
-pub(crate) static API_SERVICES: LazyLock<GroupResource> =
-    LazyLock::new(|| GroupResource::new("apiregistration.k8s.io", "apiservices"));
+pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| api_service::KIND.group_resource());
 
 /// What follows from a change of a `CustomResourceDefinition`.
 #[derive(Default)]

@@ -43,11 +43,11 @@ use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
-static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| GroupResource::new("", "events"));
+static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());
 
 /// The table in which the objects of a resource are: the events of both groups are in one.
 fn home(of: &GroupResource) -> &GroupResource {
-    if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
+    if kinds::events::event::KIND.is_of(of) { &EVENTS } else { of }
 }
 
 /// The objects of a server, as etcd keeps those of kube-apiserver: one revision for all writes, tables with bounded histories,
@@ -198,7 +198,7 @@ impl Store {
 
     /// New services get addresses after those that are there.
     pub(crate) fn count_addresses(&mut self) {
-        let services = GroupResource::new("", "services");
+        let services = kinds::core::service::KIND.group_resource();
         let known = self.objects(&services, None).filter_map(|service| addresses::number_of(&service));
         self.n_addresses = known.max().unwrap_or(0);
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{EVENTS, Key};
 use crate::{
     deletion::{FOREGROUND, ORPHAN},
+    kinds::{apiextensions::custom_resource_definition, core::namespace},
     registry::Registry,
     status::GroupResource,
 };
@@ -87,10 +88,7 @@ fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) ->
 
 /// Whether an object has a controller of its own that ends it.
 fn is_emptied(of: &GroupResource) -> bool {
-    matches!(
-        (of.group.as_str(), of.resource.as_str()),
-        ("", "namespaces") | ("apiextensions.k8s.io", "customresourcedefinitions")
-    )
+    namespace::KIND.is_of(of) || custom_resource_definition::KIND.is_of(of)
 }
 
 impl Owners {
@@ -187,8 +185,8 @@ impl Owners {
 
     /// The namespace and the definition of an object that has gone may have waited for that.
     fn left(&mut self, of: &GroupResource, key: &Key) {
-        self.suspects.insert((GroupResource::new("", "namespaces"), (String::new(), key.0.clone())));
-        let definitions = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+        self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
+        let definitions = custom_resource_definition::KIND.group_resource();
         self.suspects.insert((definitions, (String::new(), of.to_string())));
     }
 

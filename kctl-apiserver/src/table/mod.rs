@@ -3,16 +3,15 @@
 //! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of each API
 //! group have a file here.
 
-mod age;
+pub(crate) mod age;
 pub(crate) mod autoscaling;
 pub(crate) mod core;
 mod custom;
 pub(crate) mod fields;
 mod jsonpath;
-mod labels;
+pub(crate) mod labels;
 pub(crate) mod network;
 mod partial;
-pub(crate) mod pod;
 pub(crate) mod policy;
 mod scale;
 pub(crate) mod storage;

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{Named, SharedSigner, SignerError, TokenError, user};
 use crate::{
+    kinds::core::{secret, service_account},
+    registry::Kind,
     request::Caller,
-    status::GroupResource,
     store::{Key, Store},
 };
 
@@ -67,18 +68,16 @@ impl Claims {
         if self.sub != format!("system:serviceaccount:{namespace}:{name}") {
             return Err(TokenError::over("sub claim is invalid"));
         }
-        let found = |resource: &str, name: &str| {
-            store.get(&GroupResource::new("", resource), &(namespace.clone(), name.to_owned()))
-        };
+        let found = |kind: &Kind, name: &str| store.get(&kind.group_resource(), &(namespace.clone(), name.to_owned()));
         let is_there = |secret: &std::sync::Arc<Value>| secret["metadata"]["deletionTimestamp"].is_null();
-        let Some(secret) = found("secrets", secret_name).filter(is_there) else {
+        let Some(secret) = found(&secret::KIND, secret_name).filter(is_there) else {
             return Err(TokenError::over("Token has been invalidated"));
         };
         let kept = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default()).unwrap_or_default();
         if kept != token.as_bytes() {
             return Err(TokenError::over("Token does not match server's copy"));
         }
-        let Some(account) = found("serviceaccounts", name) else {
+        let Some(account) = found(&service_account::KIND, name) else {
             return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
         };
         if account["metadata"]["deletionTimestamp"].is_string() {

@@ -18,8 +18,9 @@ pub(crate) use self::{
     signer::{SharedSigner, Signer, SignerError},
 };
 use crate::{
+    kinds::{self, core::service_account},
+    registry::Kind,
     request::{Caller, User},
-    status::GroupResource,
     store::{Key, Store},
 };
 
@@ -182,11 +183,11 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         return Err(TokenError::over("service account token is not valid yet"));
     }
     let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
-    let found = |resource: &str, namespace: &str, name: &str| {
-        store.get(&GroupResource::new("", resource), &(namespace.to_owned(), name.to_owned()))
+    let found = |kind: &Kind, namespace: &str, name: &str| {
+        store.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
     };
     let name = &account.name;
-    let Some(known) = found("serviceaccounts", namespace, name) else {
+    let Some(known) = found(&service_account::KIND, namespace, name) else {
         return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
     };
     let uid = Named::of(&known).uid;
@@ -198,11 +199,15 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     }
     // The node of a pod is only told of.
     let node = node.as_ref().filter(|_| pod.is_none());
-    let bound = [("secret", secret.as_ref(), namespace.as_str()), ("pod", pod.as_ref(), namespace), ("node", node, "")];
-    for (kind, claimed, namespace) in bound {
+    let bound = [
+        ("secret", &kinds::core::secret::KIND, secret.as_ref(), namespace.as_str()),
+        ("pod", &kinds::core::pod::KIND, pod.as_ref(), namespace),
+        ("node", &kinds::core::node::KIND, node, ""),
+    ];
+    for (kind, rules, claimed, namespace) in bound {
         let Some(claimed) = claimed else { continue };
         let gone = || TokenError::over("service account token has been invalidated");
-        let object = found(&format!("{kind}s"), namespace, &claimed.name).ok_or_else(gone)?;
+        let object = found(rules, namespace, &claimed.name).ok_or_else(gone)?;
         let uid = Named::of(&object).uid;
         if uid != claimed.uid {
             let own = &claimed.uid;

@@ -12,7 +12,10 @@ use crate::{
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let mut object = body::read(call)?;
     match call.resource.rules.review {
-        None => Ok(Answer::created(write::write(state, call, Write::create(object, Ownership::Written))?)),
+        None => {
+            let new = Write::create(object, Ownership::Written);
+            Ok(Answer::created(write::write(state, call, new)?))
+        }
         Some(Review::Binding) => {
             place::wipe(call, &mut object)?;
             super::subresources::bind_named(state, call, object)

@@ -53,7 +53,8 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let mut new = body::fit_as(call, object, Some(&old), sent)
         .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
     place::match_names(call, &mut new)?;
-    Ok(Answer::ok(write::write(state, call, Write::update(&old, new, Ownership::Written))?))
+    let new = Write::update(&old, new, Ownership::Written);
+    Ok(Answer::ok(write::write(state, call, new)?))
 }
 
 /// What a patch has made of an object.

@@ -14,7 +14,7 @@ use crate::{
     schema::Schema,
     state::State,
     status::{Cause, GroupResource, Refusal},
-    write::{self, Admission, FieldManager, Ownership, Write, body, place},
+    write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
 /// Where a kind keeps what a Scale shows.
@@ -126,7 +126,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     let is_other = !given.is_empty() && given != known;
     if is_other && call.verb == Verb::Update {
-        return Err(place::precondition(call, "UID", given, known));
+        return Err(precondition::failed(call, "UID", given, known));
     }
     // In patches custom kinds leave it unread.
     if is_other && call.resource.custom.is_none() && !applies {

@@ -13,7 +13,7 @@ use crate::{
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
-    write::{self, FieldManager, body, ownership, place},
+    write::{self, FieldManager, body, ownership, place, precondition},
 };
 
 /// `POST` to a subresource of an object.
@@ -130,7 +130,7 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
         let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
         if !given.is_empty() && given != known {
-            return Err(place::precondition(call, field, given, known));
+            return Err(precondition::failed(call, field, given, known));
         }
     }
     let node = binding["target"]["name"].as_str().unwrap_or_default();
@@ -168,7 +168,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
-        return Err(place::precondition(call, "UID", given, known));
+        return Err(precondition::failed(call, "UID", given, known));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {

@@ -9,6 +9,8 @@ use super::Answer;
 use crate::{
     admission::{self, Attributes},
     apply,
+    kinds::core::{node, pod, secret},
+    registry::Kind,
     request::{Call, Operation},
     state::State,
     status::{Cause, GroupResource, Refusal},
@@ -140,8 +142,8 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
-    let find = |resource: &str, namespace: &str, name: &str| -> Result<Arc<Value>, Refusal> {
-        let of = GroupResource::new("", resource);
+    let find = |kind: &Kind, namespace: &str, name: &str| -> Result<Arc<Value>, Refusal> {
+        let of = kind.group_resource();
         state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| Refusal::not_found(&of, name))
     };
     let (group, version) = match api_version.split_once('/') {
@@ -155,9 +157,9 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
         return Err(Refusal::bad_request("Name parameter required."));
     }
     let object = match (group, kind) {
-        ("", "Pod") => find("pods", &call.namespace, name)?,
-        ("", "Secret") => find("secrets", &call.namespace, name)?,
-        ("", "Node") => find("nodes", "", name)?,
+        ("", "Pod") => find(&pod::KIND, &call.namespace, name)?,
+        ("", "Secret") => find(&secret::KIND, &call.namespace, name)?,
+        ("", "Node") => find(&node::KIND, "", name)?,
         _ => {
             let what = format!("{group}/{version}, Kind={kind}");
             return Err(Refusal::bad_request(format!("cannot bind token to object of type {what}")));
@@ -181,7 +183,7 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
     match kind {
         "Pod" => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
-            let known = find("nodes", "", node).map(|node| Named::of(&node));
+            let known = find(&node::KIND, "", node).map(|node| Named::of(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
             about.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
             about.pod = Some(named);

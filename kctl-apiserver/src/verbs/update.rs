@@ -8,7 +8,7 @@ use crate::{
     request::Call,
     state::State,
     status::Refusal,
-    write::{self, Ownership, Write, body, place},
+    write::{self, Ownership, Write, body, place, precondition},
 };
 
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
@@ -21,15 +21,17 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         }
         authorizer::authorize_creation(state, call)?;
         if !uid.is_empty() {
-            return Err(place::precondition(call, "UID", uid, &Value::Null));
+            return Err(precondition::failed(call, "UID", uid, &Value::Null));
         }
-        return Ok(Answer::created(write::write(state, call, Write::create(new, Ownership::Written))?));
+        let new = Write::create(new, Ownership::Written);
+        return Ok(Answer::created(write::write(state, call, new)?));
     };
     let known = &old["metadata"]["uid"];
     if !uid.is_empty() && uid != known {
-        return Err(place::precondition(call, "UID", uid, known));
+        return Err(precondition::failed(call, "UID", uid, known));
     }
-    Ok(Answer::ok(write::write(state, call, Write::update(&old, new, Ownership::Written))?))
+    let new = Write::update(&old, new, Ownership::Written);
+    Ok(Answer::ok(write::write(state, call, new)?))
 }
 
 /// Returns `true` if an update creates an object that does not exist, also through its status.

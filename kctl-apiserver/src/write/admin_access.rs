@@ -6,7 +6,15 @@
 
 use serde_json::Value;
 
-use crate::{request::Call, state::State, status::Cause};
+use crate::{
+    kinds::{
+        core::namespace,
+        resource::{resource_claim, resource_claim_template},
+    },
+    request::Call,
+    state::State,
+    status::Cause,
+};
 
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
@@ -14,16 +22,17 @@ const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.
 
 /// What is wrong with a new claim or template, or with what a claim is given. Only the first such device is named.
 pub(super) fn causes(state: &State, call: &Call, old: Option<&Value>, new: &Value) -> Vec<Cause> {
-    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    let is_claim = call.resource.is(&resource_claim::KIND);
+    let is_template = call.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
     // The path of what a template asks for is told as that of a claim.
-    let (list, at, field) = match (of, old) {
-        (("resource.k8s.io", "resourceclaims"), None) => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
-        (("resource.k8s.io", "resourceclaimtemplates"), None) => {
-            (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly")
-        }
-        (("resource.k8s.io", "resourceclaims"), Some(old))
-            if call.subresource == "status" && !has_admin(&old["status"]["allocation"]["devices"]["results"]) =>
+    let (list, at, field) = match old {
+        None if is_claim => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
+        None if is_template => (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
+        Some(old)
+            if is_claim
+                && call.subresource == "status"
+                && !has_admin(&old["status"]["allocation"]["devices"]["results"]) =>
         {
             (&new["status"]["allocation"]["devices"]["results"], RESULTS, "")
         }
@@ -47,7 +56,6 @@ const REQUESTS: &str = "spec.devices.requests";
 const RESULTS: &str = "status.allocation.devices.results";
 
 fn is_marked(state: &State, namespace: &str) -> bool {
-    let namespace =
-        state.get(&crate::kinds::core::namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
+    let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")
 }

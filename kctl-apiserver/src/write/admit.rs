@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Admission, Write,
-    plugins::{self, quotas::Charges},
+    Admission, Write, plugins,
+    quotas::{self, Charges},
 };
 use crate::{admission, request::Call, state::State, status::Refusal, store::Key};
 
@@ -22,7 +22,7 @@ pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) ->
     let attributes = write.attributes(call, &key.1);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
-    let charges = plugins::quotas::check(state, &attributes)?;
+    let charges = quotas::check(state, &attributes)?;
     write.object = attributes.object.unwrap_or(Value::Null);
     Ok(charges)
 }

@@ -1,13 +1,12 @@
 //! From the body of a create or an update to an object that can be stored.
 
+pub(crate) mod identity;
+
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::{
-    Refusal,
-    identity::{self, Type},
-};
+use self::identity::Type;
 use crate::{
     crd,
     decode::{self, Words},
@@ -15,7 +14,7 @@ use crate::{
     registry::{Custom, Resource},
     request::{Call, Verb},
     schema::Schema,
-    status::Cause,
+    status::{Cause, Refusal},
     ways::at_mut,
 };
 

@@ -7,41 +7,40 @@ use serde_json::{Value, json};
 
 use crate::{
     authorizer::{self, Attributes, RBAC},
+    kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
     request::{Call, User},
     state::State,
-    status::{GroupResource, Refusal},
+    status::Refusal,
 };
 
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
 /// `old` is what it was before.
 pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
-    if call.resource.of.group != RBAC || authorizer::is_admin(&call.caller.user) {
+    let resource = &call.resource;
+    if resource.of.group != RBAC || authorizer::is_admin(&call.caller.user) {
         return Ok(());
     }
     if old.is_some_and(|old| is_about_its_end(old, object)) {
         return Ok(());
     }
-    let (rules, may) = match call.resource.of.resource.as_str() {
-        resource @ ("roles" | "clusterroles") => {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            (object["rules"].clone(), may(state, call, "escalate", resource, name))
-        }
-        "rolebindings" | "clusterrolebindings" => {
-            let reference = &object["roleRef"];
-            let name = reference["name"].as_str().unwrap_or_default();
-            let (resource, namespace) = match reference["kind"].as_str() {
-                Some("ClusterRole") => ("clusterroles", String::new()),
-                _ => ("roles", call.namespace.clone()),
-            };
-            let of = GroupResource::new(RBAC, resource);
-            let may = may(state, call, "bind", resource, name);
-            let Some(role) = state.get(&of, &(namespace, name.into())) else {
-                // Upstream names the binding's resource, not the role's.
-                return if may { Ok(()) } else { Err(Refusal::not_found(&call.resource.of, name)) };
-            };
-            (role["rules"].clone(), may)
-        }
-        _ => return Ok(()),
+    let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        (object["rules"].clone(), may(state, call, "escalate", &resource.of.resource, name))
+    } else if resource.is(&role_binding::KIND) || resource.is(&cluster_role_binding::KIND) {
+        let reference = &object["roleRef"];
+        let name = reference["name"].as_str().unwrap_or_default();
+        let (kind, namespace) = match reference["kind"].as_str() {
+            Some("ClusterRole") => (&cluster_role::KIND, String::new()),
+            _ => (&role::KIND, call.namespace.clone()),
+        };
+        let may = may(state, call, "bind", kind.resource, name);
+        let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
+            // Upstream names the binding's resource, not the role's.
+            return if may { Ok(()) } else { Err(Refusal::not_found(&resource.of, name)) };
+        };
+        (role["rules"].clone(), may)
+    } else {
+        return Ok(());
     };
     if may {
         return Ok(());

@@ -6,14 +6,15 @@
 mod admin_access;
 mod admit;
 pub(crate) mod body;
-mod default;
 mod escalation;
-pub(crate) mod identity;
 mod mutate;
+mod name;
 pub(crate) mod ownership;
 pub(crate) mod place;
 mod plugins;
+pub(crate) mod precondition;
 mod prepare;
+mod quotas;
 mod sizes;
 mod store;
 pub(crate) mod unpersisted_fields;
@@ -24,10 +25,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::{
-    default::default,
     ownership::{FieldManager, Ownership},
     plugins::topology,
-    prepare::answers_deleted,
+    prepare::{answers_deleted, default},
     unpersisted_fields::Unpersisted,
     validate::changes_of_metadata,
 };
@@ -90,20 +90,16 @@ impl Write {
 /// Fails with the first step that rejects the object, or if the response of a webhook is still outstanding.
 pub(crate) fn write(state: &mut State, call: &Call, mut write: Write) -> Result<Arc<Value>, Refusal> {
     place::check(state, call, &mut write)?;
-    let by_webhooks = mutate::admit(state, call, &mut write)?;
+    let owned = mutate::admit(state, call, &mut write)?;
     escalation::check(state, call, write.old(), &write.object)?;
-    place::check_version(call, &write)?;
+    precondition::check(call, &write)?;
     place::match_namespace(call, &mut write.object)?;
-    let owned = ownership::as_sent(call, &write, by_webhooks);
-    let sent = write.is_new().then(|| write.object.clone());
-    plugins::adjust(state, call, &mut write)?;
     let errors = validate::change(state, call, &write);
-    prepare::prepare(state, call, &mut write);
-    let owned = ownership::as_prepared(call, owned, sent.as_ref(), &mut write);
+    let new = prepare::prepare(state, call, &mut write);
     plugins::complete(state, call, &mut write)?;
-    let key = place::name(state, call, sent.as_ref(), &mut write);
+    let key = name::assign(state, call, new.as_ref(), &mut write);
     validate::validate(call, &write, errors)?;
-    ownership::set(state, call, owned, &mut write)?;
+    ownership::set(state, call, owned, new, &mut write)?;
     let charges = admit::admit(state, call, &key, &mut write)?;
     store::store(state, call, &key, write, charges)
 }

@@ -2,38 +2,51 @@
 
 use serde_json::{Value, json};
 
-use super::{Admission, Write, default, ownership, place, plugins};
+use super::{
+    Admission, Write,
+    ownership::{self, Owned},
+    place, plugins, prepare,
+};
 use crate::{admission, request::Call, state::State, status::Refusal};
 
-/// Runs mutating admission. Returns the managedFields that it leaves, or `None` if nothing could change the object. No manager
-/// owns what is changed here.
-pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result<Option<Value>, Refusal> {
-    if write.admission == Admission::Done || !admission::may_mutate(state, call) {
-        return Ok(None);
-    }
+/// Runs mutating admission: policies, webhooks and plugins. Returns the source of managedFields, because no manager owns what is
+/// changed here.
+pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result<Owned, Refusal> {
+    let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, call) {
+        Owned::Fields(by_webhooks(state, call, write)?)
+    } else {
+        ownership::as_sent(call, write)
+    };
+    plugins::adjust(state, call, write)?;
+    Ok(owned)
+}
+
+/// Runs policies and webhooks. Returns the managedFields that they leave.
+fn by_webhooks(state: &mut State, call: &Call, write: &mut Write) -> Result<Value, Refusal> {
     let managed = ownership::before_admission(state, call, write)?;
     show(state, call, write)?;
     ownership::set_managed(&mut write.object, managed);
-    let name = match write.is_new() {
-        true => write.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        false => call.name.clone(),
+    let name = if write.is_new() {
+        write.object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+    } else {
+        call.name.clone()
     };
     let mut attributes = write.attributes(call, &name);
     admission::mutate(state, &mut attributes)?;
     write.object = attributes.object.unwrap_or_default();
-    Ok(Some(write.object["metadata"]["managedFields"].clone()))
+    Ok(write.object["metadata"]["managedFields"].clone())
 }
 
 /// Makes an object what webhooks see.
 fn show(state: &mut State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
     let (rules, object) = (call.resource.rules, &mut write.object);
     if write.old.is_some() {
-        default::changed_as_read(call, object);
+        prepare::changed_as_read(call, object);
         return plugins::adjust(state, call, write);
     }
     let status = object.get("status").cloned();
     place::wipe(call, object)?;
-    default::as_read(call, object);
+    prepare::as_read(call, object);
     plugins::fill(state, call, object)?;
     (rules.complete_by_plugins)(object);
     if rules.set_once.is_some() {

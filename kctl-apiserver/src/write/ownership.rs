@@ -1,11 +1,15 @@
 //! `metadata.managedFields` of a write: the fields that its field manager owns.
 //!
-//! A client owns what it sends or changes, and not what the server fills in afterwards. [`as_sent`] and [`as_prepared`] keep the
-//! state of the object from which the fields are computed, and [`set`] computes them.
+//! A client owns what it sends or changes, and not what the server fills in afterwards. [`as_sent`] and
+//! `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
 
 use serde_json::Value;
 
-use super::{Write, default, identity, prepare};
+use super::{
+    Write,
+    body::identity,
+    prepare::{self, New},
+};
 use crate::{
     apply, conversion,
     registry::{Resource, kind::OwnedState},
@@ -86,14 +90,9 @@ pub(super) enum Owned {
     Stored,
 }
 
-/// Returns the source of managedFields if it is the object as it was sent. `by_webhooks` are the managedFields that mutating
-/// admission has left.
-pub(super) fn as_sent(call: &Call, write: &Write, by_webhooks: Option<Value>) -> Owned {
-    match (by_webhooks, &write.old) {
-        (Some(managed), _) => Owned::Fields(managed),
-        (None, None) => Owned::Stored,
-        (None, Some(old)) => changed_as_sent(call, old, &write.object),
-    }
+/// Returns the source of managedFields, which for some updates is the object as it was sent.
+pub(super) fn as_sent(call: &Call, write: &Write) -> Owned {
+    write.old().map_or(Owned::Stored, |old| changed_as_sent(call, old, &write.object))
 }
 
 fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
@@ -112,7 +111,7 @@ fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
         return Owned::Fields(Value::Null);
     }
     let mut sent = new.clone();
-    default::default(call, &mut sent, Some(old));
+    prepare::default(call, &mut sent, Some(old));
     (rules.complete_owned)(new, &mut sent);
     if is_filled_in {
         leave_filled_in(resource, new, &mut sent);
@@ -121,22 +120,9 @@ fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
     Owned::State(sent)
 }
 
-/// Returns the source of managedFields of a prepared object. A new object is owned as it is before plugins complete it.
-pub(super) fn as_prepared(call: &Call, owned: Owned, sent: Option<&Value>, write: &mut Write) -> Owned {
-    match (owned, sent) {
-        (Owned::Stored, Some(sent)) => {
-            let mut state = write.object.clone();
-            leave_to_server(&call.resource, sent, &mut state);
-            set_managed(&mut write.object, Value::Null);
-            Owned::State(state)
-        }
-        (owned, _) => owned,
-    }
-}
-
 /// Returns the managedFields that a write would have without mutating admission, which sees them.
 pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) -> Result<Value, Refusal> {
-    let mut object = match as_sent(call, write, None) {
+    let mut object = match as_sent(call, write) {
         Owned::Fields(managed) => return Ok(managed),
         Owned::State(sent) => sent,
         Owned::Stored => {
@@ -155,16 +141,28 @@ pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) ->
     Ok(object["metadata"]["managedFields"].take())
 }
 
-/// Sets the managedFields of an object, and then the metadata that the server fills in and its writer does not own.
-pub(super) fn set(state: &State, call: &Call, owned: Owned, write: &mut Write) -> Result<(), Refusal> {
+/// Sets the managedFields of an object, and then the metadata that the server fills in and its writer does not own. A new object
+/// is owned as it was before plugins completed it.
+pub(super) fn set(
+    state: &State,
+    call: &Call,
+    owned: Owned,
+    new: Option<New>,
+    write: &mut Write,
+) -> Result<(), Refusal> {
     let (ownership, old, object) = (&write.ownership, write.old.as_deref(), &mut write.object);
-    match owned {
-        Owned::Fields(managed) => set_managed(object, managed),
-        Owned::State(mut sent) => {
+    match (owned, new) {
+        (Owned::Fields(managed), _) => set_managed(object, managed),
+        (Owned::State(mut sent), _) => {
             ownership.own(state, call, old, &mut sent)?;
             set_managed(object, sent["metadata"]["managedFields"].take());
         }
-        Owned::Stored => ownership.own(state, call, old, object)?,
+        (Owned::Stored, Some(New { sent, mut prepared })) => {
+            leave_to_server(&call.resource, &sent, &mut prepared);
+            ownership.own(state, call, old, &mut prepared)?;
+            set_managed(object, prepared["metadata"]["managedFields"].take());
+        }
+        (Owned::Stored, None) => ownership.own(state, call, old, object)?,
     }
     if old.is_some() {
         conversion::forget_other_group(&call.resource, object);

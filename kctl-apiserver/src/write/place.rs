@@ -1,23 +1,11 @@
-//! The place of an object: its namespace, its name, and the version of the stored object that it replaces.
+//! The place of an object: its namespace, and the name of the path.
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Write;
-use crate::{
-    crd, kinds,
-    request::{Call, Verb},
-    state::State,
-    status::{Cause, Refusal},
-    store::{DEFINITIONS, Key},
-};
-
-/// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
-const NAME_ATTEMPTS_MAX: usize = 8;
-/// Longest part of a generated name that the user chooses.
-const NAME_BASE_LEN_MAX: usize = 58;
+use crate::{crd, kinds, request::Call, state::State, status::Refusal, store::DEFINITIONS};
 
 /// Checks that the namespace and the CRD of an object take it.
 pub(super) fn check(state: &State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
@@ -117,78 +105,4 @@ pub(crate) fn match_namespace(call: &Call, object: &mut Value) -> Result<(), Ref
     }
     object["metadata"]["namespace"] = call.namespace.clone().into();
     Ok(())
-}
-
-/// Checks that an update replaces the version that the client has seen (`Store.Update` of
-/// `k8s.io/apiserver/pkg/registry/generic/registry`).
-pub(super) fn check_version(call: &Call, write: &Write) -> Result<(), Refusal> {
-    let resource = &call.resource;
-    let version = version(&write.object);
-    // A `POST` with a version is rejected when the object is stored.
-    let is_read = !write.is_new() || call.verb != Verb::Create;
-    if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
-        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
-    }
-    let Some(old) = write.old() else { return Ok(()) };
-    if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(Refusal::modified(&resource.of, &call.name));
-    }
-    // Patches and applies begin with the version of the object, and may have removed it.
-    if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
-        let message = "Invalid value: 0: must be specified for an update".into();
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
-        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
-    }
-    Ok(())
-}
-
-/// Returns the version that an object names.
-pub(super) fn version(object: &Value) -> &str {
-    object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
-}
-
-/// Returns the key of an object. A new object without a name gets a generated one; `sent` is the new object as it was sent.
-pub(super) fn name(state: &mut State, call: &Call, sent: Option<&Value>, write: &mut Write) -> Key {
-    let Some(sent) = sent else { return call.key() };
-    let key = generated(state, call, &mut write.object);
-    if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
-        (call.resource.rules.set_generated_name)(sent, &mut write.object);
-    }
-    key
-}
-
-fn generated(state: &mut State, call: &Call, object: &mut Value) -> Key {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (given, base) = (text("name"), text("generateName"));
-    if !given.is_empty() || base.is_empty() {
-        return (call.namespace.clone(), given);
-    }
-    let base: String = base.chars().take(NAME_BASE_LEN_MAX).collect();
-    let mut key = Key::default();
-    for _ in 0..NAME_ATTEMPTS_MAX {
-        key = (call.namespace.clone(), format!("{base}{}", state.chance.suffix()));
-        if state.get(&call.resource.of, &key).is_none() {
-            break;
-        }
-    }
-    object["metadata"]["name"] = key.1.clone().into();
-    key
-}
-
-/// Returns the error of a write that names another uid or version than the stored object has.
-pub(crate) fn precondition(call: &Call, field: &str, given: &str, known: &Value) -> Refusal {
-    let of = &call.resource.of;
-    // A dry run is judged before the storage has put its prefix to the key.
-    let prefix = if call.dry_run() { "" } else { "/registry" };
-    let group = if call.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
-    let namespace = if call.namespace.is_empty() { String::new() } else { format!("/{}", call.namespace) };
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {prefix}{group}/{}{namespace}/{}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: {field} in precondition: {given}, {field} in object meta: {}",
-        call.resource.rules.storage_key.unwrap_or(&of.resource),
-        call.name,
-        known.as_str().unwrap_or_default()
-    );
-    Refusal::conflict(of, &call.name, &why)
 }

@@ -5,7 +5,6 @@ mod accounts;
 mod classes;
 mod limits;
 mod pods;
-pub(super) mod quotas;
 mod security;
 mod services;
 mod signers;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use super::Write;
 use crate::{
     admission::Attributes,
-    admit::{class_of_claim, quantity, rules},
+    admit::{class_of_claim, quantity},
     controllers::Controller,
     kinds::{
         certificates::certificate_signing_request,
@@ -39,17 +38,17 @@ fn text(value: &Value) -> &str {
 }
 
 /// How a plugin refuses the object of a request.
-struct Refuse<'a> {
+pub(super) struct Refuse<'a> {
     of: &'a GroupResource,
     name: &'a str,
 }
 
 impl<'a> Refuse<'a> {
-    fn of(attributes: &'a Attributes<'_>) -> Self {
+    pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
         Self { of: &attributes.call.resource.of, name: &attributes.name }
     }
 
-    fn refusal(&self, why: &str) -> Refusal {
+    pub(super) fn refusal(&self, why: &str) -> Refusal {
         Refusal::forbidden(self.of, self.name, why)
     }
 
@@ -288,7 +287,7 @@ fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Ref
 
 /// Gives a service the ports that it lacks: for its own ports, and for the question of a balancer whether a node has its pods.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
-    let is_checked = rules::is_checked_on_nodes(&service["spec"]);
+    let is_checked = service::validation::is_checked(&service["spec"]);
     let mut give = |of: &mut Value, field: &str| {
         if of[field].as_i64().unwrap_or(0) == 0
             && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))

@@ -1,5 +1,6 @@
 //! Defaults and the strategy of a kind: generation, status, and what a write may not change.
 
+mod default;
 mod generation;
 mod status;
 
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::default::default;
+pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
 pub(super) use self::status::{kept_metadata, reset, reset_fields, writes_part};
-use super::{Unpersisted, Write, default::default};
+use super::{Unpersisted, Write};
 use crate::{
-    autoscaling, crd, go,
+    autoscaling,
     registry::{
         Resource,
         kind::{DeleteAnswer, Environment, NewStatus},
@@ -42,12 +45,21 @@ pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
 
+/// A new object as its writer owns it.
+pub(super) struct New {
+    pub(super) sent: Value,
+    /// Before plugins complete it.
+    pub(super) prepared: Value,
+}
+
 /// Applies defaults and the strategy of the kind.
-pub(super) fn prepare(state: &mut State, call: &Call, write: &mut Write) {
+pub(super) fn prepare(state: &mut State, call: &Call, write: &mut Write) -> Option<New> {
+    let sent = write.is_new().then(|| write.object.clone());
     prepare_object(state, call, write.old.as_ref(), &mut write.object);
     if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
         write.object["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
     }
+    sent.map(|sent| New { sent, prepared: write.object.clone() })
 }
 
 /// Applies defaults and the strategy of the kind to an object that need not be stored.
@@ -108,21 +120,6 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     (rules.complete_by_plugins)(object);
     (rules.prepare_create)(state, object);
     (rules.drop_unstored)(object);
-}
-
-/// Makes an object what it is after it was written and read: a custom one has numbers as JSON of Go has them, and no null
-/// that an apply has left.
-pub(super) fn read_again(call: &Call, object: &mut Value) {
-    let list = call.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
-    if let Some(list) = list.filter(|list| **list == json!([])) {
-        *list = Value::Null;
-    }
-    if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
-        go::whole_numbers(object);
-        if call.applies() {
-            crd::default(schema, object);
-        }
-    }
 }
 
 /// Takes over what a write of the object or of its subresource may not change, and counts the generation.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Write, place, plugins::quotas::Charges, prepare, sizes, unpersisted_fields::Unpersisted};
+use super::{Unpersisted, Write, quotas::Charges, sizes};
 use crate::{
     controllers::definitions,
-    conversion, lifecycle,
+    conversion, crd, go, lifecycle,
     request::{Call, Verb},
     state::State,
     status::Refusal,
@@ -23,7 +23,7 @@ pub(super) fn store(
     mut write: Write,
     charges: Charges,
 ) -> Result<Arc<Value>, Refusal> {
-    prepare::read_again(call, &mut write.object);
+    read_again(call, &mut write.object);
     if write.is_new() {
         check_new(state, call, key, &write.object)?;
     }
@@ -42,10 +42,26 @@ pub(super) fn store(
     Ok(kept.answer(written))
 }
 
+/// Makes an object what it is after it was written and read: a custom one has numbers as JSON of Go has them, and no null
+/// that an apply has left.
+fn read_again(call: &Call, object: &mut Value) {
+    let list = call.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
+    if let Some(list) = list.filter(|list| **list == json!([])) {
+        *list = Value::Null;
+    }
+    if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
+        go::whole_numbers(object);
+        if call.applies() {
+            crd::default(schema, object);
+        }
+    }
+}
+
 /// Checks that a new object names no version and that its name is free.
 fn check_new(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), Refusal> {
     // A dry run does not reach the storage, which checks the version.
-    let has_version = place::version(object).parse::<u64>().is_ok_and(|version| version > 0);
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
     if has_version && call.verb == Verb::Create && !call.dry_run() {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));

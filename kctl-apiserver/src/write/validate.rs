@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Write, admin_access, identity, prepare};
+use super::{Write, admin_access, body::identity, prepare};
 use crate::{
     admit, autoscaling, crd, go,
     registry::{

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Errors, text};
 use crate::names::NameRule;
-pub(super) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
+pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
 
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 

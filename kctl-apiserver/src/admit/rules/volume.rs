@@ -46,9 +46,9 @@ const SOURCES: &[&str] = &[
 
 /// A volume that containers may use.
 pub(crate) struct Known<'a> {
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     /// Whether it is a claim, and so can be a device.
-    pub(super) is_claim: bool,
+    pub(crate) is_claim: bool,
 }
 
 /// The volumes of a pod that are right. `pod` is its name, where it has one.

@@ -1,7 +1,7 @@
 //! `MutatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -15,7 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     is_exempt_from_policies: true,
     default: defaults::api::admission_policy,
-    validate: rules::policies::mutating_policy,
+    validate: super::policies::mutating_policy,
     printer: Some(table::policy::mutating_policy),
     ..Kind::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! `MutatingWebhookConfiguration` of `admissionregistration.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     allows_unconditional_update: false,
     default: defaults::api::mutating_webhooks,
-    validate: rules::admission::mutating_webhooks,
+    validate: super::webhooks::mutating_webhooks,
     printer: Some(table::policy::webhooks),
     ..Kind::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! `ValidatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind, NewStatus},
     table,
 };
@@ -18,8 +18,8 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: defaults::api::admission_policy,
-    validate: rules::policies::validating_policy,
-    validate_status: |_, new, errors| rules::policies::status(new, errors),
+    validate: super::policies::validating_policy,
+    validate_status: |_, new, errors| super::policies::status(new, errors),
     printer: Some(table::policy::validating_policy),
     ..Kind::DEFAULT
 };

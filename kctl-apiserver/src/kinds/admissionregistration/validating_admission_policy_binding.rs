@@ -1,7 +1,7 @@
 //! `ValidatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -15,7 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     is_exempt_from_policies: true,
     default: defaults::api::admission_policy_binding,
-    validate: rules::policies::validating_binding,
+    validate: super::policies::validating_binding,
     printer: Some(table::policy::policy_binding),
     ..Kind::DEFAULT
 };

@@ -1,5 +1,7 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`.
 
+pub(crate) mod validation;
+
 use serde_json::Value;
 
 use crate::{
@@ -17,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "horizontalpodautoscalers",
     kind: "HorizontalPodAutoscaler",
     default,
-    validate: rules::autoscaler::autoscaler,
+    validate: validation::autoscaler,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     printer: Some(table::autoscaling::horizontal_pod_autoscaler),
     is_autoscaler: true,

@@ -1,5 +1,7 @@
 //! `Job` of `batch`.
 
+pub(crate) mod status;
+
 use serde_json::{Map, Value};
 
 use crate::{
@@ -32,7 +34,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::job::job,
     validate_create: Some(validate_create),
     validate_update: rules::change::job,
-    validate_status: rules::job_status::status,
+    validate_status: status::status,
     repeated_errors: RepeatedErrors::AllByFinalizer,
     warn: warnings::of_template,
     warns_once_per_generation: true,

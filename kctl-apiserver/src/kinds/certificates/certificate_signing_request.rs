@@ -1,9 +1,10 @@
 //! `CertificateSigningRequest` of `certificates.k8s.io`.
 
+pub(crate) mod validation;
+
 use serde_json::Value;
 
 use crate::{
-    admit::rules,
     names::NameRule,
     registry::kind::{Kind, NewStatus},
     selector, table,
@@ -24,8 +25,8 @@ pub(crate) static KIND: Kind = Kind {
         ("status", &[&["spec"], &["status", "conditions"]]),
     ],
     unowned: &["/spec"],
-    validate: rules::certificates::request,
-    validate_subresource: rules::certificates::fixed,
+    validate: validation::request,
+    validate_subresource: validation::fixed,
     validates_subresources: true,
     printer: Some(table::policy::certificate_signing_request),
     ..Kind::DEFAULT

@@ -1,7 +1,7 @@
 //! `Event` of the core group.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     names::NameRule,
     registry::kind::{Kind, MetadataErrors, Quota},
     table,
@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     has_no_dependents: true,
     default: defaults::api::event,
     filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
-    validate: rules::events::core_event,
+    validate: crate::kinds::events::validation::core_event,
     metadata_errors: MetadataErrors::AloneIfNew,
     repeats_changes: false,
     printer: Some(table::core::event),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Environment, Kind, RepeatedErrors},
 };
 
@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     prepare_create: set_name,
     null_when_empty: Some("/spec/limits"),
     default: defaults::api::limit_range,
-    validate: rules::quota::limits,
+    validate: super::resource_quota::validation::limits,
     repeated_errors: RepeatedErrors::Finalizers,
     ..Kind::DEFAULT
 };

@@ -2,6 +2,9 @@
 
 mod parts;
 pub(crate) mod quota;
+pub(crate) mod resize;
+pub(crate) mod status;
+mod table;
 
 use serde_json::{Value, json};
 
@@ -10,7 +13,6 @@ use crate::{
     amounts::Amounts,
     field_errors::Errors,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota, RepeatedErrors},
-    table,
     ways::set,
 };
 
@@ -46,14 +48,14 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::pod::pod,
     validate_create: Some(validate_create),
     validate_update: rules::change::pod,
-    validate_status: rules::pod_status::status,
+    validate_status: status::status,
     validate_part,
     validates_spec_only: true,
     repeated_errors: RepeatedErrors::All,
     warn,
     warns_once_per_generation: true,
-    printer: Some(table::pod::pod),
-    row_conditions: table::pod::row_conditions,
+    printer: Some(table::pod),
+    row_conditions: table::row_conditions,
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -105,7 +107,7 @@ fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Error
     if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
         rules::pod::pod(new, errors);
     }
-    let validate = if subresource == "resize" { rules::resize::resize } else { rules::resize::ephemeral };
+    let validate = if subresource == "resize" { resize::resize } else { resize::ephemeral };
     validate(old, new, errors);
 }
 

@@ -1,5 +1,7 @@
 //! `ResourceQuota` of the core group.
 
+pub(crate) mod validation;
+
 use serde_json::json;
 
 use crate::{
@@ -13,11 +15,11 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ResourceQuota",
     delete_answer: DeleteAnswer::Object,
     default: |object| defaults::add(object, "status", json!({})),
-    validate: rules::quota::quota,
+    validate: validation::quota,
     validate_update: |old, new, errors| {
         rules::change::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
     },
-    validate_status: |_, new, errors| rules::quota::status(new, errors),
+    validate_status: |_, new, errors| validation::status(new, errors),
     printer: Some(table::core::resource_quota),
     quota: QUOTA,
     ..Kind::DEFAULT

@@ -1,9 +1,11 @@
 //! `Service` of the core group.
 
+pub(crate) mod validation;
+
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{defaults, warnings},
     amounts::{Amounts, Quantity},
     names::NameRule,
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded, UpdateOrder},
@@ -33,10 +35,10 @@ pub(crate) static KIND: Kind = Kind {
     ],
     filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
     owned_state: OwnedState::SentByClient,
-    validate: rules::service::service,
-    validate_update: rules::service::kept,
+    validate: validation::service,
+    validate_update: validation::kept,
     update_order: UpdateOrder::Before,
-    validate_status: |_, new, errors| rules::service::status(new, errors),
+    validate_status: |_, new, errors| validation::status(new, errors),
     warn: |_, object, warnings| warnings::service(object, warnings),
     printer: Some(table::network::service),
     quota: QUOTA,
@@ -123,10 +125,10 @@ fn keep_addresses(old: &Value, new: &mut Value) {
 fn keep_health_port(old: &Value, new: &mut Value) {
     const PORT: &str = "healthCheckNodePort";
     let (was, is) = (&old["spec"], &mut new["spec"]);
-    if !rules::service::is_checked(was) {
+    if !validation::is_checked(was) {
         return;
     }
-    let is_checked = rules::service::is_checked(is);
+    let is_checked = validation::is_checked(is);
     if is_checked && is[PORT].as_i64().unwrap_or(0) == 0 {
         set(is, PORT, was.get(PORT).cloned());
     } else if !is_checked && is[PORT] == was[PORT] {

@@ -1,7 +1,7 @@
 //! `Event` of `events.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Kind, Quota},
     table,
 };
@@ -27,8 +27,8 @@ pub(crate) static KIND: Kind = Kind {
     has_no_dependents: true,
     default: defaults::api::new_event,
     filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
-    validate: rules::events::new_event,
-    validate_subresource: |_, old, new, errors| rules::events::fixed(old, new, errors),
+    validate: super::validation::new_event,
+    validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
     repeats_changes: false,
     printer: Some(table::core::event),
     quota: Quota::NOT_COUNTED,

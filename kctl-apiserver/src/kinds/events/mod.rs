@@ -1,3 +1,4 @@
 //! Kinds of `events.k8s.io`.
 
 pub(crate) mod event;
+pub(crate) mod validation;

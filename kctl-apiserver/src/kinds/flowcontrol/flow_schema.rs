@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -16,8 +16,8 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default,
-    validate: rules::flow::schema,
-    validate_status: |_, new, errors| rules::flow::status(new, errors),
+    validate: super::validation::schema,
+    validate_status: |_, new, errors| super::validation::status(new, errors),
     printer: Some(table::policy::flow_schema),
     row_order: Some(|object| (table::fields::int(object, "/spec/matchingPrecedence"), table::fields::name(object))),
     ..Kind::DEFAULT

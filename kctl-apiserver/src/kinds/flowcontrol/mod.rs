@@ -2,3 +2,4 @@
 
 pub(crate) mod flow_schema;
 pub(crate) mod priority_level_configuration;
+pub(crate) mod validation;

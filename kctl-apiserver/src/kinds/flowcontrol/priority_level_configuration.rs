@@ -1,7 +1,7 @@
 //! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`.
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -14,8 +14,8 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: defaults::api::priority_level,
-    validate: rules::flow::level,
-    validate_status: |_, new, errors| rules::flow::status(new, errors),
+    validate: super::validation::level,
+    validate_status: |_, new, errors| super::validation::status(new, errors),
     printer: Some(table::policy::priority_level),
     ..Kind::DEFAULT
 };

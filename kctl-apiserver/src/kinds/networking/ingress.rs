@@ -1,9 +1,11 @@
 //! `Ingress` of `networking.k8s.io`.
 
+pub(crate) mod validation;
+
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     field_errors::Errors,
     registry::kind::{Generation, Kind},
     table,
@@ -16,17 +18,17 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     storage_key: Some("ingress"),
     default: defaults::service::ingress,
-    validate: rules::ingress::ingress,
+    validate: validation::ingress,
     validate_create: Some(validate_create),
-    validate_status: rules::ingress::status,
+    validate_status: validation::status,
     warn,
     printer: Some(table::network::ingress),
     ..Kind::DEFAULT
 };
 
 fn validate_create(object: &Value, errors: &mut Errors) {
-    rules::ingress::ingress(object, errors);
-    rules::ingress::new_ingress(object, errors);
+    validation::ingress(object, errors);
+    validation::new_ingress(object, errors);
 }
 
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

@@ -3,10 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-    },
+    admit::{defaults, rules::change::keeps},
     field_errors::{Errors, text},
     registry::kind::{Generation, Kind, UpdateOrder},
     table,
@@ -18,7 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "IngressClass",
     generation: Generation::Counted,
     default: defaults::service::ingress_class,
-    validate: rules::ingress::class,
+    validate: super::ingress::validation::class,
     validate_update,
     update_order: UpdateOrder::Before,
     printer: Some(table::network::ingress_class),

@@ -1,7 +1,9 @@
 //! `NetworkPolicy` of `networking.k8s.io`.
 
+pub(crate) mod validation;
+
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{Generation, Kind},
     table,
 };
@@ -12,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "NetworkPolicy",
     generation: Generation::Counted,
     default: defaults::service::network_policy,
-    validate: rules::network::policy,
+    validate: validation::policy,
     printer: Some(table::network::network_policy),
     ..Kind::DEFAULT
 };

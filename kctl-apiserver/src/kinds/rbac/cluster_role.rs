@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     names::NameRule,
     registry::kind::{Kind, Undecoded},
 };
@@ -17,6 +17,6 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaults::add(object, "rules", Value::Null),
     later_defaults: &[("/rules", Undecoded::AsDefault)],
     filled_in: &["/rules"],
-    validate: rules::access::cluster_role,
+    validate: super::validation::cluster_role,
     ..Kind::DEFAULT
 };

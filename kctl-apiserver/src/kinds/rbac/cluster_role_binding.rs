@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::WholePathSegment,
     creates_on_update: true,
     default: defaults::api::role_binding,
-    validate: |object, errors| rules::access::binding(object, false, errors),
+    validate: |object, errors| super::validation::binding(object, false, errors),
     validate_update: rules::change::role_stays,
     printer: Some(table::policy::role_binding),
     ..Kind::DEFAULT

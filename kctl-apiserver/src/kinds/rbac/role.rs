@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     names::NameRule,
     registry::kind::{Kind, RepeatedErrors, Undecoded},
 };
@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaults::add(object, "rules", Value::Null),
     later_defaults: &[("/rules", Undecoded::AsDefault)],
     filled_in: &["/rules"],
-    validate: |object, errors| rules::access::role(object, true, errors),
+    validate: |object, errors| super::validation::role(object, true, errors),
     repeated_errors: RepeatedErrors::AllByFinalizer,
     ..Kind::DEFAULT
 };

@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::WholePathSegment,
     creates_on_update: true,
     default: defaults::api::role_binding,
-    validate: |object, errors| rules::access::binding(object, true, errors),
+    validate: |object, errors| super::validation::binding(object, true, errors),
     validate_update: rules::change::role_stays,
     repeated_errors: RepeatedErrors::AllByFinalizer,
     printer: Some(table::policy::role_binding),

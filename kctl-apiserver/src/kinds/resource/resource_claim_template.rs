@@ -1,10 +1,7 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`.
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-    },
+    admit::rules::{self, change::keeps},
     registry::kind::{DeleteAnswer, Kind, UpdateOrder},
     table,
 };
@@ -14,7 +11,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "resourceclaimtemplates",
     kind: "ResourceClaimTemplate",
     delete_answer: DeleteAnswer::Object,
-    default: defaults::device::claim_template,
+    default: super::defaults::claim_template,
     filled_in: &["/spec/spec/devices/requests"],
     validate: rules::claim::template,
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),

@@ -1,12 +1,11 @@
 //! `ResourceSlice` of `resource.k8s.io`.
 
+pub(crate) mod validation;
+
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-    },
+    admit::rules::change::keeps,
     field_errors::{Errors, text},
     go,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
@@ -21,8 +20,8 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: selector::OF_SLICES,
     delete_answer: DeleteAnswer::Object,
     set_times: set_taint_times,
-    default: defaults::device::slice,
-    validate: rules::slice::slice,
+    default: super::defaults::slice,
+    validate: validation::slice,
     validate_update,
     warn,
     printer: Some(table::policy::resource_slice),

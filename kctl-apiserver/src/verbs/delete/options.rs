@@ -10,8 +10,8 @@ use crate::{
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
-    write::{
-        body,
+    write::body::{
+        self,
         identity::{self, Unread},
     },
 };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
+    kinds::core::service::validation,
     request::Call,
     state::State,
     status::{Cause, Refusal},
@@ -33,7 +33,7 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
         }
         Err(Refusal::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), causes))
     };
-    refused(&rules::addresses_of_service(&service))?;
+    refused(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults::quality_of_service, rules::COUNTED_OF_PODS},
+    admit::defaults::quality_of_service,
     amounts::{self, Amounts, Quantity, Side},
     kinds::core::is_selected,
+    kinds::core::resource_quota::validation::OF_PODS,
 };
 
 /// Amounts that each container has to state if a quota counts them.
@@ -19,7 +20,7 @@ const PAGES: &str = "hugepages-";
 
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    COUNTED_OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
+    OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
 }
 
 /// Returns `true` for resources of other domains.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, ports, text};
+use crate::admit::rules::{Errors, address, entries, ports, text};
 use crate::names::NameRule;
 
 const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::Misfit;
+use super::Misfit;
 use crate::{
     conversion::scheme,
     decode,

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use crate::admit::rules::{Errors, entries, text};
 use crate::names::NameRule;
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, text};
+use crate::admit::rules::{Errors, address, entries, text};
 use crate::names::NameRule;
 
 /// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).

@@ -1,12 +1,12 @@
-//! The row of a pod: its status is the word that says best what goes on in it.
+//! The row of a Pod in a table. Its status is the most specific reason among those of the Pod and its containers.
 //! Upstream: `printPod` of `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age::{age, since, time_of};
-use super::fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or};
-use super::labels::NONE;
+use crate::table::age::{age, since, time_of};
+use crate::table::fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or};
+use crate::table::labels::NONE;
 
 /// What the statuses of the containers add up to.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, ports, selector, text};
+use crate::admit::rules::{Errors, address, entries, ports, selector, text};
 
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 const KINDS: &[&str] = &["Ingress", "Egress"];

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use crate::admit::rules::{Errors, entries, text};
 
 const CONDITIONS: &str = "status.conditions";
 

@@ -3,7 +3,7 @@
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
-use super::{Errors, entries, selector, text};
+use crate::admit::rules::{Errors, entries, selector, text};
 use crate::{
     cel::{Problem, problem},
     names::{NameRule, check_qualified_name},

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use crate::admit::rules::{Errors, entries, text};
 use crate::names::NameRule;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -48,7 +48,7 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     }
     for (index, selector) in entries(selectors) {
         let (at, before) = (format!("{at}[{index}]"), errors.len());
-        super::selector::selector(selector, &at, errors);
+        crate::admit::rules::selector::selector(selector, &at, errors);
         if errors.len() > before {
             errors.invalid(&at, &Value::Null, "invalid label selector.");
         }

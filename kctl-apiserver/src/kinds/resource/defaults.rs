@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{fill, is_text, items, part};
+use crate::admit::defaults::{fill, is_text, items, part};
 
 pub(crate) fn claim(object: &mut Value) {
     spec(part(object, "spec"));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
+use crate::admit::rules::{
     Errors, address, affinity,
     claim::{names, of_request, of_requests},
     device::{ITEMS_MAX, bindings, driver, few, few_different, of_driver, opaque, pool_name},

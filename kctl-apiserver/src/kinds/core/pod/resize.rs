@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
 use crate::admit::defaults;
+use crate::admit::rules::{Errors, entries, text};
 
 /// What containers and pods ask for that can change while they run.
 const SIZES: [&str; 2] = ["cpu", "memory"];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, text};
+use crate::admit::rules::{Errors, entries, text};
 use crate::names::NameRule;
 
 /// The highest number that a schema may have; the lowest belongs to the one that is exempt.

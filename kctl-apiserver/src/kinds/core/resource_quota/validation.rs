@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, pairs, resources, text};
+use crate::admit::rules::{Errors, entries, pairs, resources, text};
 use crate::quantity;
 
 const SCOPES: &[&str] = &[

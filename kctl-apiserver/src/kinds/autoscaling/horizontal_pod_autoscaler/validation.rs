@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, resources, text};
+use crate::admit::rules::{Errors, entries, resources, text};
 use crate::names::NameRule;
 
 /// Seconds for which a recommendation counts, and of a policy.

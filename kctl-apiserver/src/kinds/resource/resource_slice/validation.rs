@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
+use crate::admit::rules::{
     Errors, affinity,
     device::{EFFECTS, bindings, driver, few_different, pool_name, qualified},
     entries, pairs, requests, text,

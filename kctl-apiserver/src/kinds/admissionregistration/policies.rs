@@ -3,11 +3,8 @@
 use kctl_cel::{Environment, Type};
 use serde_json::{Value, json};
 
-use super::{
-    Errors,
-    admission::{compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors},
-    entries, selector, text,
-};
+use super::webhooks::{compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors};
+use crate::admit::rules::{Errors, entries, selector, text};
 use crate::{
     cel::{Problem, problem, type_of},
     names::{NameRule, check_qualified_name},
@@ -317,7 +314,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
             errors.required(&format!("{at}.fieldRef"), "");
         }
     }
-    super::status::conditions(&status["conditions"], "status.conditions", errors);
+    crate::admit::rules::status::conditions(&status["conditions"], "status.conditions", errors);
 }
 
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {

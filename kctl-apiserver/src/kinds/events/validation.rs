@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, text};
+use crate::admit::rules::{Errors, text};
 use crate::names::check_qualified_name;
 
 /// Longest `note` or `message`.

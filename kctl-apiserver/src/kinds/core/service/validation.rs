@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{Errors, address, entries, ports, text};
+use crate::admit::rules::{Errors, address, entries, ports, text};
 use crate::names::NameRule;
 
 /// Seconds for which a client stays with a pod: a day.
@@ -317,4 +317,11 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
         let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
         errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
     }
+}
+
+/// What is wrong with the addresses of a service.
+pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::Cause> {
+    let mut errors = Errors::default();
+    addresses(&object["spec"], &mut errors);
+    errors.into_causes()
 }

@@ -42,7 +42,7 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
 }
 
 /// Sets the defaults that a new object has once it is decoded, which webhooks see.
-pub(super) fn as_read(call: &Call, object: &mut Value) {
+pub(in crate::write) fn as_read(call: &Call, object: &mut Value) {
     let resource = &call.resource;
     if resource.custom.is_some() || resource.rules.is_autoscaler {
         default(call, object, None);
@@ -53,6 +53,6 @@ pub(super) fn as_read(call: &Call, object: &mut Value) {
 }
 
 /// Like [`as_read`], for an existing object.
-pub(super) fn changed_as_read(call: &Call, object: &mut Value) {
+pub(in crate::write) fn changed_as_read(call: &Call, object: &mut Value) {
     keep_set_once(&call.resource, object, |object| as_read(call, object));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Refuse;
+use super::plugins::Refuse;
 use crate::{
     admission::Attributes,
     kinds,
@@ -21,7 +21,7 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status"
 /// Quotas with what they have used once the object is stored.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
-pub(in crate::write) struct Charges(Vec<(Arc<Value>, Value)>);
+pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
 
 fn of_quotas() -> GroupResource {
     kinds::core::resource_quota::KIND.group_resource()
@@ -31,7 +31,7 @@ fn of_quotas() -> GroupResource {
 ///
 /// # Errors
 /// One of them is too small.
-pub(in crate::write) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, Refusal> {
+pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, Refusal> {
     let call = attributes.call;
     let mut charges = Vec::new();
     let (Some(counter), Some(new)) = (Counter::of(&call.resource), &attributes.object) else {
@@ -52,7 +52,7 @@ pub(in crate::write) fn check(state: &State, attributes: &Attributes<'_>) -> Res
 
 impl Charges {
     /// Writes what is used now.
-    pub(in crate::write) fn write(self, state: &mut State) {
+    pub(super) fn write(self, state: &mut State) {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
