@@ -1,9 +1,9 @@
 """Writes resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json from a running
-kube-apiserver without extensions, and proto.json and go.json from the Go modules of the same version, which `go mod download` has put
+kube-apiserver without extensions, and proto.json from the Go modules of the same version, which `go mod download` has put
 into the module cache.
 
     KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/generate.py
-    python3 kctl-apiserver/data/generate.py modules  # proto.json and go.json alone: needs no server
+    python3 kctl-apiserver/data/generate.py modules  # proto.json alone: needs no server
 
 What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
 say of themselves is only for the OpenAPI documents, hence in files of its own that are read when a document is asked for.
@@ -65,8 +65,6 @@ GO_FIELD = re.compile(r"^\s+(?:\w+\s+)?(\S+)\s+`(.*)`", re.MULTILINE)
 PROTO_MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 PROTO_FIELD = re.compile(r"^  (?:(optional|repeated|required) )?(map<string, *[^>]+>|\S+) (\w+) = (\d+);", re.MULTILINE)
 SCALARS = {"string", "bytes", "bool", "int32", "int64", "double"}
-# Go types that the type in JSON tells.
-JSON_TYPES = {"string", "bool", "int32", "int64", "[]string", "map[string]string"}
 
 
 def go_fields(folder):
@@ -118,78 +116,6 @@ def message(package, lines, fields):
             entry["form"] = how
         entries.append(entry)
     return entries
-
-
-def go_name(package, imports, text):
-    """A type as Go writes it in errors: with the last part of the path of its package."""
-
-    def whole(found):
-        package_alias, name = found[1], found[2]
-        if package_alias:
-            return f"{imports[package_alias].rsplit('/', 1)[-1]}.{name}"
-        return f"{package}.{name}" if name[0].isupper() else name.replace("byte", "uint8")
-
-    return re.sub(r"(?:(\w+)\.)?\b([A-Za-z]\w*)\b", lambda found: found[0] if found[0] == "map" else whole(found), text)
-
-
-def go_types(folder):
-    """The types of a package: of structs the fields by their JSON names, with what they embed under the names of those; of
-    other lists and maps what they are; of aliases what they are for."""
-    structs, others, aliases = {}, {}, {}
-    for path in sorted(folder.glob("*.go")):
-        if path.name.endswith("_test.go") or path.name.startswith("zz_generated"):
-            continue
-        text = path.read_text()
-        imports = {}
-        for alias, of in re.findall(r'^(?:import)?\s+(?:(\w+) )?"([\w./-]+)"$', text, re.MULTILINE):
-            imports[alias or of.rsplit("/", 1)[-1]] = of
-        named = lambda written: go_name(folder.name, imports, written)
-        for name, lines in GO_STRUCT.findall(text):
-            fields = {}
-            for go_type, tags in GO_FIELD.findall(lines):
-                json_name = (re.search(r'json:"([^",]*)', tags) or ["", "-"])[1]
-                if json_name != "-":
-                    fields[json_name or f"{go_type.removeprefix('*')} is embedded"] = named(go_type).removeprefix("*")
-            structs[name] = fields
-        for name, written in re.findall(r"^type (\w+) ((?:\[|map).*)$", text, re.MULTILINE):
-            others[f"{folder.name}.{name}"] = named(written)
-        for name, written in re.findall(r"^type (\w+) = (\S+)$", text, re.MULTILINE):
-            aliases[f"{folder.name}.{name}"] = named(written)
-    return structs, others, aliases
-
-
-def fields_of(structs, name):
-    """The fields of a struct, with those of the structs of its package that it embeds."""
-    fields = {}
-    for field, go_type in structs.get(name, {}).items():
-        if field.endswith(" is embedded"):
-            fields |= fields_of(structs, go_type.rsplit(".", 1)[-1])
-        else:
-            fields[field] = go_type
-    return fields
-
-
-def go_names(cache):
-    """By type of the OpenAPI document the Go types of its fields, but for those that JSON has too; then what lists and maps are
-    that have a name of their own."""
-    packages = {}
-    entries, composite, aliases = [], {}, {}
-    for entry in json.loads((here / "types.json").read_text()):
-        package, name = entry["name"].removeprefix("io.k8s.").rsplit(".", 1)
-        module, *rest = package.split(".")
-        folder = cache / "k8s.io" / f"{module}@{VERSION}" / "/".join(rest)
-        if package not in packages:
-            packages[package] = go_types(folder)
-            composite |= packages[package][1]
-            aliases |= packages[package][2]
-        entries.append((entry["name"], entry["type"].get("properties", {}), fields_of(packages[package][0], name)))
-    for name, known, fields in entries:
-        told = {field: re.sub(r"[\w.]+", lambda found: aliases.get(found[0], found[0]), fields[field]) for field in known if field in fields}
-        told = {field: go_type for field, go_type in told.items() if go_type not in JSON_TYPES}
-        if told:
-            yield {"name": name, "fields": told}
-    used = set(re.findall(r"[\w.]+", json.dumps([fields for _, _, fields in entries])))
-    yield from ({"name": name, "is": composite[name]} for name in sorted(composite) if name in used)
 
 
 def open_api_name(name):
@@ -381,4 +307,3 @@ if sys.argv[1:] != ["modules"]:
     write_types()
 cache = module_cache()
 write_messages(cache)
-write("go.json", go_names(cache))

@@ -1,11 +1,9 @@
 //! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
 
 mod duplicates;
-mod go_types;
 mod lenient;
 mod path;
 mod scalar;
-mod syntax;
 mod times;
 mod unrepeated;
 mod wrong;
@@ -17,17 +15,13 @@ use self::path::Path;
 pub(crate) use self::{
     duplicates::duplicates,
     unrepeated::unrepeated,
-    wrong::illegal_base64,
+    wrong::misfit,
     yaml::{is_other_in_yaml, yaml},
 };
 use crate::{
-    go::json_type,
     proto::{self, ProtoError},
     schema::Schema,
 };
-
-/// As much of a body as an error shows (`summarizeData` in `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
-const SHOWN_LEN_MAX: usize = 30;
 
 /// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
 /// looks at an object.
@@ -39,42 +33,27 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if media == proto::MEDIA_TYPE {
         return proto::decode(bytes).map_err(|error| match error {
-            ProtoError::EnvelopeBroken(why) => unrecognized(format!("{why} ({})", summary(bytes))),
+            ProtoError::EnvelopeBroken(why) => unrecognized(why),
             ProtoError::ObjectBroken { api_version, kind: found, why } => {
                 let version = api_version.rsplit('/').next().unwrap_or_default();
                 format!("{found} in version {version:?} cannot be handled as a {kind}: {why}")
             }
         });
     }
-    if media == "application/yaml" {
+    let value = if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        let value = yaml(text).map_err(|why| unrecognized(format!("{why} ({})", summary(bytes))))?.value;
-        return match identified(&value) {
-            Ok(()) => Ok(value),
-            Err(why) => {
-                let why = format!("couldn't get version/kind; json parse error: {why}");
-                Err(unrecognized(format!("{why} ({})", summary(bytes))))
-            }
-        };
-    }
-    let not_json =
-        |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)));
-    let value = json(bytes).map_err(|why| not_json(&why))?;
-    match identified(&value) {
-        Ok(()) => Ok(value),
-        Err(why) => Err(not_json(&why)),
-    }
+        yaml(text).map_err(unrecognized)?.value
+    } else {
+        json(bytes).map_err(unrecognized)?
+    };
+    identified(&value).map_err(unrecognized)?;
+    Ok(value)
 }
 
 /// Reads JSON.
-///
-/// # Errors
-/// What is wrong with it, in Go's words as far as Go finds anything wrong.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(bytes).or_else(|_| match syntax::syntax_error(bytes) {
-        Some(why) => Err(why),
-        None => serde_json::from_slice(&lenient::mended(bytes)).map_err(|error| error.to_string()),
-    })
+    let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
+    read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
 /// What is wrong with YAML, without the picture of the place.
@@ -84,83 +63,55 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
     first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
-/// Whether kind and version can be read out of a value, in the words of Go.
+/// Checks that kind and version of an object can be read.
 pub(crate) fn identified(value: &Value) -> Result<(), String> {
-    const TARGET: &str =
-        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     let Value::Object(map) = value else {
-        if value.is_null() {
-            return Ok(());
-        }
-        return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", json_type(value)));
+        return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
     };
     for field in ["apiVersion", "kind"] {
         let mut given = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
         if let Some((_, given)) = given.find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return Err(format!(
-                "json: cannot unmarshal {} into Go struct field .{field} of type string",
-                json_type(given)
-            ));
+            return Err(misfit(field, "a string", given));
         }
     }
     Ok(())
-}
-
-/// The beginning of a body: as text when it looks like JSON, in hexadecimal digits otherwise.
-pub(crate) fn summary(bytes: &[u8]) -> String {
-    if !bytes.starts_with(b"{") {
-        return hex(bytes);
-    }
-    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)]);
-    if bytes.len() > SHOWN_LEN_MAX { format!("{shown} ...") } else { shown.into_owned() }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    if bytes.is_empty() {
-        return "<empty>".into();
-    }
-    let first = bytes.iter().take(SHOWN_LEN_MAX);
-    let shown = first.fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-    if bytes.len() > SHOWN_LEN_MAX { shown + " ..." } else { shown }
 }
 
 /// Makes an object fit the type of its built-in kind: nulls are nothing, fields that the type does not have are
 /// dropped. Returns the paths of those, in order. What is as in the stored object has been made to fit before.
 ///
 /// # Errors
-/// The first value of a wrong type, in Go's words.
+/// The first value of a wrong type.
 pub(crate) fn typed(
     schema: Schema<'_>,
-    kind: &str,
     object: &mut Value,
     stored: Option<&Value>,
-    words: Words,
+    integers: Integers,
 ) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new(), words };
-    decoder.fields(schema, kind, object, stored, &Path::Root)?;
+    let mut decoder = Decoder { unknown: Vec::new(), integers };
+    decoder.fields(schema, object, stored, &Path::Root)?;
     Ok(decoder.unknown)
 }
 
-/// Makes the metadata of a custom object fit its type, as [`typed`] does.
+/// Checks that the metadata of a custom object fits its type.
 ///
 /// # Errors
-/// The first value of a wrong type, in Go's words, which begin with the metadata.
-pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
-    const META: &str = "ObjectMeta";
+/// The first value of a wrong type.
+pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
+    let path = Path::Field(&Path::Root, "metadata");
     if !metadata.is_object() && !metadata.is_null() {
-        let found = json_type(metadata);
-        return Err(format!("json: cannot unmarshal {found} into Go value of type v1.{META}"));
+        return Err(misfit(&path.to_string(), "an object", metadata));
     }
     // What the type does not have is dropped and named by `crd::prune`.
-    let mut decoder = Decoder { unknown: Vec::new(), words: Words::OfJson };
-    decoder.fields(schema, META, &mut metadata.clone(), None, &Path::Root)
+    let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
+    decoder.fields(schema, &mut metadata.clone(), None, &path)
 }
 
 /// Drops from the metadata of a custom object what does not fit its type (`GetObjectMeta` with `DropMalformedFields`).
 pub(crate) fn drop_malformed(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
-        fields.retain(|name, value| typed_metadata(&mut serde_json::json!({ name.clone(): value.clone() })).is_ok());
+        fields.retain(|name, value| typed_metadata(&serde_json::json!({ name.clone(): value.clone() })).is_ok());
     }
 }
 
@@ -169,9 +120,9 @@ pub(crate) fn drop_malformed(metadata: &mut Value) {
 /// Only `managedFields` stay: an empty list says that fields are no longer tracked.
 pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
-    let mut decoder = Decoder { unknown: Vec::new(), words: Words::OfJson };
-    // What is of a wrong type was refused before.
-    let _fits = decoder.fields(schema, "ObjectMeta", metadata, None, &Path::Root);
+    let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
+    // Values of a wrong type were rejected before.
+    let _fits = decoder.fields(schema, metadata, None, &Path::Root);
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| name == "managedFields" || !is_zero(value));
     }
@@ -185,25 +136,25 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Who in the API server finds that a value is of a wrong type.
+/// The integers that a field takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// Who reads JSON.
-    OfJson,
-    /// Who lays a strategic patch over a type (`converter.go` of `k8s.io/apimachinery/pkg/runtime`).
-    OfConverter,
+pub(crate) enum Integers {
+    /// Those of its type, when JSON is decoded.
+    InRange,
+    /// All: larger ones lose their upper bits, when a patch is laid over a type (`converter.go` of
+    /// `k8s.io/apimachinery/pkg/runtime`).
+    Wrapped,
 }
 
 struct Decoder {
     unknown: Vec<String>,
-    words: Words,
+    integers: Integers,
 }
 
 impl Decoder {
     fn fields(
         &mut self,
         schema: Schema<'_>,
-        owner: &str,
         value: &mut Value,
         stored: Option<&Value>,
         path: &Path<'_>,
@@ -220,9 +171,9 @@ impl Decoder {
             if stored == Some(value) {
                 continue;
             }
-            let path = Path::Field(path, name, schema.name());
+            let path = Path::Field(path, name);
             if let Some(field) = schema.property(name) {
-                self.value(field, owner, value, stored, &path)?;
+                self.value(field, value, stored, &path)?;
             } else {
                 self.unknown.push(path.to_string());
                 gone.push(name.clone());
@@ -238,7 +189,6 @@ impl Decoder {
     fn value(
         &mut self,
         schema: Schema<'_>,
-        owner: &str,
         value: &mut Value,
         stored: Option<&Value>,
         path: &Path<'_>,
@@ -252,7 +202,7 @@ impl Decoder {
         if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
             *value = 0.into();
         }
-        if self.words == Words::OfConverter && schema.type_name() == Some("integer") {
+        if self.integers == Integers::Wrapped && schema.type_name() == Some("integer") {
             wrap(value, schema.format());
         }
         // Bytes are written anew, without the ends of lines.
@@ -263,26 +213,26 @@ impl Decoder {
             text.retain(|letter| !['\r', '\n'].contains(&letter));
         }
         if schema.format() == Some("byte") && value.is_array() {
-            *value = wrong::bytes(value, owner, path)?;
+            *value = wrong::bytes(value, path)?;
         }
-        wrong::check(self.words, schema, value, owner, path)?;
+        wrong::check(schema, value, path)?;
         match value {
             // A type without fields, and not one of any.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
-                self.unknown.extend(fields.keys().map(|name| Path::Field(path, name, schema.name()).to_string()));
+                self.unknown.extend(fields.keys().map(|name| Path::Field(path, name).to_string()));
                 fields.clear();
                 Ok(())
             }
             Value::Object(map) => {
                 if schema.has_properties() {
-                    return self.fields(schema, schema.reference().unwrap_or(owner), value, stored, path);
+                    return self.fields(schema, value, stored, path);
                 }
                 let Some(values) = schema.additional_properties() else { return Ok(()) };
                 for (key, value) in map.iter_mut() {
                     if value.is_null() {
                         *value = zero(values);
                     }
-                    self.value(values, owner, value, None, &Path::Field(path, key, None))?;
+                    self.value(values, value, None, &Path::Field(path, key))?;
                 }
                 Ok(())
             }
@@ -294,7 +244,7 @@ impl Decoder {
                     }
                     let stored = stored.and_then(|stored| stored.get(index));
                     if stored != Some(item) {
-                        self.value(of_items, owner, item, stored, &Path::Item(path, index))?;
+                        self.value(of_items, item, stored, &Path::Item(path, index))?;
                     }
                 }
                 Ok(())
@@ -340,7 +290,7 @@ mod tests {
     use super::*;
 
     fn check(api: &str, kind: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object, None, Words::OfJson)?;
+        let unknown = typed(Schema::built_in(api, kind).unwrap(), &mut object, None, Integers::InRange)?;
         Ok((object, unknown))
     }
 
@@ -356,46 +306,35 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_refused_in_the_words_of_the_real_server() {
+    fn wrong_types_are_rejected_with_their_path() {
         for (spec, text) in [
-            (json!({ "replicas": "3" }), "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
-            (json!({ "replicas": 3.5 }), "number 3.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
+            (json!({ "replicas": "3" }), "spec.replicas: must be a 32-bit integer, found string \"3\""),
+            (json!({ "replicas": 3.5 }), "spec.replicas: must be a 32-bit integer, found number 3.5"),
             (
                 json!({ "template": { "spec": { "containers": [{ "name": 1 }] } } }),
-                "number into Go struct field Container.spec.template.spec.containers.name of type string",
+                "spec.template.spec.containers[0].name: must be a string, found number 1",
             ),
             (
                 json!({ "template": { "spec": { "containers": {} } } }),
-                "object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+                "spec.template.spec.containers: must be a list, found object",
             ),
-            (json!([]), "array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
-            (json!({ "paused": "x" }), "string into Go struct field DeploymentSpec.spec.paused of type bool"),
+            (json!([]), "spec: must be an object, found array"),
+            (json!({ "paused": "x" }), "spec.paused: must be a boolean, found string \"x\""),
         ] {
-            let error = check("apps/v1", "Deployment", json!({ "spec": spec })).unwrap_err();
-            assert_eq!(error, format!("json: cannot unmarshal {text}"));
+            assert_eq!(check("apps/v1", "Deployment", json!({ "spec": spec })).unwrap_err(), text);
         }
         for (api, kind, object, text) in [
-            ("v1", "Service", json!({ "spec": { "type": 1 } }), "ServiceSpec.spec.type of type v1.ServiceType"),
+            ("v1", "Secret", json!({ "data": { "a": "?" } }), "data.a: must be a string in base64, found string \"?\""),
             (
                 "v1",
-                "Service",
-                json!({ "spec": { "ipFamilies": [1] } }),
-                "ServiceSpec.spec.ipFamilies of type v1.IPFamily",
+                "Event",
+                json!({ "lastTimestamp": 1 }),
+                "lastTimestamp: must be a time such as 2006-01-02T15:04:05Z, found number 1",
             ),
-            ("v1", "Secret", json!({ "data": { "a": 1 } }), "Secret.data of type []uint8"),
-            (
-                "v1",
-                "Node",
-                json!({ "status": { "capacity": 1 } }),
-                "NodeStatus.status.capacity of type v1.ResourceList",
-            ),
-            ("v1", "Event", json!({ "lastTimestamp": 1 }), "Event.lastTimestamp of type string"),
+            ("v1", "ConfigMap", json!({ "data": { "a": 1 } }), "data.a: must be a string, found number 1"),
         ] {
-            let error = check(api, kind, object).unwrap_err();
-            assert_eq!(error, format!("json: cannot unmarshal number into Go struct field {text}"));
+            assert_eq!(check(api, kind, object).unwrap_err(), text);
         }
-        let error = check("v1", "ConfigMap", json!({ "data": { "a": 1 } })).unwrap_err();
-        assert_eq!(error, "json: cannot unmarshal number into Go struct field ConfigMap.data of type string");
     }
 
     #[test]

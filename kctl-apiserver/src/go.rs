@@ -1,6 +1,6 @@
 //! Values as Go prints them: messages of the real server contain what was sent in several of its forms.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Writes numbers without a fraction as Go writes them in JSON: `1.0` is `1`.
 pub(crate) fn whole_numbers(value: &mut Value) {
@@ -19,56 +19,6 @@ pub(crate) fn whole_numbers(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
         _ => {}
     }
-}
-
-/// Shows a value as `%v` does: `map[a:1 b:[x y]]`.
-pub(crate) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => match number.as_f64() {
-            Some(fraction) if number.is_f64() => float(fraction),
-            _ => number.to_string(),
-        },
-        Value::String(text) => text.clone(),
-        Value::Array(items) => list(items),
-        Value::Object(fields) => map(fields),
-    }
-}
-
-/// Shows the items of a list.
-pub(crate) fn list(items: &[Value]) -> String {
-    format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
-}
-
-/// Shows the fields of an object, sorted by name.
-pub(crate) fn map(fields: &Map<String, Value>) -> String {
-    let mut texts: Vec<String> = fields.iter().map(|(name, field)| format!("{name}:{}", shown(field))).collect();
-    texts.sort_unstable();
-    format!("map[{}]", texts.join(" "))
-}
-
-/// Shows a value as `%#v` does.
-pub(crate) fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::Array(items) => {
-            format!("{}{{{}}}", type_name(value), items.iter().map(literal).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(fields) => {
-            let fields =
-                fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), literal(value)));
-            let mut fields: Vec<_> = fields.collect();
-            fields.sort();
-            format!("{}{{{}}}", type_name(value), fields.join(", "))
-        }
-        scalar => scalar.to_string(),
-    }
-}
-
-/// The type of a value as texts name it: there is none of null.
-pub(crate) fn type_text(value: &Value) -> &'static str {
-    if value.is_null() { "%!s(<nil>)" } else { type_name(value) }
 }
 
 /// Names the type that a value is decoded to, as `%T` does.

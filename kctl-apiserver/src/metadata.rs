@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
-use crate::{cause::Cause, go};
+use crate::cause::Cause;
 
 /// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
@@ -142,7 +142,7 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<Cause>) {
             controller = Some(shown(reference));
             continue;
         };
-        let all = references.iter().map(owner_json).collect::<Vec<_>>().join(",");
+        let all = references.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let second = shown(reference);
         let detail = "Only one reference can have Controller set to true. Found \"true\" in references for";
         let message = format!("Invalid value: [{all}]: {detail} {first} and {second}");
@@ -168,22 +168,12 @@ fn validate_owner_reference(reference: &Value, errors: &mut Vec<Cause>) {
         }
     }
     if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
-        let shown = owner_json(reference);
-        let message = format!("Invalid value: {shown}: /v1, Kind=Event is disallowed from being an owner");
+        let message = format!("Invalid value: {reference}: /v1, Kind=Event is disallowed from being an owner");
         errors.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
     }
 }
 
-/// An owner reference as Go writes it: fields in the order of the type, and the four required ones always.
-fn owner_json(reference: &Value) -> String {
-    let required = ["apiVersion", "kind", "name", "uid"].map(|key| (key, Some(Value::from(text(reference, key)))));
-    let optional = ["controller", "blockOwnerDeletion"].map(|key| (key, reference.get(key).cloned()));
-    let fields = required.into_iter().chain(optional).filter_map(|(key, value)| Some((key, value?)));
-    let fields = fields.filter(|(_, value)| !value.is_null()).map(|(key, value)| format!("\"{key}\":{value}"));
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-}
-
-/// Fields of metadata in the order of Go's type.
+/// Fields of metadata.
 pub(crate) const FIELDS: [&str; 15] = [
     "name",
     "generateName",
@@ -201,28 +191,6 @@ pub(crate) const FIELDS: [&str; 15] = [
     "finalizers",
     "managedFields",
 ];
-/// The same of an entry of its managedFields.
-const FIELDS_OF_ENTRY: [&str; 7] =
-    ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
-
-/// Metadata as Go writes it.
-pub(crate) fn go_json(meta: &Value) -> String {
-    let list = |field: &str, shown: fn(&Value) -> String| {
-        let all: Vec<String> = meta[field].as_array().into_iter().flatten().map(shown).collect();
-        format!("[{}]", all.join(","))
-    };
-    ordered(meta, &FIELDS, |field, value| match field {
-        "ownerReferences" => list(field, owner_json),
-        "managedFields" => list(field, |entry| ordered(entry, &FIELDS_OF_ENTRY, |_, value| go::json(value))),
-        _ => go::json(value),
-    })
-}
-
-fn ordered(object: &Value, fields: &[&str], shown: impl Fn(&str, &Value) -> String) -> String {
-    let known = fields.iter().filter_map(|field| Some((field, object.get(field).filter(|value| !value.is_null())?)));
-    let all: Vec<String> = known.map(|(field, value)| format!("\"{field}\":{}", shown(field, value))).collect();
-    format!("{{{}}}", all.join(","))
-}
 
 fn validate_finalizers(meta: &Value, errors: &mut Vec<Cause>) {
     let field = "metadata.finalizers";

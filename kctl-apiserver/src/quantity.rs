@@ -98,18 +98,6 @@ pub fn canonical_fine(text: &str) -> Option<String> {
     Some(if negative { format!("-{shown}") } else { shown })
 }
 
-/// Whether what is no quantity is one but for its unit.
-pub(crate) fn has_unknown_suffix(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let number = &digits[..digits.len() - suffix.len()];
-    let exponent = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    number.matches('.').count() < 2
-        && number.bytes().any(|byte| byte.is_ascii_digit())
-        && exponent.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// The amount of a quantity in thousandths; nothing for a text that is none.
 pub(crate) fn amount(text: &str) -> Option<i128> {
     Quantity::parse(text).map(Quantity::thousandths)
@@ -226,16 +214,6 @@ mod tests {
             ("1024Ki", "1Mi"),
         ] {
             assert_eq!(canonical_fine(sent).as_deref(), Some(stored), "{sent}");
-        }
-    }
-
-    #[test]
-    fn units_that_there_are_not_are_told_apart() {
-        for text in ["1e", "1ee3", "1ki", "1Kii"] {
-            assert!(has_unknown_suffix(text), "{text}");
-        }
-        for text in ["", "1x", "1.1.1", "1e5m", "x", "é"] {
-            assert!(!has_unknown_suffix(text), "{text}");
         }
     }
 

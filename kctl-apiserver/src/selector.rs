@@ -200,11 +200,6 @@ impl<'a> LabelParser<'a> {
         Ok(requirements)
     }
 
-    /// A requirement cannot be read on from here.
-    fn found(rest: &str, expected: &str) -> String {
-        unparsable(&found(rest, expected))
-    }
-
     fn word(&mut self) -> &'a str {
         self.rest = self.rest.trim_start();
         let end = self.rest.find(|c: char| c.is_whitespace() || "=!,()<>".contains(c)).unwrap_or(self.rest.len());
@@ -237,7 +232,7 @@ impl<'a> LabelParser<'a> {
             match self.word() {
                 "in" => Test::In(self.values(&key)?),
                 "notin" => Test::NotIn(self.values(&key)?),
-                other => return Err(Self::found(other, "in, notin, =, ==, !=, gt, lt")),
+                other => return Err(found(other, "in, notin, =, ==, !=, gt, lt")),
             }
         };
         Ok(Requirement { key, test })
@@ -246,9 +241,9 @@ impl<'a> LabelParser<'a> {
     fn key(&mut self) -> Result<String, String> {
         let before = self.rest;
         match self.word() {
-            "" => Err(Self::found(before, "identifier")),
+            "" => Err(found(before, "identifier")),
             key => match check_qualified_name(key).first() {
-                Some(why) => Err(unparsable(&format!("<nil>: Invalid value: {key:?}: {why}"))),
+                Some(why) => Err(format!("invalid label key {key:?}: {why}")),
                 None => Ok(key.into()),
             },
         }
@@ -256,58 +251,46 @@ impl<'a> LabelParser<'a> {
 
     fn value(&mut self, key: &str) -> Result<String, String> {
         if self.rest.starts_with(['=', '!', '(', '<', '>']) {
-            return Err(Self::found(&self.rest[..1], "identifier"));
+            return Err(found(&self.rest[..1], "identifier"));
         }
         let value = self.word();
-        checked(key, 0, value)
+        checked(key, value)
     }
 
     fn number(&mut self) -> Result<i64, String> {
         let word = self.word();
-        word.parse().map_err(|_| {
-            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-            unparsable(&format!("values[0]: Invalid value: {word:?}: {why}"))
-        })
+        word.parse().map_err(|_| found(word, "an integer after '<' or '>'"))
     }
 
     fn values(&mut self, key: &str) -> Result<Vec<String>, String> {
         if !self.eat("(") {
-            let token = self.word();
-            return Err(unparsable(&format!("found '{token}' expected: '('")));
+            return Err(found(self.rest, "'('"));
         }
         let mut values = Vec::new();
         loop {
             let value = self.word();
             if self.rest.is_empty() && value.is_empty() {
-                return Err(Self::found("", "',', ')' or identifier"));
+                return Err(found("", "',', ')' or identifier"));
             }
-            values.push(checked(key, values.len(), value)?);
+            values.push(checked(key, value)?);
             if self.eat(")") {
                 return Ok(values);
             }
             if !self.eat(",") {
-                return Err(Self::found(self.rest, "',' or ')'"));
+                return Err(found(self.rest, "',' or ')'"));
             }
         }
     }
 }
 
 fn found(rest: &str, expected: &str) -> String {
-    let token = match rest.chars().next() {
-        Some(one) if "=!,()<>".contains(one) => &rest[..1],
-        _ => rest.split([',', ' ', ')']).next().unwrap_or_default(),
-    };
-    format!("found '{token}', expected: {expected}")
-}
-
-fn unparsable(why: &str) -> String {
-    format!("unable to parse requirement: {why}")
+    format!("invalid label selector: expected {expected}, found {rest:?}")
 }
 
 /// A value of a label that can be one.
-fn checked(key: &str, index: usize, value: &str) -> Result<String, String> {
+fn checked(key: &str, value: &str) -> Result<String, String> {
     match check_label_value(value).first() {
-        Some(why) => Err(unparsable(&format!("values[{index}][{key}]: Invalid value: {value:?}: {why}"))),
+        Some(why) => Err(format!("invalid value {value:?} of label {key}: {why}")),
         None => Ok(value.into()),
     }
 }
@@ -364,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_in_the_words_of_the_real_server() {
+    fn selectors_that_cannot_be_parsed_are_rejected() {
         let refused = |labels, fields| {
             Selector::read(labels, fields).and_then(|selector| selector.check(&[])).unwrap_err().message
         };
-        assert_eq!(refused("a===b", ""), "unable to parse requirement: found '=', expected: identifier");
+        assert_eq!(refused("a===b", ""), "invalid label selector: expected identifier, found \"=\"");
         assert_eq!(
             refused("", "data.a=b"),
             r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#

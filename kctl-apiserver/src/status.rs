@@ -137,13 +137,13 @@ impl Refusal {
     /// `group` and `kind` are those of the object: this is the one refusal that names the kind.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         // Some causes are found twice, and told once.
-        let mut texts: Vec<String> = Vec::new();
+        let mut once: Vec<&Cause> = Vec::new();
         for cause in causes {
-            let text = format!("{}: {}", cause.field, cause.message);
-            if !texts.contains(&text) {
-                texts.push(text);
+            if !once.contains(&cause) {
+                once.push(cause);
             }
         }
+        let texts: Vec<String> = once.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let all = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
@@ -155,7 +155,7 @@ impl Refusal {
             format!("{of} {} is invalid: {all}", go::quote(name)),
         );
         refusal.details = details(&of, name);
-        refusal.details["causes"] = causes
+        refusal.details["causes"] = once
             .iter()
             .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
             .collect();

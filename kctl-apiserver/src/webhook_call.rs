@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    go,
+    decode,
     kinds::core::service,
     session::{Question, Reply},
     state::State,
@@ -63,13 +63,9 @@ pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value
     let text = String::from_utf8_lossy(bytes);
     let body: Value = serde_json::from_slice(bytes)
         .or_else(|_| serde_saphyr::from_str(&text))
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+        .map_err(|error| format!("invalid JSON: {error}"))?;
     if !body.is_object() {
-        return Err(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
-             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            go::json_type(&body)
-        ));
+        return Err(decode::misfit("body", "an object", &body));
     }
     let given = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
     let (found_version, found_kind) = (given("apiVersion"), given("kind"));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{decode::illegal_base64, go, kinds::core::namespace, session::Reply, webhook_call};
+use crate::{decode::misfit, go, kinds::core::namespace, session::Reply, webhook_call};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -99,44 +99,43 @@ pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Ver
     })
 }
 
-/// The fields of a response that are read: the owner as Go calls it, the path, and the types in JSON and in Go.
-const FIELDS: [(&str, &str, &str, &str); 11] = [
-    ("AdmissionReview", "response", "object", "v1.AdmissionResponse"),
-    ("AdmissionResponse", "response.uid", "string", "types.UID"),
-    ("AdmissionResponse", "response.allowed", "bool", "bool"),
-    ("AdmissionResponse", "response.status", "object", "v1.Status"),
-    ("Status", "response.status.message", "string", "string"),
-    ("Status", "response.status.reason", "string", "v1.StatusReason"),
-    ("Status", "response.status.details", "object", "v1.StatusDetails"),
-    ("Status", "response.status.code", "number", "int32"),
-    ("AdmissionResponse", "response.patchType", "string", "v1.PatchType"),
-    ("AdmissionResponse", "response.auditAnnotations", "object", "map[string]string"),
-    ("AdmissionResponse", "response.warnings", "array", "[]string"),
+/// The fields of a response that are read, with their JSON types.
+const FIELDS: [(&str, &str); 11] = [
+    ("response", "object"),
+    ("response.uid", "string"),
+    ("response.allowed", "bool"),
+    ("response.status", "object"),
+    ("response.status.message", "string"),
+    ("response.status.reason", "string"),
+    ("response.status.details", "object"),
+    ("response.status.code", "number"),
+    ("response.patchType", "string"),
+    ("response.auditAnnotations", "object"),
+    ("response.warnings", "array"),
 ];
 
 /// Whether a response is of its type; what else is in it is not read.
 ///
 /// # Errors
-/// A value of another type, in Go's words.
+/// A value of another type.
 fn typed(response: &Value) -> Result<(), String> {
-    let wrong = |found: &Value, owner: &str, path: &str, wanted: &str| {
-        let found = go::json_type(found);
-        Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"))
-    };
-    for (owner, path, json, wanted) in FIELDS {
+    for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");
         let given = response.pointer(&pointer).filter(|given| !given.is_null());
         if let Some(given) = given.filter(|given| go::json_type(given) != json) {
-            return wrong(given, owner, path, wanted);
+            return Err(misfit(path, &format!("a JSON {json}"), given));
         }
     }
     let texts = [
-        ("auditAnnotations", response["auditAnnotations"].as_object().map(|all| all.values().collect::<Vec<_>>())),
-        ("warnings", response["warnings"].as_array().map(|all| all.iter().collect())),
+        (
+            "response.auditAnnotations",
+            response["auditAnnotations"].as_object().map(|all| all.values().collect::<Vec<_>>()),
+        ),
+        ("response.warnings", response["warnings"].as_array().map(|all| all.iter().collect())),
     ];
-    for (field, all) in texts {
+    for (path, all) in texts {
         if let Some(other) = all.into_iter().flatten().find(|text| !text.is_string() && !text.is_null()) {
-            return wrong(other, "AdmissionResponse", &format!("response.{field}"), "string");
+            return Err(misfit(path, "strings", other));
         }
     }
     Ok(())
@@ -150,17 +149,9 @@ fn patch(given: &Value) -> Result<Vec<u8>, String> {
             Ok(bytes.iter().filter_map(Value::as_u64).filter_map(|byte| byte.try_into().ok()).collect())
         }
         Value::String(text) => {
-            if let Some(at) = illegal_base64(text) {
-                return Err(format!("illegal base64 data at input byte {at}"));
-            }
             let engine = &base64::engine::general_purpose::STANDARD;
             base64::Engine::decode(engine, text.replace(['\r', '\n'], "")).map_err(|error| error.to_string())
         }
-        other => {
-            let found = go::json_type(other);
-            Err(format!(
-                "json: cannot unmarshal {found} into Go struct field AdmissionResponse.response.patch of type []uint8"
-            ))
-        }
+        other => Err(misfit("response.patch", "a string in base64", other)),
     }
 }

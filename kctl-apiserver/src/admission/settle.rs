@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 
 use super::Attributes;
 use crate::{
-    admit,
-    conversion::scheme,
-    crd,
-    decode::{self, Words},
+    admit, crd,
+    decode::{self, Integers},
     go,
     registry::Kind,
     request::Operation,
@@ -24,8 +22,7 @@ use crate::{
 /// # Errors
 /// It is of another type, or a value is.
 pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Refusal> {
-    decode::identified(object)
-        .map_err(|why| Refusal::internal(&format!("couldn't get version/kind; json parse error: {why}")))?;
+    decode::identified(object).map_err(|why| Refusal::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
         // No managers are a reset.
@@ -52,12 +49,14 @@ fn settle_built_in(
     let (given_kind, given_api) = (text("kind", kind), text("apiVersion", api_version));
     let is_other = (given_kind.as_str(), given_api.as_str()) != (kind, api_version);
     if let Some(schema) = Schema::built_in(&given_api, &given_kind) {
-        decode::typed(schema, &given_kind, object, None, Words::OfJson).map_err(|why| Refusal::internal(&why))?;
-    } else if is_other {
-        return Err(Refusal::internal(&scheme::unconverted((kind, api_version), &given_kind, &given_api)));
+        decode::typed(schema, object, None, Integers::InRange).map_err(|why| Refusal::internal(&why))?;
     }
     if is_other {
-        let why = scheme::unconverted((kind, api_version), &given_kind, &given_api);
+        let why =
+            format!("{given_kind} in version {given_api:?} cannot be handled as a {kind} in version {api_version:?}");
+        if Schema::built_in(&given_api, &given_kind).is_none() {
+            return Err(Refusal::internal(&why));
+        }
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     object["kind"] = kind.into();

@@ -248,7 +248,7 @@ fn ask_mutating(
             let why = format!("received undecodable patch in webhook response: {why}");
             return by_policy(webhook, Failure::Call(why)).map(|()| false);
         }
-        Err(PatchError::Inapplicable(why)) => return Err(Refusal::internal(&why)),
+        Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(Refusal::internal(&why)),
     }
     if *resource != Versioned::of(&attributes.call.resource) {
         patched = conversion::convert(state, attributes.call, &attributes.call.resource, &patched)?;

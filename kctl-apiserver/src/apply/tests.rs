@@ -181,8 +181,8 @@ fn values_of_other_types_are_refused() {
         let start = "failed to create typed patch object (/c; /v1, Kind=ConfigMap): ";
         assert_eq!(refusal(None, "m1", &config_map(rest)), format!("{start}{expected}"));
     };
-    check(&json!({"data": {"a": 1}}), ".data.a: expected string, got &value.valueUnstructured{Value:1}");
-    check(&json!({"data": []}), ".data: expected map, got &{[]}");
+    check(&json!({"data": {"a": 1}}), ".data.a: must be a string, found number 1");
+    check(&json!({"data": []}), ".data: must be an object, found array");
     check(&json!({"foo": {}}), ".foo: field not declared in schema");
     let duplicates = json!({"metadata": {"finalizers": ["a.b/c", "a.b/c"]}});
     check(&duplicates, ".metadata.finalizers: duplicate entries for key [=\"a.b/c\"]");
@@ -195,10 +195,10 @@ fn all_places_of_a_pod_at_fault_are_named() {
         assert_eq!(refusal(None, "m1", &pod(containers)), format!("{start}{expected}"));
     };
     check(&json!([{"name": "a"}, {"name": "a"}]), ".spec.containers: duplicate entries for key [name=\"a\"]");
-    check(&json!("x"), ".spec.containers: expected list, got &{x}");
+    check(&json!("x"), ".spec.containers: must be a list, found string \"x\"");
     let expected = "errors:\n  \
-        .spec.containers[name=\"a\"].ports[containerPort=\"q\",protocol=\"TCP\"].containerPort: expected numeric (int or float), got string\n  \
-        .spec.containers[name=\"a\"].stdin: expected boolean, got &{x}";
+        .spec.containers[name=\"a\"].ports[containerPort=\"q\",protocol=\"TCP\"].containerPort: must be a number, found string \"q\"\n  \
+        .spec.containers[name=\"a\"].stdin: must be a boolean, found string \"x\"";
     check(&json!([{"name": "a", "ports": [{"containerPort": "q"}], "stdin": "x"}]), expected);
 }
 

@@ -8,7 +8,7 @@ use super::{
     field_set::PathElement,
     shape::{FieldPlace, Place, Scalar, Shape},
 };
-use crate::{go, schema::ListType};
+use crate::{decode::misfit, schema::ListType};
 
 /// The treatment of duplicate list items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,10 @@ struct Walk {
 }
 
 impl Walk {
+    fn misfit(&mut self, way: &Way<'_>, expected: &str, found: &Value) {
+        self.errors.push(misfit(&way.to_string(), expected, found));
+    }
+
     fn fail(&mut self, way: &Way<'_>, message: &str) {
         let path = way.to_string();
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
@@ -90,7 +94,7 @@ impl Walk {
             (_, Value::Null) => {}
             (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, way),
             (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, way),
-            (Shape::List(_), _) => self.fail(way, &format!("expected list, got &{{{}}}", go::shown(value))),
+            (Shape::List(_), _) => self.misfit(way, "a list", value),
             (Shape::Map { .. }, Value::Object(fields)) => {
                 let is_own = |name: &str, value: &Value| way.leads_to_managed_fields(name) && is_list_of_objects(value);
                 for (name, value) in fields.iter().filter(|(name, value)| !is_own(name, value)) {
@@ -106,25 +110,20 @@ impl Walk {
                     }
                 }
             }
-            (Shape::Map { .. }, _) => self.fail(way, &format!("expected map, got &{{{}}}", go::shown(value))),
+            (Shape::Map { .. }, _) => self.misfit(way, "an object", value),
         }
     }
 
     fn visit_scalar(&mut self, scalar: Scalar, value: &Value, way: &Way<'_>) {
-        let message = match scalar {
-            Scalar::String if !value.is_string() => {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::literal(value))
-            }
-            Scalar::Numeric if !value.is_number() => {
-                format!("expected numeric (int or float), got {}", go::type_name(value))
-            }
-            Scalar::Boolean if !value.is_boolean() => format!("expected boolean, got &{{{}}}", go::shown(value)),
-            Scalar::Any if value.is_array() || value.is_object() => {
-                format!("expected any scalar, got &{{{}}}", go::shown(value))
-            }
-            _ => return,
+        let (is_fit, expected) = match scalar {
+            Scalar::String => (value.is_string(), "a string"),
+            Scalar::Numeric => (value.is_number(), "a number"),
+            Scalar::Boolean => (value.is_boolean(), "a boolean"),
+            Scalar::Any => (!value.is_array() && !value.is_object(), "a scalar"),
         };
-        self.fail(way, &message);
+        if !is_fit {
+            self.misfit(way, expected, value);
+        }
     }
 
     fn visit_items(

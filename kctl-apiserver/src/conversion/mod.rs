@@ -5,7 +5,6 @@
 
 mod events;
 mod field_versions;
-pub(crate) mod scheme;
 mod webhook;
 
 use std::sync::Arc;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::drop_unknown;
 use crate::{
     cause::Cause,
-    go, metadata,
+    decode::misfit,
+    metadata,
     registry::Resource,
     session::{Question, Reply},
     state::State,
@@ -133,11 +134,10 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
 /// Checks the labels or annotations of a converted object: they are strings, and valid unless the original has them too.
 fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), String> {
     let Value::Object(texts) = given else {
-        return Err(format!("invalid metadata.{field} of type {} in converted object", go::type_name(given)));
+        return Err(format!("converted object: {}", misfit(&format!("metadata.{field}"), "an object", given)));
     };
     if let Some((name, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
-        let found = go::type_name(value);
-        return Err(format!("metadata.{field}[{name}] must be a string, but is {found} in converted object"));
+        return Err(format!("converted object: {}", misfit(&format!("metadata.{field}[{name}]"), "a string", value)));
     }
     if known == given {
         return Ok(());

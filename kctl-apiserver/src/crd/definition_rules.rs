@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{approved, bundle, internal, is_established, names, selectable, structural};
+use super::{approved, bundle, is_established, names, selectable, structural};
 use crate::{cause::Cause, go, names::NameRule, webhook_client};
 
 /// The longest word about a version that should no longer be used, in bytes.
@@ -28,14 +28,9 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
     name(object, &mut errors);
     group(spec, &mut errors);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
-    // What all versions share is told after the names.
-    let mut parts = Vec::new();
-    version_parts(versions, &mut parts);
-    let (own, shared): (Vec<_>, Vec<_>) =
-        parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
-    all_versions(spec, versions, &own, &mut errors);
+    version_parts(versions, &mut errors);
+    all_versions(versions, &mut errors);
     resource_names(&spec["names"], "spec.names", &mut errors);
-    errors.extend(shared);
     if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
         let detail = "must be None if spec.preserveUnknownFields is true";
         errors.push(Cause::invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail));
@@ -129,51 +124,23 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<C
     }
 }
 
-/// The versions, each with its name and what is wrong with its parts.
-fn all_versions(spec: &Value, versions: &[Value], of_parts: &[Cause], errors: &mut Vec<Cause>) {
+/// Validates the names of the versions and which one is stored.
+fn all_versions(versions: &[Value], errors: &mut Vec<Cause>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
-    let is_missing =
-        |cause: &&Cause| cause.reason == "FieldValueRequired" && cause.field.ends_with("].schema.openAPIV3Schema");
-    errors.extend(of_parts.iter().filter(is_missing).cloned());
     for (i, name) in names.iter().enumerate() {
-        let at = format!("spec.versions[{i}]");
-        problems(&format!("{at}.name"), name, &names::label_problems(name), errors);
-        errors.extend(of_parts.iter().filter(|cause| cause.field.starts_with(&at) && !is_missing(cause)).cloned());
+        problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
     }
-    let list = internal(spec, versions);
+    let list = names.iter().copied().collect::<Value>();
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
-        errors.push(versions_error(&list, "must contain unique version names"));
+        errors.push(Cause::invalid("spec.versions", &list, "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.push(versions_error(&list, "must have exactly one version marked as storage version"));
+        errors.push(Cause::invalid("spec.versions", &list, "must have exactly one version marked as storage version"));
     }
     // The first version was the only one in v1beta1, and is checked once more under that name.
     if let Some(name) = names.first().filter(|name| !name.is_empty()) {
         problems("spec.version", name, &names::label_problems(name), errors);
     }
-}
-
-fn versions_error(list: &str, detail: &str) -> Cause {
-    Cause::new("FieldValueInvalid", "spec.versions", format!("Invalid value: {list}: {detail}"))
-}
-
-/// The versions as upstream prints them: its internal type, of which the parts that all versions share are gone.
-fn internal(spec: &Value, versions: &[Value]) -> String {
-    if spec["versions"].is_null() {
-        return "null".to_owned();
-    }
-    let texts: Vec<String> = versions.iter().map(|version| internal_version(version, versions)).collect();
-    format!("[{}]", texts.join(","))
-}
-
-fn internal_version(version: &Value, versions: &[Value]) -> String {
-    let mut own = version.clone();
-    for part in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
-        if is_shared(versions, part) {
-            own[part] = Value::Null;
-        }
-    }
-    internal::version(&own)
 }
 
 /// Whether all versions agree in a part.
@@ -234,43 +201,61 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
     }
 }
 
-/// The fields in which a schema may say something where the status is judged by a part of it.
+/// The keywords that the root of a schema may have if the status subresource is enabled.
 const FIT_FOR_STATUS: [&str; 22] = [
-    "Description",
-    "Type",
-    "Format",
-    "Title",
-    "Maximum",
-    "ExclusiveMaximum",
-    "Minimum",
-    "ExclusiveMinimum",
-    "MaxLength",
-    "MinLength",
-    "Pattern",
-    "MaxItems",
-    "MinItems",
-    "UniqueItems",
-    "MultipleOf",
-    "Required",
-    "Items",
-    "Properties",
-    "ExternalDocs",
-    "Example",
-    "XPreserveUnknownFields",
-    "XValidations",
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
+
+/// Keywords that are not set if they are `false`.
+const FLAGS: [&str; 6] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "nullable",
+    "uniqueItems",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+];
+/// Keywords that are not set if they are empty.
+const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 
 /// What the root of a schema says that would be lost on the status (`ValidateCustomResourceDefinitionValidation`).
 fn unfit_for_status(schema: &Value, path: &str) -> Option<Cause> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
-    let unfit = |name: &&str| !FIT_FOR_STATUS.contains(name) || (*name == "Type" && schema["type"] != "object");
-    if internal::names_in_schema(schema).find(unfit)? == "Type" {
+    let is_set = |keyword: &str| match &schema[keyword] {
+        Value::Null => false,
+        Value::Bool(false) => !FLAGS.contains(&keyword),
+        Value::String(text) => !text.is_empty() || !STRINGS.contains(&keyword),
+        _ => true,
+    };
+    let has_reference = ["id", "$schema", "$ref"].iter().any(|keyword| is_set(keyword));
+    if !has_reference && is_set("type") && schema["type"] != "object" {
         let detail = format!("only \"object\" is allowed as the type {WHERE}");
         return Some(Cause::invalid(&format!("{path}.type"), &schema["type"], &detail));
     }
-    let (shown, fit) = (internal::schema(schema), FIT_FOR_STATUS.join(" "));
-    let message = format!("Invalid value: {shown}: only [{fit}] fields are allowed {WHERE}");
-    Some(Cause::new("FieldValueInvalid", path, message))
+    let mut set = schema.as_object()?.keys().map(String::as_str).filter(|keyword| is_set(keyword));
+    let unfit = set.find(|keyword| !FIT_FOR_STATUS.contains(keyword))?;
+    Some(Cause::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
 const SIMPLE_PATH: &str = "must be a simple json path starting with .";

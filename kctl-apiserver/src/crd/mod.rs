@@ -12,7 +12,6 @@ mod definition_rules;
 mod embedded;
 mod estimate;
 mod field_path;
-mod internal;
 mod keywords;
 mod lists;
 mod names;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::{cause::Cause, go};
+use crate::{cause::Cause, decode::misfit};
 
 /// What is wrong with the wanted number; `scale` is what the version says of its subresource.
 pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<Cause> {
@@ -17,7 +17,7 @@ pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<Cause> {
     if let Some(path) = scale["labelSelectorPath"].as_str() {
         match at(object, path) {
             Ok(Some(found)) if !found.is_string() => {
-                causes.push(Cause::invalid(path, &"".into(), &misfit(path, found, "string")));
+                causes.push(Cause::invalid(path, &"".into(), &misfit(path, "a string", found)));
             }
             Err(why) => causes.push(Cause::invalid(path, &"".into(), &why)),
             Ok(_) => {}
@@ -34,7 +34,7 @@ fn number(scale: &Value, which: &str, object: &Value) -> Option<Cause> {
         Err(why) => return wrong(0, &why),
     };
     match found.as_i64() {
-        None => wrong(0, &misfit(path, found, "int64")),
+        None => wrong(0, &misfit(path, "an integer", found)),
         Some(count) if count < 0 => wrong(count, "should be a non-negative integer"),
         Some(count) if count > i64::from(i32::MAX) => {
             wrong(count, &format!("should be less than or equal to {}", i32::MAX))
@@ -51,17 +51,13 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
         if found.is_null() {
             return Ok(None);
         }
-        let Value::Object(fields) = found else { return Err(misfit(path, found, "map[string]interface{}")) };
+        let Value::Object(fields) = found else { return Err(misfit(path, "an object", found)) };
         match fields.get(name) {
             Some(field) => found = field,
             None => return Ok(None),
         }
     }
     Ok(Some(found))
-}
-
-fn misfit(path: &str, found: &Value, expected: &str) -> String {
-    format!("{path} accessor error: {} is of the type {}, expected {expected}", go::shown(found), go::type_name(found))
 }
 
 #[cfg(test)]
@@ -94,15 +90,10 @@ mod tests {
         check(
             &json!({ "spec": { "n": "x" }, "status": { "selector": true } }),
             &[
-                ".spec.n: Invalid value: 0: .spec.n accessor error: x is of the type string, expected int64",
-                ".status.selector: Invalid value: \"\": .status.selector accessor error: true is of the type bool, expected string",
+                ".spec.n: Invalid value: 0: .spec.n: must be an integer, found string \"x\"",
+                ".status.selector: Invalid value: \"\": .status.selector: must be a string, found bool true",
             ],
         );
-        check(
-            &json!({ "spec": ["x"] }),
-            &[
-                ".spec.n: Invalid value: 0: .spec.n accessor error: [x] is of the type []interface {}, expected map[string]interface{}",
-            ],
-        );
+        check(&json!({ "spec": ["x"] }), &[".spec.n: Invalid value: 0: .spec.n: must be an object, found array"]);
     }
 }

@@ -4,7 +4,7 @@
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
 
 use kctl_cel::{Environment, Type};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     estimate::{Count, Expression, Total},
@@ -191,7 +191,7 @@ fn compiled(
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let at = format!("{at}.{}", which.field());
     if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.is_whole) {
-        let message = format!("Invalid value: {}: {why}", shown(rule));
+        let message = format!("Invalid value: {rule}: {why}");
         errors.push(Cause::new("FieldValueInvalid", &at, message));
         return compiled;
     }
@@ -211,19 +211,4 @@ fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
     } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
         errors.push(Cause::required(&field, "message must be specified if rule contains line breaks"));
     }
-}
-
-/// A rule as upstream prints it: its internal type.
-fn shown(rule: &Value) -> String {
-    let text = |field: &str| json!(rule[field].as_str().unwrap_or_default()).to_string();
-    let html = |text: String| text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
-    format!(
-        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
-        html(text("rule")),
-        html(text("message")),
-        html(text("messageExpression")),
-        rule["reason"],
-        text("fieldPath"),
-        rule["optionalOldSelf"]
-    )
 }

@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
         while let Some(key) = map.next_key_seed(Name)? {
-            let path = Path::Field(&self.path, &key, None);
+            let path = Path::Field(&self.path, &key);
             if known.contains(&key) {
                 self.found.push(path.to_string());
                 map.next_value::<IgnoredAny>()?;

@@ -6,34 +6,17 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
-    /// By its name; of a field of a type, that type, and nothing for a key of a map.
-    Field(&'a Path<'a>, &'a str, Option<&'static str>),
+    /// A field, or a key of a map.
+    Field(&'a Path<'a>, &'a str),
     Item(&'a Path<'a>, usize),
-}
-
-impl<'a> Path<'a> {
-    /// The names of the fields on the way, from the root on: what Go names, which neither keys of maps nor places in lists are.
-    pub(super) fn fields(&self) -> Vec<&'a str> {
-        match *self {
-            Self::Root => Vec::new(),
-            Self::Item(parent, _) | Self::Field(parent, _, None) => parent.fields(),
-            Self::Field(parent, name, Some(of)) => {
-                let mut fields = parent.fields();
-                // Go names the structs that it embeds on the way.
-                fields.extend(crate::proto::embedded(of, name));
-                fields.push(name);
-                fields
-            }
-        }
-    }
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Field(Self::Root, name, _) => out.write_str(name),
-            Self::Field(parent, name, _) => write!(out, "{parent}.{name}"),
+            Self::Field(Self::Root, name) => out.write_str(name),
+            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
             Self::Item(parent, index) => write!(out, "{parent}[{index}]"),
         }
     }

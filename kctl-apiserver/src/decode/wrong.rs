@@ -1,159 +1,89 @@
-//! Values that are not of the type of their field, told in the words of Go.
+//! Values that do not fit the type of their field.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::{
-    Words, go_types,
     path::Path,
     times::{self, Layout},
 };
 use crate::{go, quantity, schema::Schema};
 
-/// # Errors
-/// What Go says of a value that is of a wrong type, or not in the right form.
-pub(super) fn check(
-    words: Words,
-    schema: Schema<'_>,
-    value: &Value,
-    owner: &str,
-    path: &Path<'_>,
-) -> Result<(), String> {
-    if let Some(why) = wrong_text(schema, value) {
-        let reads_again = words == Words::OfConverter && schema.format() == Some("byte");
-        return Err(if reads_again { format!("error decoding from json: {why}") } else { why });
-    }
-    if is_of_wrong_type(schema, value) {
-        return Err(match words {
-            Words::OfJson => cannot_unmarshal(schema, value, owner, path),
-            Words::OfConverter => cannot_convert(schema, value, path),
-        });
-    }
-    Ok(())
+/// Checks that a value is of the type of its field, and in its form.
+pub(super) fn check(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> Result<(), String> {
+    if fits(schema, value) { Ok(()) } else { Err(misfit(&path.to_string(), &expected(schema), value)) }
 }
 
-/// Bytes that were sent as a list of numbers, as JSON has them: in base64.
+/// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them.
 ///
 /// # Errors
-/// The first item that is no byte, in Go's words.
-pub(super) fn bytes(list: &Value, owner: &str, path: &Path<'_>) -> Result<Value, String> {
+/// An item is not a byte.
+pub(super) fn bytes(list: &Value, path: &Path<'_>) -> Result<Value, String> {
     let byte = |item: &Value| {
         let number = if item.is_null() { Some(0) } else { item.as_u64() };
-        number.and_then(|number| u8::try_from(number).ok()).ok_or_else(|| is_not_of(item, "uint8", owner, path))
+        let byte = number.and_then(|number| u8::try_from(number).ok());
+        byte.ok_or_else(|| misfit(&path.to_string(), "a list of bytes", item))
     };
     let bytes: Result<Vec<u8>, String> = list.as_array().into_iter().flatten().map(byte).collect();
     Ok(BASE64_STANDARD.encode(bytes?).into())
 }
 
-fn cannot_unmarshal(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<'_>) -> String {
-    if let Some(why) = no_time(schema, value) {
-        return why;
-    }
-    is_not_of(value, &go_types::at(path).unwrap_or_else(|| go_types::plain(schema)), owner, path)
-}
-
-/// What Go says of a text that is no time.
-fn no_time(schema: Schema<'_>, value: &Value) -> Option<String> {
-    let text = value.as_str().filter(|_| schema.format() == Some("date-time"))?;
-    times::problem(text, Layout::Seconds)
-}
-
-fn cannot_convert(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> String {
-    let name = go_types::at(path).unwrap_or_else(|| go_types::plain(schema));
-    // These read JSON themselves.
-    if ["date-time", "int-or-string"].contains(&schema.format().unwrap_or_default()) {
-        let found = match value {
-            Value::Number(number) if name == "int32" => format!("number {number}"),
-            other => go::json_type(other).to_owned(),
-        };
-        let why = || format!("json: cannot unmarshal {found} into Go value of type {name}");
-        return no_time(schema, value).unwrap_or_else(why);
-    }
-    let found = match value {
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        _ => "map",
+/// Returns the error about a value that is not what is expected at a path.
+pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
+    let found = match found {
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => format!("{} {found}", go::json_type(found)),
+        other => go::json_type(other).to_owned(),
     };
-    let kind = go_types::plain(schema);
-    match (found, kind.as_str()) {
-        _ if schema.type_name() == Some("array") || schema.format() == Some("byte") => {
-            format!("cannot restore slice from {found}")
-        }
-        _ if schema.has_properties() => format!("cannot restore struct from: {found}"),
-        _ if schema.type_name() == Some("object") => format!("cannot restore map from {found}"),
-        ("int64", "string") | ("float64", "int32" | "int64") => format!("cannot convert {found} to {name}"),
-        _ => format!("unrecognized type: {kind}"),
-    }
+    format!("{path}: must be {expected}, found {found}")
 }
 
-fn is_not_of(value: &Value, expected: &str, owner: &str, path: &Path<'_>) -> String {
-    let found = match value {
-        Value::Bool(_) => "bool".into(),
-        Value::Number(number) if ["int32", "int64", "uint8"].contains(&expected) => format!("number {number}"),
-        Value::Number(_) => "number".into(),
-        Value::String(_) => "string".into(),
-        Value::Array(_) => "array".into(),
-        _ => "object".to_owned(),
+fn expected(schema: Schema<'_>) -> String {
+    match (schema.reference(), schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
+        (Some("Quantity"), ..) => "a quantity such as 500m or 1Gi",
+        (Some("MicroTime"), ..) => "a time such as 2006-01-02T15:04:05.000000Z",
+        (_, _, "date-time") => "a time such as 2006-01-02T15:04:05Z",
+        (_, _, "byte") => "a string in base64",
+        (_, _, "int-or-string") => "a 32-bit integer or a string",
+        (_, "integer", "int32") => "a 32-bit integer",
+        (_, "integer", _) => "an integer",
+        (_, "object", _) => "an object",
+        (_, "array", _) => "a list",
+        (_, other, _) => return format!("a {other}"),
+    }
+    .to_owned()
+}
+
+/// Returns `true` for base64 as Go reads it, which ignores the ends of lines and the bits that are left over.
+fn is_base64(text: &str) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
+    let bytes: Vec<u8> = text.bytes().filter(|byte| !b"\r\n".contains(byte)).collect();
+    let n_digits = bytes.iter().take_while(|byte| is_digit(byte)).count();
+    let padding: &[u8] = match n_digits % 4 {
+        0 => b"",
+        2 => b"==",
+        3 => b"=",
+        _ => return false,
     };
-    let fields = path.fields().join(".");
-    format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {expected}")
+    &bytes[n_digits..] == padding
 }
 
-/// What Go says of a text that is of the right type and not in the right form.
-fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
-    const QUANTITY: &str =
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    let is = |name: &str| schema.reference() == Some(name);
-    let text = match value {
-        Value::String(text) => text,
-        Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
-        _ => return None,
-    };
-    if schema.format() == Some("byte") {
-        return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
-    }
-    if is("MicroTime") {
-        return times::problem(text, Layout::Micros);
-    }
-    if is("Quantity") && quantity::canonical(text).is_none() {
-        let why = if quantity::has_unknown_suffix(text) { "unable to parse quantity's suffix" } else { QUANTITY };
-        return Some(why.into());
-    }
-    None
-}
-
-/// Where a text stops being base64.
-pub(crate) fn illegal_base64(text: &str) -> Option<usize> {
-    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
-    let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
-    let padding = &bytes[n_digits..];
-    let at = |nth: usize| padding.get(nth).map(|(at, _)| *at);
-    match (padding.first(), n_digits % 4) {
-        (None, 0) => None,
-        (None, _) => Some(text.len() - text.len() % 4),
-        (Some((_, b'=')), 2) => match padding.get(1) {
-            None => Some(text.len()),
-            Some((_, b'=')) => at(2),
-            Some((at, _)) => Some(*at),
-        },
-        (Some((_, b'=')), 3) => at(1),
-        (Some((at, _)), _) => Some(*at),
-    }
-}
-
-fn is_of_wrong_type(schema: Schema<'_>, value: &Value) -> bool {
+fn fits(schema: Schema<'_>, value: &Value) -> bool {
     let format = schema.format().unwrap_or_default();
-    let Some(type_name) = schema.type_name() else { return false };
-    let fits = match (type_name, value) {
-        ("string", Value::String(_)) => format != "date-time" || no_time(schema, value).is_none(),
+    let Some(type_name) = schema.type_name() else { return true };
+    let is_quantity = schema.reference() == Some("Quantity");
+    match (type_name, value) {
+        (_, Value::Null) => true,
+        ("string", Value::String(text)) => match format {
+            "byte" => is_base64(text),
+            "date-time" if schema.reference() == Some("MicroTime") => times::is_time(text, Layout::Micros),
+            "date-time" => times::is_time(text, Layout::Seconds),
+            _ => !is_quantity || quantity::canonical(text).is_some(),
+        },
         ("string", Value::Number(number)) => match format {
             "int-or-string" => is_int32(number),
-            _ => schema.reference().is_some_and(|name| name == "Quantity"),
+            _ => is_quantity,
         },
-        // One with a point or an exponent is none, whatever it is worth; where YAML is read it has neither by now.
+        // A number with a point or an exponent is not an integer, whatever its value; YAML is read without them.
         ("integer", Value::Number(number)) => {
             if format == "int32" {
                 is_int32(number)
@@ -161,14 +91,12 @@ fn is_of_wrong_type(schema: Schema<'_>, value: &Value) -> bool {
                 number.is_i64()
             }
         }
-        (_, Value::Null)
-        | ("number", Value::Number(_))
+        ("number", Value::Number(_))
         | ("boolean", Value::Bool(_))
         | ("array", Value::Array(_))
         | ("object", Value::Object(_)) => true,
         _ => false,
-    };
-    !fits
+    }
 }
 
 fn is_int32(number: &serde_json::Number) -> bool {

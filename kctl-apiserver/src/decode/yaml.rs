@@ -26,9 +26,6 @@ pub(crate) struct Yaml {
 }
 
 const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
-/// What Go says of an escape that is half of a character.
-const NO_CHARACTER: &str = "found invalid Unicode character escape code";
-
 /// Whether Go's YAML takes what JSON takes otherwise, or not at all: escaped slashes, characters that are escaped in halves, and some
 /// that are not escaped.
 pub(crate) fn is_other_in_yaml(text: &str) -> bool {
@@ -48,33 +45,29 @@ fn is_control(char: char) -> bool {
     (char.is_control() && !is_allowed) || matches!(char, '\u{fffe}' | '\u{ffff}')
 }
 
-/// What Go says of the escapes of a quoted text, if one is none to it.
-fn strange_escape(quoted: impl Iterator<Item = char>) -> Option<&'static str> {
+/// Returns `true` if Go rejects an escape of a quoted string.
+fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
     let mut chars = quoted;
     while let Some(char) = chars.next() {
         if char != '\\' {
             continue;
         }
-        match chars.next()? {
-            '/' => return Some("found unknown escape character"),
-            'u' if matches!(chars.next(), Some('d' | 'D')) && chars.next().is_some_and(|digit| digit >= '8') => {
-                return Some(NO_CHARACTER);
+        match chars.next() {
+            None => return false,
+            Some('/') => return true,
+            Some('u') if matches!(chars.next(), Some('d' | 'D')) && chars.next().is_some_and(|digit| digit >= '8') => {
+                return true;
             }
-            _ => {}
+            Some(_) => {}
         }
     }
-    None
-}
-
-/// Go does not tell the first line.
-fn line_text(line: usize) -> String {
-    if line > 1 { format!("line {line}: ") } else { String::new() }
+    false
 }
 
 /// Reads the first document of a text; nothing is null.
 ///
 /// # Errors
-/// What is wrong with it, in Go's words as far as they are known.
+/// The text is not YAML, or not JSON when it is read.
 pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
     if text.chars().any(is_control) {
         return Err("yaml: control characters are not allowed".into());
@@ -86,23 +79,19 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
         let (event, span) = match parser.next_event() {
             None => break,
             Some(Ok(read)) => read,
-            Some(Err(error)) if error.info().contains("surrogate") => {
-                return Err(format!("yaml: {}{NO_CHARACTER}", line_text(error.marker().line())));
-            }
             Some(Err(error)) => {
                 if let Some(Ok(read)) = before_stray(text, error.marker().index()).map(yaml) {
                     return Ok(read);
                 }
-                let told = serde_saphyr::from_str::<Value>(text).err();
-                return Err(format!("yaml: {}", told.map_or_else(|| first_line(&error), |told| first_line(&told))));
+                return Err(format!("yaml: {}", first_line(&error)));
             }
         };
         let line = span.start.line();
         match event {
             Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) if has_strange_escapes => {
                 let quoted = text.chars().skip(span.start.index()).take(span.end.index() - span.start.index());
-                if let Some(why) = strange_escape(quoted) {
-                    return Err(format!("yaml: {}{why}", line_text(line)));
+                if has_strange_escape(quoted) {
+                    return Err(format!("yaml: line {line}: invalid escape in a quoted string"));
                 }
             }
             _ => {}
@@ -276,8 +265,7 @@ impl Fields {
                 self.map.insert(key, value);
             }
             Next::OfNull => {
-                let shown = go::literal(&value);
-                return Err(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"));
+                return Err(format!("yaml: invalid map key: null (value {value})"));
             }
             Next::Merged => {
                 let merged = match value {
@@ -304,9 +292,10 @@ impl Fields {
             }
             Value::String(text) => text.clone(),
             Value::Array(_) | Value::Object(_) => {
-                return Err(format!("yaml: invalid map key: {}", go::literal(value)));
+                return Err(format!("yaml: invalid map key: {value}"));
             }
-            scalar => go::shown(scalar),
+            Value::Number(number) if number.is_f64() => go::float(number.as_f64().unwrap_or_default()),
+            scalar => scalar.to_string(),
         };
         let shown = if value.is_string() { go::quote(&key) } else { key.clone() };
         let is_new = self.known.insert((value.is_string(), key.clone()));
@@ -368,8 +357,8 @@ mod tests {
         check("{yes: a, n: c, 1: d, 0x2: e, .5: f, 2020-01-01: g}", {
             Ok(json!({ "true": "a", "false": "c", "1": "d", "2": "e", "0.5": "f", "2020-01-01": "g" }))
         });
-        check("{null: a}", Err(r#"unsupported map key of type: %!s(<nil>), key: <nil>, value: "a""#));
-        check("{? [a] : b}", Err(r#"yaml: invalid map key: []interface {}{"a"}"#));
+        check("{null: a}", Err(r#"yaml: invalid map key: null (value "a")"#));
+        check("{? [a] : b}", Err(r#"yaml: invalid map key: ["a"]"#));
         let read = yaml("a: 1\nb: {on: 1, yes: 2}\na: 3\n").unwrap();
         assert_eq!(read.value, json!({ "a": 3, "b": { "true": 2 } }));
         assert_eq!(read.repeated, ["line 2: key true already set in map", "line 3: key \"a\" already set in map"]);

@@ -8,7 +8,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order, overloads, type_name};
+use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order, type_name};
 
 /// Values for the variables of one round.
 type Round<'a> = Vec<(&'a str, Cel)>;
@@ -86,8 +86,7 @@ impl<'a> Evaluator<'a> {
                 entries.sort_by_key(|(key, _)| *key);
                 Ok(entries.into_iter().map(|(key, value)| round(key.clone().into(), value)).collect())
             }
-            other if names.len() == 1 => Err(format!("got '{}', expected iterable type", overloads::go_type(other))),
-            other => Err(format!("unsupported comprehension range type: {}", overloads::go_type(other))),
+            other => Err(format!("must be a list or a map, found {}", type_name(other))),
         }
     }
 

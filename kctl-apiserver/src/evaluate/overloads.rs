@@ -10,9 +10,6 @@ use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Target, type_name};
 
-/// Functions with one implementation for all their forms, which looks at its arguments itself.
-const PLAIN: [&str; 5] = ["contains", "endsWith", "matches", "size", "startsWith"];
-
 /// Why none of the forms of a function takes the values; none where one does, or nothing is known of the function.
 pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
     let (name, first) = match target {
@@ -26,11 +23,7 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
     if kctl_cel::forms(&name, first.is_some())?.any(takes) {
         return None;
     }
-    Some(match &*name {
-        "size" => format!("{NO_OVERLOAD}: {name}"),
-        name if PLAIN.contains(&name) => NO_OVERLOAD.to_owned(),
-        name => format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")),
-    })
+    Some(format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")))
 }
 
 fn fits(is: &Type, value: &Cel) -> bool {
@@ -68,22 +61,5 @@ pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
         "-_" => is_number || matches!(operand, Cel::Bool(_) | Cel::Duration(_)),
         _ => is_number || is_time || matches!(operand, Cel::Bool(_) | Cel::String(_) | Cel::Bytes(_)),
     };
-    // These are asked for a method then, which is found missing by themselves.
-    let has_methods = matches!(operand, Cel::String(_) | Cel::Duration(_) | Cel::Timestamp(_));
-    (!takes).then(|| if has_methods { NO_OVERLOAD.to_owned() } else { format!("{NO_OVERLOAD}: {operator}") })
-}
-
-/// The type of a value as Go names it.
-pub(super) fn go_type(value: &Cel) -> String {
-    match type_name(value).as_str() {
-        "null_type" => "types.Null".into(),
-        "optional_type" => "*types.Optional".into(),
-        "type" => "*types.Type".into(),
-        "kubernetes.NamedFormat" => "cel.Format".into(),
-        name => match name.rsplit_once('.') {
-            Some(("net" | "kubernetes", name)) => format!("cel.{name}"),
-            Some((_, name)) => format!("types.{name}"),
-            None => format!("types.{}{}", name[..1].to_uppercase(), &name[1..]),
-        },
-    }
+    (!takes).then(|| format!("{NO_OVERLOAD}: {operator}"))
 }

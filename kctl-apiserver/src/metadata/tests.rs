@@ -225,11 +225,7 @@ fn owner_references_need_four_fields() {
 #[test]
 fn only_one_owner_controls() {
     let owner = |name: &str| json!({"apiVersion": "v1", "blockOwnerDeletion": false, "controller": true, "kind": "A", "name": name, "uid": "u"});
-    let shown = |name: &str| {
-        format!(
-            r#"{{"apiVersion":"v1","kind":"A","name":"{name}","uid":"u","controller":true,"blockOwnerDeletion":false}}"#
-        )
-    };
+    let shown = |name: &str| owner(name).to_string();
     let message = |second: &str| {
         format!(
             r#"[{},{},{}]: Only one reference can have Controller set to true. Found "true" in references for A/b and A/{second}"#,

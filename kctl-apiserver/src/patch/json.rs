@@ -5,6 +5,7 @@ use kctl_webhook::client::PATCH_OPERATIONS_MAX;
 use serde_json::{Map, Value};
 
 use super::bounds::PatchBounds;
+use crate::decode::misfit;
 
 /// The reason for which a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -29,22 +30,18 @@ pub enum JsonPatchError {
 pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
     if !parsed.is_array() && !parsed.is_null() {
-        let found = crate::go::json_type(&parsed);
-        let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
-        return Err(JsonPatchError::Undecodable(why));
+        return Err(JsonPatchError::Undecodable(misfit("body", "a list of operations", &parsed)));
     }
     let Value::Array(operations) = parsed else { return Ok(()) };
-    if let Some(other) = operations.iter().find(|one| !one.is_object() && !one.is_null()) {
-        let found = crate::go::json_type(other);
-        let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
-        return Err(JsonPatchError::Undecodable(why));
-    }
-    for (operation, field) in operations.iter().flat_map(|one| ["op", "path", "from"].map(|field| (one, field))) {
-        let given = &operation[field];
-        if !given.is_string() && !given.is_null() {
-            let found = crate::go::json_type(given);
-            let why = format!("json: cannot unmarshal {found} into Go struct field jsonPatchOp.{field} of type string");
-            return Err(JsonPatchError::Undecodable(why));
+    for (index, operation) in operations.iter().enumerate() {
+        if !operation.is_object() && !operation.is_null() {
+            return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}]"), "an object", operation)));
+        }
+        for field in ["op", "path", "from"] {
+            let given = &operation[field];
+            if !given.is_string() && !given.is_null() {
+                return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}].{field}"), "a string", given)));
+            }
         }
     }
     if operations.len() > PATCH_OPERATIONS_MAX {

@@ -2,13 +2,11 @@
 
 mod bounds;
 pub mod json;
-mod left_over;
 mod merge;
 mod order;
 pub mod strategic;
 
 pub(crate) use bounds::PatchBounds;
 pub(crate) use json::json_patch;
-pub(crate) use left_over::left_over;
 pub(crate) use merge::merge;
 pub(crate) use strategic::{BAD_RETAIN_KEYS, strategic_merge};

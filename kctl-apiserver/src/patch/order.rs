@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::go;
+use crate::decode::misfit;
 
 /// What tells the items of a list apart.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +79,12 @@ impl Identity<'_> {
 
 /// The fields of an item that has to have some.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
-    item.as_object()
-        .ok_or_else(|| format!("expected a map[string]interface {{}}, but received a {}", go::type_text(item)))
+    item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }
 
 /// The text for an item that cannot be told apart.
 pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> String {
-    format!("map: {} does not contain declared merge key: {key}", go::map(item))
+    format!("item of a merged list lacks its merge key {key}: {}", Value::Object(item.clone()))
 }
 
 /// What tells the items of the stored list apart, in their order.

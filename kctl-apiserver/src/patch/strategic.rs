@@ -7,7 +7,7 @@ use std::mem;
 use serde_json::{Map, Value};
 
 use super::order::{self, Identity, ServerOrder};
-use crate::{go, schema::Schema};
+use crate::{decode::misfit, go, schema::Schema};
 
 type Fields = Map<String, Value>;
 
@@ -29,24 +29,13 @@ pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 /// # Errors
 /// Returns the error message of kube-apiserver. The object may be patched in part, so discard it.
 pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
-    let Value::Object(patch) = patch else { return Err(not_an_object(patch)) };
+    let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch)) };
     let fields = match original.take() {
         Value::Object(fields) => fields,
         _ => Fields::new(),
     };
     *original = Value::Object(merge_map(schema, fields, patch)?);
     Ok(())
-}
-
-fn not_an_object(patch: &Value) -> String {
-    let found = match patch {
-        Value::Null => return "unexpected end of JSON input".to_owned(),
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) | Value::Object(_) => "array",
-    };
-    format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
 }
 
 fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Result<Fields, String> {
@@ -76,17 +65,12 @@ fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String>
     match directive.as_str() {
         Some("replace") => Ok(without_directive(patch)),
         Some("delete") => Ok(Fields::new()),
-        _ => Err(unknown_directive(directive, patch)),
+        _ => Err(unknown_directive(directive)),
     }
 }
 
-fn unknown_directive(directive: &Value, patch: &Fields) -> String {
-    let shown = match directive {
-        Value::String(text) => text.clone(),
-        Value::Null => go::type_text(directive).to_owned(),
-        other => format!("%!s({}={})", go::type_name(other), go::shown(other)),
-    };
-    format!("unknown patch type: {shown} in map: {}", go::map(patch))
+fn unknown_directive(directive: &Value) -> String {
+    format!("{DIRECTIVE}: must be replace, delete or merge, found {directive}")
 }
 
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
@@ -171,7 +155,7 @@ fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
     if types.all(|other| Some(other) == first) {
         return Ok(());
     }
-    Err(format!("list element types are not identical: [{} {}]", go::list(old), go::list(new)))
+    Err("items of a merged list must be of one type".to_owned())
 }
 
 fn merge_objects(
@@ -197,7 +181,7 @@ fn merge_objects(
             }
             Some((Some("replace"), _)) => is_replaced = true,
             Some((Some("merge"), _)) => return Err("merging lists cannot yet be specified in the patch".to_owned()),
-            Some((_, directive)) => return Err(unknown_directive(directive, fields)),
+            Some((_, directive)) => return Err(unknown_directive(directive)),
         }
     }
     if is_replaced {
@@ -227,9 +211,8 @@ fn merge_ordered_list(
     let order = as_list(order)?;
     let old = original.get(name).map(as_list).transpose()?;
     let new = patch.map(as_list).transpose()?;
-    let of = schema;
-    let Some(schema) = of.and_then(|schema| schema.property(name)) else {
-        return Err(no_such_field(of, name));
+    let Some(schema) = schema.and_then(|schema| schema.property(name)) else {
+        return Err(format!("{SET_ORDER}{name}: the type has no field {name}"));
     };
     let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
     check_order(new.map_or(&[], Vec::as_slice), order, by)?;
@@ -247,18 +230,8 @@ fn merge_ordered_list(
     Ok(())
 }
 
-/// Why a field has no order (`getTagStructType` and `LookupPatchMetadataForSlice`).
-fn no_such_field(schema: Option<Schema<'_>>, name: &str) -> String {
-    let known = schema.filter(Schema::has_properties);
-    let go_type = known.and_then(|schema| schema.reference().or_else(|| schema.name()?.rsplit('.').next()));
-    match go_type {
-        Some(go_type) => format!("unable to find api field in struct {go_type} for the json field {name:?}"),
-        None => "merging an object in json but data type is not struct, instead is: map".to_owned(),
-    }
-}
-
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
-    value.as_array().ok_or_else(|| format!("expected a []interface {{}}, but received a {}", go::type_text(value)))
+    value.as_array().ok_or_else(|| misfit("value of a merged list", "a list", value))
 }
 
 /// Checks that the items of a patch stand in the order that goes with it (`validatePatchWithSetOrderList`): an item with another
@@ -287,8 +260,7 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
         }
     }
     if left.peek().is_some() {
-        let (new, order) = (go::list(new), go::list(order));
-        return Err(format!("The order in patch list:\n{new}\n doesn't match $setElementOrder list:\n{order}\n"));
+        return Err("items of the patch must be in the order of their $setElementOrder list".to_owned());
     }
     Ok(())
 }

@@ -111,23 +111,6 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
 }
 
-/// The structs that a type embeds on the way to one of its fields, from the outermost on.
-pub(crate) fn embedded(of: &str, field: &str) -> Vec<&'static str> {
-    let inline = MESSAGES.get(of).into_iter().flat_map(|message| &message.fields);
-    let mut inline = inline.filter(|field| field.form == Form::Inline).filter_map(|field| match &field.r#type {
-        Type::Message(name) => Some(name.as_str()),
-        _ => None,
-    });
-    let has = |name: &str| MESSAGES.get(name).is_some_and(|message| message.fields.iter().any(|one| one.name == field));
-    inline
-        .find_map(|name| {
-            let within = embedded(name, field);
-            let short = name.rsplit('.').next().unwrap_or(name);
-            (has(name) || !within.is_empty()).then(|| std::iter::once(short).chain(within).collect())
-        })
-        .unwrap_or_default()
-}
-
 /// What Go writes of a value that nobody has set.
 fn zero(r#type: &Type) -> Value {
     match r#type {

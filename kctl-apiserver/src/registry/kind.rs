@@ -161,7 +161,6 @@ pub(crate) struct Kind {
     /// Validates a new object instead of `validate`.
     pub(crate) validate_create: Option<Validate>,
     pub(crate) validate_update: ValidateChange,
-    pub(crate) update_order: UpdateOrder,
     pub(crate) validate_status: ValidateChange,
     /// Validates changes at the end, by subresource.
     pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
@@ -171,14 +170,6 @@ pub(crate) struct Kind {
     pub(crate) validates_subresources: bool,
     /// `validate` looks at the name and the specification only, so that an unchanged specification is not validated again.
     pub(crate) validates_spec_only: bool,
-    /// `validate` reports errors of the metadata, too.
-    pub(crate) validates_metadata_again: bool,
-    /// When errors of the metadata are reported.
-    pub(crate) metadata_errors: MetadataErrors,
-    /// Which errors of a changed object's metadata are reported once more.
-    pub(crate) repeated_errors: RepeatedErrors,
-    /// Errors of changes in the metadata are reported twice.
-    pub(crate) repeats_changes: bool,
     /// Adds the warnings about a created or changed object: old, new, warnings.
     pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
     /// Warnings are repeated when the generation changes, not with each write.
@@ -260,37 +251,6 @@ pub(crate) enum OwnedState {
     Sent,
     /// Sent, without `filled_in`.
     SentByClient,
-}
-
-/// When `validate_update` runs: before, after or instead of `validate`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UpdateOrder {
-    Before,
-    After,
-    Instead,
-}
-
-/// When errors of the metadata are reported.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MetadataErrors {
-    First,
-    /// Only if there are no others.
-    Alone,
-    /// Only if there are no others and the object is new.
-    AloneIfNew,
-}
-
-/// Which errors of a changed object's metadata are reported once more: the kind's validation calls that of metadata beside the
-/// one of changes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RepeatedErrors {
-    None,
-    All,
-    /// All; those of finalizers one by one.
-    AllByFinalizer,
-    Finalizers,
-    /// All, after the other errors.
-    AllLast,
 }
 
 /// Usage in quotas.
@@ -387,16 +347,11 @@ impl Kind {
         validate: |_, _| {},
         validate_create: None,
         validate_update: |_, _, _| {},
-        update_order: UpdateOrder::After,
         validate_status: |_, _, _| {},
         validate_subresource: |_, _, _, _| {},
         validate_part: |_, _, _, _| {},
         validates_subresources: false,
         validates_spec_only: false,
-        validates_metadata_again: false,
-        metadata_errors: MetadataErrors::First,
-        repeated_errors: RepeatedErrors::None,
-        repeats_changes: true,
         warn: |_, _, _| {},
         warns_once_per_generation: false,
         printer: None,

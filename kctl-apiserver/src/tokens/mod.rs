@@ -77,17 +77,17 @@ impl Named {
     }
 }
 
-/// Why nobody is the bearer of a token, in the words of the real server.
+/// The reason for which a token is rejected.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum TokenError {
     /// It is no token of this server's issuer.
     #[error("invalid bearer token")]
     Foreign,
-    #[error("[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]")]
+    #[error("invalid bearer token: not signed by this server")]
     Forged,
-    #[error("[invalid bearer token, token audiences {token} is invalid for the target audiences {target}]")]
-    OtherAudience { token: String, target: String },
-    #[error("[invalid bearer token, {0}]")]
+    #[error("invalid bearer token: audiences {token:?} are not among {target:?}")]
+    OtherAudience { token: Vec<String>, target: Vec<String> },
+    #[error("invalid bearer token: {0}")]
     Over(String),
 }
 
@@ -95,11 +95,6 @@ impl TokenError {
     fn over(why: impl Into<String>) -> Self {
         Self::Over(why.into())
     }
-}
-
-/// Audiences as Go writes a list of texts.
-fn quoted(audiences: &[String]) -> String {
-    format!("[{}]", audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "))
 }
 
 /// The bearer of a token that holds.
@@ -158,7 +153,7 @@ pub(crate) fn bearer(
     let fitting = |meant: &[String]| {
         let fitting: Vec<String> = audiences.iter().filter(|one| meant.contains(one)).cloned().collect();
         if fitting.is_empty() {
-            return Err(TokenError::OtherAudience { token: quoted(meant), target: quoted(audiences) });
+            return Err(TokenError::OtherAudience { token: meant.to_vec(), target: audiences.to_vec() });
         }
         Ok(fitting)
     };

@@ -46,63 +46,37 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return apply_patch(state, call);
     }
     let old = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let Patched { object, shown } = patched(call, media, &old, Managers::WhereNamed)?;
+    let object = patched(call, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
-    // The object as the patch has left it is seldom shown, so it is made again.
-    let again = || patched(call, media, &old, Managers::Kept).map(|again| again.object.to_string());
-    let mut new = body::fit_as(call, object, Some(&old), sent)
-        .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
+    let mut new = body::fit_as(call, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
     place::match_names(call, &mut new)?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, call, new)?))
 }
 
-/// What a patch has made of an object.
-struct Patched {
-    object: Value,
-    /// As a refusal shows it: strategic patches show themselves, the others the object.
-    shown: Option<String>,
-}
-
-/// Whether a patched object has its `metadata.managedFields`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Managers {
-    Kept,
-    /// Only when the patch says something of them: without a word the managers are those of the live object.
-    WhereNamed,
-}
-
-impl Managers {
-    fn are_left_out(self, patch: &Value) -> bool {
-        let is_named =
-            |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
-        self == Self::WhereNamed && !patch.get("metadata").is_some_and(is_named)
-    }
-}
-
-fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<Patched, Refusal> {
+/// Returns the patched object. If a patch does not name `metadata.managedFields`, they are left out: the managers are those of
+/// the live object.
+fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, Refusal> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
         operate(&mut object, &call.body)?;
-        return Ok(Patched { object, shown: None });
+        return Ok(object);
     }
     let merges = media == "application/merge-patch+json";
-    let undecodable =
-        |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
     let mut patch = decode::json(&call.body).map_err(|why| undecodable(&why))?;
     if !patch.is_object() && !patch.is_null() {
-        let found = go::json_type(&patch);
-        return Err(undecodable(&format!(
-            "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-        )));
+        return Err(undecodable(&decode::misfit("body", "an object", &patch)));
     }
-    let mut object = if managers.are_left_out(&patch) { apply::without_managed_fields(old) } else { old.clone() };
+    let is_named =
+        |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
+    let names_managers = patch.get("metadata").is_some_and(is_named);
+    let mut object = if names_managers { old.clone() } else { apply::without_managed_fields(old) };
     if merges && patch.is_null() && call.resource.custom.is_some() {
-        return Err(Refusal::bad_request("Invalid JSON Patch"));
+        return Err(undecodable("must not be null"));
     }
     if merges {
         crate::patch::merge(&mut object, &patch);
-        return Ok(Patched { object, shown: None });
+        return Ok(object);
     }
     // It is laid over the type, and not over its JSON: there a number is what it is worth.
     go::whole_numbers(&mut patch);
@@ -110,22 +84,19 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         BAD_RETAIN_KEYS => Refusal::bad_request(why),
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
-    if let Some(why) = ["kind", "apiVersion"].into_iter().find_map(|field| unconvertible(&patch[field])) {
-        return Err(body::Misfit::Content(why).of_patch(&go::shown(&crate::patch::left_over(patch, old))));
+    for field in ["kind", "apiVersion"] {
+        if !patch[field].is_null() && !patch[field].is_string() {
+            return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).of_patch());
+        }
     }
     // The type is Go's, whatever the patch says of it.
     object["kind"] = old["kind"].clone();
     object["apiVersion"] = old["apiVersion"].clone();
-    Ok(Patched { object, shown: Some(go::shown(&crate::patch::left_over(patch, old))) })
+    Ok(object)
 }
 
-/// Why a value is none of a text to whoever lays it over a type (`fromUnstructured`).
-fn unconvertible(value: &Value) -> Option<String> {
-    match value {
-        Value::Null | Value::String(_) => None,
-        Value::Number(_) => Some(format!("cannot convert {} to string", go::type_name(value))),
-        _ => Some("unrecognized type: string".into()),
-    }
+fn undecodable(why: &str) -> Refusal {
+    Refusal::bad_request(format!("error decoding patch: {why}"))
 }
 
 /// Applies a JSON patch.
@@ -158,7 +129,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let has_odd_metadata = unpersisted_fields::is_odd(&new["metadata"]);
     let fitted = body::fit_applied(call, new, old.as_deref());
-    let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, &applied, misfit))?;
+    let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, misfit))?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     report_repeated(call, repeated)?;
     let unpersisted = Unpersisted::of(call, has_odd_metadata, &lost);
@@ -179,36 +150,26 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// An applied object that is none of its built-in type.
-fn unconverted(call: &Call, applied: &Value, misfit: body::Misfit) -> Refusal {
+fn unconverted(call: &Call, misfit: body::Misfit) -> Refusal {
     match misfit {
         body::Misfit::Content(why) if call.resource.custom.is_none() => {
-            let (key, kind) = apply::named(applied);
-            let why = format!(
-                "failed to convert new object ({key}; {kind}) to proper version: unable to convert unstructured object to \
-                 {kind}: {why}"
-            );
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
         }
-        other => other.of_patch(&applied.to_string()),
+        other => other.of_patch(),
     }
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Returns it with a line for each field that comes twice.
 fn applied(call: &Call) -> Result<(Value, Vec<String>), Refusal> {
-    let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
         (applied, Vec::new())
     } else {
-        let read = decode::yaml(text).map_err(|why| undecodable(&format!("error converting YAML to JSON: {why}")))?;
+        let read = decode::yaml(text).map_err(|why| undecodable(&why))?;
         (read.value, read.repeated)
     };
     if !applied.is_object() && !applied.is_null() {
-        let found = go::json_type(&applied);
-        return Err(undecodable(&format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type \
-             map[string]interface {{}}"
-        )));
+        return Err(undecodable(&decode::misfit("body", "an object", &applied)));
     }
     let (kind, version) =
         (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
@@ -223,10 +184,9 @@ fn applied(call: &Call) -> Result<(Value, Vec<String>), Refusal> {
 /// Refuses fields that come twice in the applied object, or warns about them, as `fieldValidation` says.
 fn report_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
     match call.params.text("fieldValidation") {
-        "Strict" if !repeated.is_empty() => Err(Refusal::bad_request(format!(
-            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
-            repeated.join("\n  ")
-        ))),
+        "Strict" if !repeated.is_empty() => {
+            Err(Refusal::bad_request(format!("strict decoding error: {}", repeated.join(", "))))
+        }
         "Ignore" => Ok(()),
         _ => {
             call.session.warn_all(repeated);

@@ -289,9 +289,8 @@ fn patched(call: &Call, old: &Value) -> Result<Value, Refusal> {
         scale["kind"] = "Scale".into();
         scale["apiVersion"] = scale_owners::API_VERSION.into();
     }
-    let shown = scale.to_string();
     let fits = body::fit_type(call, &mut scale, "Scale", scale_owners::API_VERSION, &[]);
-    fits.map_err(|misfit| misfit.of_patch(&shown))?;
+    fits.map_err(body::Misfit::of_patch)?;
     Ok(scale)
 }
 
@@ -304,7 +303,7 @@ fn applicable(body: &Value) -> Result<(), Refusal> {
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
-    let unknown = decode::typed(schema, "Scale", &mut body.clone(), None, decode::Words::OfJson).unwrap_or_default();
+    let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
     let (key, kind) = apply::named(body);
     let why = format!("failed to create typed patch object ({key}; {kind}): .{first}: field not declared in schema");

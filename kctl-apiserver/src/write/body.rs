@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use self::identity::Type;
 use crate::{
     crd,
-    decode::{self, Words},
+    decode::{self, Integers},
     go, patch, proto,
     registry::{Custom, Resource},
     request::{Call, Verb},
@@ -67,8 +67,6 @@ pub(crate) enum Misfit {
     Identity(Refusal),
     /// A wrong type or, when the request is strict, an unknown field.
     Content(String),
-    /// A custom object that a patch has left without its kind.
-    WithoutKind,
 }
 
 impl Misfit {
@@ -77,23 +75,18 @@ impl Misfit {
         match self {
             Self::Identity(refusal) => refusal,
             Self::Content(why) => cannot_be_handled(kind, version, &why),
-            Self::WithoutKind => Refusal::bad_request("Object 'Kind' is missing"),
         }
     }
 
-    /// A patch has made it so: the refusal shows what it has made.
-    pub(crate) fn of_patch(self, shown: &str) -> Refusal {
+    /// A patch has made it so.
+    pub(crate) fn of_patch(self) -> Refusal {
         let why = match self {
             Self::Identity(refusal) if refusal.code != http::StatusCode::BAD_REQUEST => return refusal,
-            Self::Identity(refusal) => match refusal.message.split_once(" cannot be handled as a ") {
-                Some((_, rest)) => rest.split_once(": ").map_or_else(|| rest.to_owned(), |(_, why)| why.to_owned()),
-                None => refusal.message,
-            },
+            Self::Identity(refusal) => refusal.message,
             Self::Content(why) => why,
-            Self::WithoutKind => format!("Object 'Kind' is missing in '{shown}'"),
         };
-        let message = format!("Invalid value: {}: {why}", Value::from(shown));
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "patch".into() };
+        let cause =
+            Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: "patch".into() };
         Refusal::invalid("", "", "", &[cause])
     }
 }
@@ -140,9 +133,8 @@ fn fit_and_tell(
         (None, Some(schema)) => {
             let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
             let is_laid_over = is_strategic || call.applies();
-            let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
-            let unknown =
-                decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?;
+            let integers = if is_laid_over { Integers::Wrapped } else { Integers::InRange };
+            let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
             if let Some(why) = (resource.rules.decode_error)(&object) {
                 return Err(Misfit::Content(why));
             }
@@ -165,11 +157,8 @@ fn fit_and_tell(
 fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let asked = call.params.text("fieldValidation");
     let mut texts = repeated(call, sent);
-    if media_type(call) == "application/yaml" && asked == "Strict" && !texts.is_empty() {
-        texts = vec![format!("yaml: unmarshal errors:\n  {}", texts.join("\n  "))];
-    }
     if media_type(call) == "application/json-patch+json" {
-        texts.splice(0..0, patch::json::strange_fields(&call.body));
+        texts.extend(patch::json::strange_fields(&call.body));
     }
     texts.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match asked {
@@ -215,12 +204,12 @@ pub(crate) fn fit_type(
     if object.is_null() {
         *object = json!({});
     }
-    identity::identify_as(&call.body, object, kind, api_version).map_err(Misfit::Identity)?;
+    identity::identify_as(object, kind, api_version).map_err(Misfit::Identity)?;
     if media_type(call) == "application/yaml" {
         go::whole_numbers(object);
     }
     let unknown = match Schema::built_in(api_version, kind) {
-        Some(schema) => decode::typed(schema, kind, object, None, Words::OfJson).map_err(Misfit::Content)?,
+        Some(schema) => decode::typed(schema, object, None, Integers::InRange).map_err(Misfit::Content)?,
         None => Vec::new(),
     };
     if !object["metadata"].is_object() {
@@ -335,7 +324,7 @@ mod tests {
         let config_maps = "/api/v1/namespaces/default/configmaps";
         check(&server, config_maps, "application/cbor", b"", (415, all)).await;
         let why = "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to \
-                   be a protobuf message, expected prefix [107 56 115 0] (616263)";
+                   be a protobuf message, expected prefix [107 56 115 0]";
         check(&server, config_maps, proto::MEDIA_TYPE, b"abc", (400, why)).await;
         let cut_off = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x03\x0a\x05z";
         let why = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ConfigMap.metadata: unexpected EOF";

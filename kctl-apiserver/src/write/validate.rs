@@ -7,10 +7,7 @@ use serde_json::Value;
 use super::{Write, admin_access, body::identity, prepare};
 use crate::{
     admit, autoscaling, crd, go,
-    registry::{
-        Kind, Resource,
-        kind::{MetadataErrors, RepeatedErrors, UpdateOrder},
-    },
+    registry::{Kind, Resource},
     request::Call,
     schema::Schema,
     state::State,
@@ -70,14 +67,7 @@ fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
 fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), Refusal> {
     let resource = &call.resource;
     let rules = resource.rules;
-    let mut of_metadata = admit::metadata(resource, object);
-    let is_alone = match rules.metadata_errors {
-        MetadataErrors::First => false,
-        MetadataErrors::Alone => true,
-        MetadataErrors::AloneIfNew => old.is_none(),
-    };
-    let alone = if is_alone { std::mem::take(&mut of_metadata) } else { Vec::new() };
-    judge_metadata(call, old, object, &mut of_metadata, &mut causes);
+    let of_metadata = admit::metadata(resource, object);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
         let mut errors = of_metadata;
@@ -112,84 +102,28 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         (object, old)
     };
     if whole && !judged_before {
-        let mut found = if let Some(old) = old {
+        let found = if let Some(old) = old {
             causes_of_change(call, old, object)
         } else {
             let validate = rules.validate_create.unwrap_or(rules.validate);
             Kind::errors(|errors| validate(object, errors))
         };
-        if rules.validates_metadata_again {
-            found.retain(|cause| !causes.contains(cause));
-        }
         causes.extend(found);
     }
     if let Some(old) = old.filter(|_| call.subresource == "status") {
         causes.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
     }
-    if causes.is_empty() {
-        causes = alone;
-    }
     refuse(resource, object, &causes)
 }
 
-/// Returns the errors of a changed object, in the order of kube-apiserver.
+/// Returns the errors of a changed object.
 fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
     let rules = call.resource.rules;
     Kind::errors(|errors| {
-        match rules.update_order {
-            UpdateOrder::Before => {
-                (rules.validate_update)(old, new, errors);
-                (rules.validate)(new, errors);
-            }
-            UpdateOrder::After => {
-                (rules.validate)(new, errors);
-                (rules.validate_update)(old, new, errors);
-            }
-            UpdateOrder::Instead => (rules.validate_update)(old, new, errors),
-        }
+        (rules.validate)(new, errors);
+        (rules.validate_update)(old, new, errors);
         (rules.validate_subresource)(&call.subresource, old, new, errors);
     })
-}
-
-/// Puts what is wrong with the metadata of a changed object where the real server tells it: before the rest when it has another
-/// name, and of some kinds twice.
-fn judge_metadata(
-    call: &Call,
-    old: Option<&Value>,
-    object: &Value,
-    of_metadata: &mut Vec<Cause>,
-    causes: &mut Vec<Cause>,
-) {
-    let Some(old) = old else { return };
-    let is_renamed = old["metadata"]["name"] != object["metadata"]["name"];
-    let repeated = call.resource.rules.repeated_errors;
-    if repeated == RepeatedErrors::AllLast {
-        let at = if is_renamed { 0 } else { causes.len() };
-        causes.splice(at..at, of_metadata.clone());
-        return;
-    }
-    if is_renamed {
-        causes.splice(0..0, std::mem::take(of_metadata));
-        return;
-    }
-    match repeated {
-        _ if !call.subresource.is_empty() => {}
-        RepeatedErrors::None | RepeatedErrors::AllLast => {}
-        RepeatedErrors::All => of_metadata.extend(of_metadata.clone()),
-        RepeatedErrors::AllByFinalizer => {
-            let is_finalizer = |cause: &Cause| cause.field.starts_with("metadata.finalizers");
-            let (finalizers, mut all): (Vec<_>, Vec<_>) = of_metadata.drain(..).partition(is_finalizer);
-            all.extend(all.clone());
-            all.extend(finalizers.into_iter().flat_map(|cause| [cause.clone(), cause]));
-            *of_metadata = all;
-        }
-        RepeatedErrors::Finalizers => {
-            let repeated = |cause: Cause| {
-                if cause.field == "metadata.finalizers" { vec![cause.clone(), cause] } else { vec![cause] }
-            };
-            *of_metadata = std::mem::take(of_metadata).into_iter().flat_map(repeated).collect();
-        }
-    }
 }
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
@@ -255,10 +189,6 @@ pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     let judged = admit::metadata(&call.resource, new).into_iter();
     causes.extend(judged.filter(|cause| is_of(cause, &["labels", "annotations", "ownerReferences"])));
     causes.retain(|cause| !is_of(cause, kept));
-    // The kinds' own validation finds them again.
-    if call.resource.rules.repeats_changes {
-        causes.extend(causes.clone());
-    }
     causes
 }
 

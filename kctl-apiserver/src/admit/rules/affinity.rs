@@ -50,23 +50,6 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Terms about nodes as Go writes them.
-pub(crate) fn shown_terms(terms: &Value) -> String {
-    let list = |list: &Value, one: &dyn Fn(&Value) -> String| match list.as_array() {
-        Some(list) => format!("[{}]", list.iter().map(one).collect::<Vec<_>>().join(",")),
-        None => "null".into(),
-    };
-    let requirement = |one: &Value| {
-        let text = |field: &str| Value::from(text(&one[field]));
-        format!("{{\"Key\":{},\"Operator\":{},\"Values\":{}}}", text("key"), text("operator"), one["values"])
-    };
-    let term = |term: &Value| {
-        let part = |name: &str| list(&term[name], &requirement);
-        format!("{{\"MatchExpressions\":{},\"MatchFields\":{}}}", part("matchExpressions"), part("matchFields"))
-    };
-    list(terms, &term)
-}
-
 /// A term about nodes. Values are looked at where a pod depends on them.
 fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {

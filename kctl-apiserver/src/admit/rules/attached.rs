@@ -66,12 +66,7 @@ pub(crate) fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
     for (_, was) in entries(old) {
         let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
         if let Some((_, is)) = same.filter(|(_, is)| STAY.iter().any(|field| was[*field] != is[*field])) {
-            // Upstream shows the driver as its type in Go, with the number behind a pointer as it was.
-            let shown = format!(
-                r#"{{"Name":{},"NodeID":{},"TopologyKeys":{},"Allocatable":null}}"#,
-                is["name"], is["nodeID"], is["topologyKeys"]
-            );
-            errors.shown("spec.drivers", &shown, "field is immutable");
+            errors.invalid("spec.drivers", is, "field is immutable");
         }
     }
 }

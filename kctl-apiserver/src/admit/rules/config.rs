@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::{Errors, pairs, text};
-use crate::{decode, go};
+use crate::decode;
 
 /// Bytes of all values of a secret or a config map: `MaxSecretSize`.
 const VALUES_BYTES_MAX: usize = 1024 * 1024;
@@ -73,10 +73,7 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
     let wrong = match decode::json(&bytes) {
         Err(why) => why,
         Ok(Value::Object(_) | Value::Null) => return,
-        Ok(value) => {
-            let found = go::json_type(&value);
-            format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
-        }
+        Ok(_) => "must be a JSON object".to_owned(),
     };
     errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
 }

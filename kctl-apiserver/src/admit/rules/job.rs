@@ -31,7 +31,7 @@ pub(crate) fn job(object: &Value, errors: &mut Errors) {
         let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
         selector::selector(given, "spec.selector", &mut mistakes);
         if !is_own && !given.is_null() && mistakes.len() == 0 {
-            errors.shown("spec.selector", &selector::shown(given), "`selector` not auto-generated");
+            errors.invalid("spec.selector", given, "`selector` not auto-generated");
         }
     }
     whole_spec(spec, errors);
@@ -179,37 +179,6 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A policy as Go writes it.
-pub(crate) fn shown_policy(policy: &Value) -> String {
-    if policy.is_null() {
-        return "null".into();
-    }
-    let shown_rule = |rule: &Value| {
-        let codes = &rule["onExitCodes"];
-        let shown_codes = if codes.is_null() {
-            "null".into()
-        } else {
-            let (name, operator, values) = (&codes["containerName"], &codes["operator"], &codes["values"]);
-            format!("{{\"ContainerName\":{name},\"Operator\":{operator},\"Values\":{values}}}")
-        };
-        let conditions: Vec<String> = entries(&rule["onPodConditions"])
-            .map(|(_, one)| format!("{{\"Type\":{},\"Status\":{}}}", one["type"], one["status"]))
-            .collect();
-        let conditions = if conditions.is_empty() { "null".into() } else { format!("[{}]", conditions.join(",")) };
-        format!("{{\"Action\":{},\"OnExitCodes\":{shown_codes},\"OnPodConditions\":{conditions}}}", rule["action"])
-    };
-    shown_rules(&policy["rules"], shown_rule)
-}
-
-/// A policy as Go writes it: a list that is not there is null.
-fn shown_rules(rules: &Value, shown_rule: impl Fn(&Value) -> String) -> String {
-    if rules.is_null() {
-        return "{\"Rules\":null}".to_owned();
-    }
-    let rules: Vec<String> = entries(rules).map(|(_, rule)| shown_rule(rule)).collect();
-    format!("{{\"Rules\":[{}]}}", rules.join(","))
-}
-
 fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (action, action_at) = (&rule["action"], format!("{at}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
@@ -259,8 +228,7 @@ fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.values");
     let values: Vec<i64> = entries(&codes["values"]).filter_map(|(_, code)| code.as_i64()).collect();
     if values.is_empty() {
-        let shown = if codes["values"].is_array() { "[]" } else { "null" };
-        errors.shown(&at, shown, "at least one value is required");
+        errors.invalid(&at, &codes["values"], "at least one value is required");
     } else if values.len() > CODES_MAX {
         errors.too_many(&at, values.len(), CODES_MAX);
     }
@@ -284,8 +252,7 @@ fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     if spec["completionMode"] != "Indexed" {
-        let shown = shown_rules(&policy["rules"], shown_rule);
-        return errors.shown(at, &shown, "requires indexed completion mode");
+        return errors.invalid(at, policy, "requires indexed completion mode");
     }
     let (n_rules, at) = (entries(&policy["rules"]).count(), format!("{at}.rules"));
     if n_rules == 0 {
@@ -297,10 +264,6 @@ fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
     for (index, rule) in entries(&policy["rules"]) {
         success_rule(spec, rule, &format!("{at}[{index}]"), errors);
     }
-}
-
-fn shown_rule(rule: &Value) -> String {
-    format!("{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}", rule["succeededIndexes"], rule["succeededCount"])
 }
 
 fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
@@ -353,8 +316,7 @@ pub(crate) fn cron_job(object: &Value, errors: &mut Errors) {
     let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
     job_spec(job, at, errors);
     if !job["selector"].is_null() {
-        let shown = selector::shown(&job["selector"]);
-        errors.shown(&format!("{at}.selector"), &shown, "`selector` will be auto-generated");
+        errors.invalid(&format!("{at}.selector"), &job["selector"], "`selector` will be auto-generated");
     }
     if job["manualSelector"] == true {
         errors.unsupported(&format!("{at}.manualSelector"), "true", &["nil", "false"]);

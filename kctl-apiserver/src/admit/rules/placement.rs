@@ -25,47 +25,25 @@ pub(crate) fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
         return;
     }
     if entries(&new).count() != n_terms {
-        let all: Vec<String> = entries(&new).map(|(_, term)| shown(term)).collect();
-        let all = if new.is_null() { "null".to_owned() } else { format!("[{}]", all.join(",")) };
-        return errors.shown(at, &all, "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+        return errors.invalid(at, &new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
     }
     for ((index, old), (_, new)) in entries(&old).zip(entries(&new)) {
         if !only_adds(old, new) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.shown(&format!("{at}[{index}]"), &shown(new), detail);
+            errors.invalid(&format!("{at}[{index}]"), new, detail);
         }
     }
 }
 
-const LISTS: [(&str, &str); 2] = [("MatchExpressions", "matchExpressions"), ("MatchFields", "matchFields")];
+const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
 /// Whether a term begins as it was. One that asked for nothing stays so: it selects no node.
 fn only_adds(old: &Value, new: &Value) -> bool {
     let list = |term: &Value, name: &str| term[name].as_array().cloned().unwrap_or_default();
-    if LISTS.iter().all(|(_, name)| list(old, name).is_empty()) {
-        return LISTS.iter().all(|(_, name)| list(new, name).is_empty());
+    if LISTS.iter().all(|name| list(old, name).is_empty()) {
+        return LISTS.iter().all(|name| list(new, name).is_empty());
     }
-    LISTS.iter().all(|(_, name)| list(new, name).starts_with(&list(old, name)))
-}
-
-/// A term as Go writes it.
-fn shown(term: &Value) -> String {
-    let one = |one: &Value| {
-        format!("{{\"Key\":{},\"Operator\":{},\"Values\":{}}}", go(&one["key"]), go(&one["operator"]), one["values"])
-    };
-    let list = |(shown, name): &(&str, &str)| {
-        if term[*name].is_null() {
-            return format!("\"{shown}\":null");
-        }
-        let all: Vec<String> = entries(&term[*name]).map(|(_, requirement)| one(requirement)).collect();
-        format!("\"{shown}\":[{}]", all.join(","))
-    };
-    format!("{{{}}}", LISTS.iter().map(list).collect::<Vec<_>>().join(","))
-}
-
-/// A text that is not there is empty in Go.
-fn go(text: &Value) -> Value {
-    if text.is_null() { "".into() } else { text.clone() }
+    LISTS.iter().all(|name| list(new, name).starts_with(&list(old, name)))
 }
 
 /// Takes what is judged here out of one of two specs that are compared.

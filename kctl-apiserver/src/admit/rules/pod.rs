@@ -113,16 +113,12 @@ fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
             errors.required_name(&format!("{at}.name"), &claim["name"], NameRule::Label);
             names.push(name);
         }
-        let shown = format!(
-            "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
-            claim["name"], claim[SOURCES[0]], claim[SOURCES[1]]
-        );
         match SOURCES.iter().filter(|source| !claim[**source].is_null()).count() {
-            0 => errors.shown(&at, &shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+            0 => errors.invalid(&at, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
             1 => {}
             _ => {
                 let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-                errors.shown(&at, &shown, detail);
+                errors.invalid(&at, claim, detail);
             }
         }
         for source in SOURCES.iter().filter(|source| !claim[**source].is_null()) {

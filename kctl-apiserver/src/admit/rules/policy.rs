@@ -12,12 +12,7 @@ pub(crate) fn disruption_budget(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
     if !least.is_null() && !most.is_null() {
-        let selector = if spec["selector"].is_null() { "null".into() } else { selector::shown(&spec["selector"]) };
-        let policy = &spec["unhealthyPodEvictionPolicy"];
-        let shown = format!(
-            "{{\"MinAvailable\":{least},\"Selector\":{selector},\"MaxUnavailable\":{most},\"UnhealthyPodEvictionPolicy\":{policy}}}"
-        );
-        errors.shown("spec", &shown, "minAvailable and maxUnavailable cannot be both set");
+        errors.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
     }
     for name in ["minAvailable", "maxUnavailable"] {
         let at = format!("spec.{name}");

@@ -5,15 +5,10 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::quantity::{Quantity, canonical};
+use crate::quantity::Quantity;
 
 /// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
 const OPTIONS_MAX: usize = 10;
-
-/// An amount as Go writes it.
-fn shown(value: &Value) -> String {
-    canonical(text(value)).unwrap_or_else(|| text(value).to_owned())
-}
 
 fn amount(value: &Value) -> Quantity {
     Quantity::parse(text(value)).unwrap_or(Quantity::ZERO)
@@ -50,30 +45,30 @@ pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors
 fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&Value> = entries(values).map(|(_, value)| value).collect();
     for (index, pair) in all.windows(2).enumerate().filter(|(_, pair)| is_more(pair[0], pair[1])) {
-        let next = shown(pair[1]).into();
+        let next = pair[1].clone();
         errors.invalid(&format!("{at}[{}]", index + 1), &next, "values must be sorted in ascending order");
     }
     let wrong_default = "default value is not valid according to the requestPolicy";
     if all.len() > OPTIONS_MAX {
         // None is looked at any more.
-        errors.invalid(at, &shown(usual).into(), wrong_default);
+        errors.invalid(at, usual, wrong_default);
         return errors.too_many(at, all.len(), OPTIONS_MAX);
     }
     let mut known: Vec<i128> = Vec::new();
     for (index, value) in all.iter().enumerate() {
         let at = format!("{at}[{index}]");
         if is_more(value, most) {
-            let why = format!("option is larger than capacity value: {}", shown(most));
-            errors.invalid(&at, &shown(value).into(), &why);
+            let why = format!("option is larger than capacity value: {}", text(most));
+            errors.invalid(&at, value, &why);
         }
         let thousandths = amount(value).thousandths();
         if known.contains(&thousandths) {
-            errors.duplicate(&at, &format!("{:?}", shown(value)));
+            errors.duplicate(&at, &value.to_string());
         }
         known.push(thousandths);
     }
     if !known.contains(&amount(usual).thousandths()) {
-        errors.invalid(at, &shown(usual).into(), wrong_default);
+        errors.invalid(at, usual, wrong_default);
     }
 }
 
@@ -83,22 +78,22 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
     if min.is_null() {
         return errors.required(&field("min"), "required when validRange is defined");
     }
-    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&field(name), &shown(value).into(), &why);
+    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&field(name), value, &why);
     if is_more(min, most) {
-        wrong("min", min, format!("min is larger than capacity value: {}", shown(most)));
+        wrong("min", min, format!("min is larger than capacity value: {}", text(most)));
     }
     if is_more(min, usual) {
-        wrong("min", usual, format!("default is less than min: {}", shown(min)));
+        wrong("min", usual, format!("default is less than min: {}", text(min)));
     }
     if !max.is_null() {
         if is_more(min, max) {
-            wrong("max", min, format!("min is larger than max: {}", shown(max)));
+            wrong("max", min, format!("min is larger than max: {}", text(max)));
         }
         if is_more(max, most) {
-            wrong("max", max, format!("max is larger than capacity value: {}", shown(most)));
+            wrong("max", max, format!("max is larger than capacity value: {}", text(most)));
         }
         if is_more(usual, max) {
-            wrong("max", usual, format!("default is more than max: {}", shown(max)));
+            wrong("max", usual, format!("default is more than max: {}", text(max)));
         }
     }
     if step.is_null() {
@@ -106,12 +101,12 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
     }
     let added = amount(min).plus(amount(step));
     if added.thousandths() > amount(most).thousandths() {
-        wrong("step", step, format!("one step {added} is larger than capacity value: {}", shown(most)));
+        wrong("step", step, format!("one step {added} is larger than capacity value: {}", text(most)));
     }
     for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
         let (from, size) = (amount(value).units() - amount(min).units(), amount(step).units());
         if size != 0 && from % size != 0 {
-            let why = format!("value is not a multiple of a given step ({}) from ({})", shown(step), shown(min));
+            let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
             wrong("step", value, why);
         }
     }

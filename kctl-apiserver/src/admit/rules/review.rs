@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
-use crate::{cause::Cause, metadata};
+use crate::cause::Cause;
 
 /// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
 pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {
@@ -13,12 +13,10 @@ pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {
     let (spec, meta) = (&review["spec"], &review["metadata"]);
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let is_local = kind == "LocalSubjectAccessReview";
-    // The real server shows its own type, whose fields have no other names.
-    let shown = format!("{{\"Path\":{:?},\"Verb\":{:?}}}", text(&other["path"]), text(&other["verb"]));
     match (resource.is_null(), other.is_null()) {
         (false, false) => {
             let detail = "cannot be specified in combination with resourceAttributes";
-            errors.shown("spec.nonResourceAttributes", &shown, detail);
+            errors.invalid("spec.nonResourceAttributes", other, detail);
         }
         (true, true) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -34,14 +32,14 @@ pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {
     let known = if is_local { &["managedFields", "namespace"][..] } else { &["managedFields"] };
     if meta.as_object().into_iter().flatten().any(|(name, _)| !known.contains(&name.as_str())) {
         let detail = if is_local { "must be empty except for namespace" } else { "must be empty" };
-        errors.shown("metadata", &metadata::go_json(meta), detail);
+        errors.invalid("metadata", meta, detail);
     }
     if is_local && !resource.is_null() && resource["namespace"] != meta["namespace"] {
         let namespace = text(&resource["namespace"]).into();
         errors.invalid("spec.resourceAttributes.namespace", &namespace, "must match metadata.namespace");
     }
     if is_local && !other.is_null() {
-        errors.shown("spec.nonResourceAttributes", &shown, "disallowed on this kind of request");
+        errors.invalid("spec.nonResourceAttributes", other, "disallowed on this kind of request");
     }
     errors.into_causes()
 }

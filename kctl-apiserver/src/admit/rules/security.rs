@@ -33,45 +33,16 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
     if context["allowPrivilegeEscalation"] == false {
         let reason = "cannot set `allowPrivilegeEscalation` to false and";
         if context["privileged"] == true {
-            errors.shown(at, &shown(context), &format!("{reason} `privileged` to true"));
+            errors.invalid(at, context, &format!("{reason} `privileged` to true"));
         }
         for (_, capability) in entries(&context["capabilities"]["add"]) {
             if capability == "CAP_SYS_ADMIN" {
-                errors.shown(at, &shown(context), &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
+                errors.invalid(at, context, &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
             }
         }
     }
     windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
-}
-
-/// A context as Go writes it, with the names of its fields there.
-fn shown(context: &Value) -> String {
-    const FIELDS: &[(&str, &str)] = &[
-        ("Capabilities", "capabilities"),
-        ("Privileged", "privileged"),
-        ("SELinuxOptions", "seLinuxOptions"),
-        ("WindowsOptions", "windowsOptions"),
-        ("RunAsUser", "runAsUser"),
-        ("RunAsGroup", "runAsGroup"),
-        ("RunAsNonRoot", "runAsNonRoot"),
-        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
-        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
-        ("ProcMount", "procMount"),
-        ("SeccompProfile", "seccompProfile"),
-        ("AppArmorProfile", "appArmorProfile"),
-    ];
-    let field = |(shown, name): &(&str, &str)| match &context[*name] {
-        capabilities @ Value::Object(_) if *name == "capabilities" => {
-            format!("\"{shown}\":{{\"Add\":{},\"Drop\":{}}}", capabilities["add"], capabilities["drop"])
-        }
-        labels @ Value::Object(_) if *name == "seLinuxOptions" => {
-            let [user, role, kind, level] = ["user", "role", "type", "level"].map(|name| text(&labels[name]));
-            format!("\"{shown}\":{{\"User\":{user:?},\"Role\":{role:?},\"Type\":{kind:?},\"Level\":{level:?}}}")
-        }
-        value => format!("\"{shown}\":{value}"),
-    };
-    format!("{{{}}}", FIELDS.iter().map(field).collect::<Vec<_>>().join(","))
 }
 
 /// The context of a pod. What is the host's is beside it in the specification.
@@ -143,8 +114,7 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
         (true, true) => errors.required(&local_at, "must be set when seccomp type is Localhost"),
         (true, false) => paths::descending(local, &local_at, errors),
         (false, false) => {
-            let shown = format!("{{\"Type\":{kind},\"LocalhostProfile\":{local}}}");
-            errors.shown(&local_at, &shown, "can only be set when seccomp type is Localhost");
+            errors.invalid(&local_at, local, "can only be set when seccomp type is Localhost");
         }
         (false, true) => {}
     }

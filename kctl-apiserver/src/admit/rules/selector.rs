@@ -52,7 +52,7 @@ pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> boo
     selector(given, at, errors);
     let is_usable = errors.len() == before;
     if is_empty(given) {
-        errors.shown(at, "{}", &format!("empty selector is invalid for {kind}"));
+        errors.invalid_as_such(at, &format!("empty selector is invalid for {kind}"));
     }
     is_usable
 }
@@ -72,28 +72,4 @@ pub(crate) fn is_empty(selector: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         _ => true,
     })
-}
-
-/// A selector with its fields in Go's order.
-pub(crate) fn shown(selector: &Value) -> String {
-    if selector.is_null() {
-        return "null".to_owned();
-    }
-    let mut parts = Vec::new();
-    if selector["matchLabels"].is_object() {
-        parts.push(format!("\"matchLabels\":{}", selector["matchLabels"]));
-    }
-    let requirements: Vec<String> = entries(&selector["matchExpressions"])
-        .map(|(_, requirement)| {
-            let mut shown = format!("{{\"key\":{},\"operator\":{}", requirement["key"], requirement["operator"]);
-            if requirement["values"].is_array() {
-                shown += &format!(",\"values\":{}", requirement["values"]);
-            }
-            shown + "}"
-        })
-        .collect();
-    if !requirements.is_empty() {
-        parts.push(format!("\"matchExpressions\":[{}]", requirements.join(",")));
-    }
-    format!("{{{}}}", parts.join(","))
 }

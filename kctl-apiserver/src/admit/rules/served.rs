@@ -72,7 +72,7 @@ pub(crate) fn ranges(object: &Value, errors: &mut Errors) {
         return errors.required(at, "at least one CIDR required");
     }
     if families.len() > 2 {
-        return errors.shown(at, &format!("{{\"CIDRs\":{ranges}}}"), "may only hold up to 2 values");
+        return errors.invalid(at, ranges, "may only hold up to 2 values");
     }
     for (index, range) in entries(ranges) {
         address::legacy_range(range, &format!("{at}[{index}]"), errors);

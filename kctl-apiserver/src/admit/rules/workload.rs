@@ -66,7 +66,7 @@ fn is_none(amount: &Value) -> bool {
 fn template_of_set(spec: &Value, errors: &mut Errors) {
     let (given, at) = (&spec["selector"], "spec.template");
     if !selector::of_workload(given, "deployment", errors) {
-        return errors.shown("spec.selector", &selector::shown(given), "invalid label selector");
+        return errors.invalid("spec.selector", given, "invalid label selector");
     }
     selector::fits_template(given, &spec["template"], at, errors);
     pod::template(&spec["template"], at, errors);
@@ -146,11 +146,9 @@ pub(crate) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
     let given = &spec["selector"];
     if selector::of_workload(given, "statefulset", errors) {
         selector::fits_template(given, &spec["template"], "spec.template", errors);
-        // The real server looks at these twice.
-        pod::metadata_of_template(&spec["template"], "spec.template", errors);
         pod::template(&with_claims(spec), "spec.template", errors);
     } else {
-        errors.shown("spec.selector", &selector::shown(given), "");
+        errors.invalid("spec.selector", given, "invalid label selector");
     }
     runs_for_ever(&spec["template"], "spec.template", "StatefulSet", errors);
 }
@@ -181,20 +179,14 @@ fn with_claims(spec: &Value) -> Value {
 
 fn update_of_stateful_set(strategy: &Value, errors: &mut Errors) {
     let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
-    // How many may be missing belongs to a feature that is off.
-    let shown = |rolling: &Value| {
-        format!("{{\"Partition\":{},\"MaxUnavailable\":null}}", rolling["partition"].as_i64().unwrap_or(0))
-    };
     match text(&strategy["type"]) {
         "OnDelete" if !rolling.is_null() => {
-            errors.shown(at, &shown(rolling), "only allowed for updateStrategy 'RollingUpdate'");
+            errors.invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
         "RollingUpdate" => errors.not_negative(&format!("{at}.partition"), &rolling["partition"]),
         _ => {
-            let rolling = if rolling.is_null() { "null".to_owned() } else { shown(rolling) };
-            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", strategy["type"]);
-            errors.shown("spec.updateStrategy", &shown, "must be 'RollingUpdate' or 'OnDelete'");
+            errors.invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
 }
@@ -207,7 +199,7 @@ pub(crate) fn daemon_set(object: &Value, errors: &mut Errors) {
         selector::fits_template(given, &spec["template"], at, errors);
     }
     if !given.is_null() && selector::is_empty(given) {
-        errors.shown("spec.selector", "{}", "empty selector is invalid for daemonset");
+        errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
     }
     pod::template(&spec["template"], at, errors);
     runs_for_ever(&spec["template"], at, "DaemonSet", errors);

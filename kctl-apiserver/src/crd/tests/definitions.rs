@@ -160,7 +160,7 @@ fn exactly_one_version_is_stored() {
             o["spec"]["versions"] = json!(null);
         },
         &[
-            "FieldValueInvalid spec.versions: Invalid value: null: must have exactly one version marked as storage version",
+            "FieldValueInvalid spec.versions: Invalid value: []: must have exactly one version marked as storage version",
             "FieldValueInvalid status.storedVersions: Invalid value: null: must have at least one stored version",
         ],
     );
@@ -169,7 +169,7 @@ fn exactly_one_version_is_stored() {
             o["spec"]["versions"][0]["storage"] = json!(false);
         },
         &[
-            r#"FieldValueInvalid spec.versions: Invalid value: [{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: must have exactly one version marked as storage version"#,
+            r#"FieldValueInvalid spec.versions: Invalid value: ["v1"]: must have exactly one version marked as storage version"#,
             "FieldValueInvalid status.storedVersions: Invalid value: null: must have at least one stored version",
         ],
     );
@@ -184,7 +184,7 @@ fn exactly_one_version_is_stored() {
             o["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}, {"name": "v2", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]);
         },
         &[
-            r#"FieldValueInvalid spec.versions: Invalid value: [{"Name":"v1","Served":true,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v2","Served":true,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: must have exactly one version marked as storage version"#,
+            r#"FieldValueInvalid spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version"#,
             r#"FieldValueInvalid status.storedVersions: Invalid value: ["v1"]: must have the storage version v2"#,
         ],
     );
@@ -196,9 +196,7 @@ fn versions_have_names_and_schemas() {
         |o| {
             o["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}, {"name": "v1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}]);
         },
-        &[
-            r#"FieldValueInvalid spec.versions: Invalid value: [{"Name":"v1","Served":true,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: must contain unique version names"#,
-        ],
+        &[r#"FieldValueInvalid spec.versions: Invalid value: ["v1","v1"]: must contain unique version names"#],
     );
     check_with(
         |o| {
@@ -253,8 +251,8 @@ fn all_errors_are_reported_together() {
             r#"FieldValueInvalid metadata.name: Invalid value: "things.def.crdtest.example.com": must be spec.names.plural+"."+spec.group"#,
             "FieldValueRequired spec.group: Required value",
             "FieldValueRequired spec.scope: Required value",
-            r#"FieldValueInvalid spec.versions: Invalid value: [{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: must contain unique version names"#,
-            r#"FieldValueInvalid spec.versions: Invalid value: [{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: must have exactly one version marked as storage version"#,
+            r#"FieldValueInvalid spec.versions: Invalid value: ["v1","v1"]: must contain unique version names"#,
+            r#"FieldValueInvalid spec.versions: Invalid value: ["v1","v1"]: must have exactly one version marked as storage version"#,
             "FieldValueInvalid status.storedVersions: Invalid value: null: must have at least one stored version",
         ],
     );

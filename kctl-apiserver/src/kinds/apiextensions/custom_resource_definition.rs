@@ -20,7 +20,6 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
     validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
     validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
-    validates_metadata_again: true,
     warn,
     ..Kind::DEFAULT
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     admit::rules::{self, change::keeps},
-    registry::kind::{Kind, RepeatedErrors},
+    registry::kind::Kind,
     table,
 };
 
@@ -13,7 +13,6 @@ pub(crate) static KIND: Kind = Kind {
     validate: |object, errors| rules::workload::revision(object, false, errors),
     validate_create: Some(|object, errors| rules::workload::revision(object, true, errors)),
     validate_update: |old, new, errors| keeps("data", &old["data"], &new["data"], errors),
-    repeated_errors: RepeatedErrors::All,
     warns_once_per_generation: true,
     printer: Some(table::workload::controller_revision),
     ..Kind::DEFAULT

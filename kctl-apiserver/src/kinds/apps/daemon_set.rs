@@ -9,7 +9,7 @@ use crate::{
         warnings,
     },
     go,
-    registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded, UpdateOrder},
+    registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
     table,
 };
 
@@ -29,7 +29,6 @@ pub(crate) static KIND: Kind = Kind {
     complete_owned: say_no_template_count,
     validate: rules::workload::daemon_set,
     validate_update: rules::change::selector_stays,
-    update_order: UpdateOrder::Before,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: warnings::of_template,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     admit::{defaults, rules, warnings},
     field_errors::Errors,
-    registry::kind::{Generation, Kind, NewStatus, RepeatedErrors},
+    registry::kind::{Generation, Kind, NewStatus},
     table,
     ways::set,
 };
@@ -35,7 +35,6 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(validate_create),
     validate_update: rules::change::job,
     validate_status: status::status,
-    repeated_errors: RepeatedErrors::AllByFinalizer,
     warn: warnings::of_template,
     warns_once_per_generation: true,
     printer: Some(table::workload::job),

@@ -2,7 +2,7 @@
 
 use crate::{
     admit::{defaults, rules},
-    registry::kind::{Kind, RepeatedErrors},
+    registry::kind::Kind,
     table,
 };
 
@@ -14,7 +14,6 @@ pub(crate) static KIND: Kind = Kind {
     storage_key: Some("services/endpoints"),
     default: defaults::service::endpoints,
     validate: rules::endpoints::endpoints,
-    repeated_errors: RepeatedErrors::All,
     printer: Some(table::core::endpoints),
     ..Kind::DEFAULT
 };

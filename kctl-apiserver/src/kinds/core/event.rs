@@ -3,7 +3,7 @@
 use crate::{
     admit::defaults,
     names::NameRule,
-    registry::kind::{Kind, MetadataErrors, Quota},
+    registry::kind::{Kind, Quota},
     table,
 };
 
@@ -29,8 +29,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::event,
     filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
     validate: crate::kinds::events::validation::core_event,
-    metadata_errors: MetadataErrors::AloneIfNew,
-    repeats_changes: false,
     printer: Some(table::core::event),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT

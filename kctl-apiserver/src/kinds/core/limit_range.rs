@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     admit::defaults,
-    registry::kind::{Environment, Kind, RepeatedErrors},
+    registry::kind::{Environment, Kind},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,7 +15,6 @@ pub(crate) static KIND: Kind = Kind {
     null_when_empty: Some("/spec/limits"),
     default: defaults::api::limit_range,
     validate: super::resource_quota::validation::limits,
-    repeated_errors: RepeatedErrors::Finalizers,
     ..Kind::DEFAULT
 };
 

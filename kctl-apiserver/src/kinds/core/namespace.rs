@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     admit::{defaults, rules},
     names::{NameRule, check_label_value},
-    registry::kind::{DeleteAnswer, Environment, Kind, RepeatedErrors, Undecoded},
+    registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
     selector, table,
     ways::set,
 };
@@ -27,7 +27,6 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec"],
     validate: rules::node::namespace,
     validates_subresources: true,
-    repeated_errors: RepeatedErrors::AllByFinalizer,
     printer: Some(table::core::namespace),
     ..Kind::DEFAULT
 };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     admit::{defaults, rules},
     field_errors::Errors,
-    registry::kind::{Environment, Kind, NewStatus, RepeatedErrors},
+    registry::kind::{Environment, Kind, NewStatus},
     selector, table,
     ways::{forget, set},
 };
@@ -28,7 +28,6 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(|object, errors| rules::node::node(object, true, errors)),
     validate_update,
     validate_status: |_, new, errors| rules::node::status(new, errors),
-    repeated_errors: RepeatedErrors::AllByFinalizer,
     warn,
     printer: Some(table::core::node),
     ..Kind::DEFAULT

@@ -12,7 +12,7 @@ use crate::{
     },
     field_errors::Errors,
     kinds::storage::protect,
-    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, RepeatedErrors},
+    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota},
     table,
     ways::set,
 };
@@ -30,7 +30,6 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::storage::claim,
     validate_update,
     validate_status: |_, new, errors| rules::storage::status_of_claim(new, errors),
-    repeated_errors: RepeatedErrors::All,
     warn: |_, object, warnings| warnings::persistent_volume_claim(object, warnings),
     printer: Some(table::storage::persistent_volume_claim),
     quota: QUOTA,

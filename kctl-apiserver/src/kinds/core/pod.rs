@@ -12,7 +12,7 @@ use crate::{
     admit::{defaults, rules, warnings},
     amounts::Amounts,
     field_errors::Errors,
-    registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota, RepeatedErrors},
+    registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota},
     ways::set,
 };
 
@@ -51,7 +51,6 @@ pub(crate) static KIND: Kind = Kind {
     validate_status: status::status,
     validate_part,
     validates_spec_only: true,
-    repeated_errors: RepeatedErrors::All,
     warn,
     warns_once_per_generation: true,
     printer: Some(table::pod),

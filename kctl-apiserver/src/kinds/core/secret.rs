@@ -9,7 +9,7 @@ use crate::{
         warnings,
     },
     field_errors::Errors,
-    registry::kind::{Kind, RepeatedErrors, UpdateOrder},
+    registry::kind::Kind,
     table,
 };
 
@@ -20,8 +20,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::secret,
     validate: rules::config::secret,
     validate_update,
-    update_order: UpdateOrder::Before,
-    repeated_errors: RepeatedErrors::All,
     warn,
     printer: Some(table::core::secret),
     quota: super::counted_by_name!("secrets"),

@@ -8,7 +8,7 @@ use crate::{
     admit::{defaults, warnings},
     amounts::{Amounts, Quantity},
     names::NameRule,
-    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded, UpdateOrder},
+    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded},
     table,
     ways::set,
 };
@@ -37,7 +37,6 @@ pub(crate) static KIND: Kind = Kind {
     owned_state: OwnedState::SentByClient,
     validate: validation::service,
     validate_update: validation::kept,
-    update_order: UpdateOrder::Before,
     validate_status: |_, new, errors| validation::status(new, errors),
     warn: |_, object, warnings| warnings::service(object, warnings),
     printer: Some(table::network::service),

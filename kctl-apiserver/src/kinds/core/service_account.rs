@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     admit::defaults,
-    registry::kind::{DeleteAnswer, Kind, RepeatedErrors},
+    registry::kind::{DeleteAnswer, Kind},
     table,
 };
 
@@ -14,7 +14,6 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     answers_other_kinds: &["token"],
     default: defaults::api::service_account,
-    repeated_errors: RepeatedErrors::All,
     warn,
     printer: Some(table::core::name_and_age),
     ..Kind::DEFAULT

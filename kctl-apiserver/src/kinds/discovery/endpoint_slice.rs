@@ -8,7 +8,7 @@ use crate::{
         rules::{self, change::keeps},
     },
     field_errors::Errors,
-    registry::kind::{Generation, Kind, UpdateOrder},
+    registry::kind::{Generation, Kind},
     table,
     ways::set,
 };
@@ -22,9 +22,8 @@ pub(crate) static KIND: Kind = Kind {
     drop_unstored: drop_old_topology,
     default: defaults::service::endpoint_slice,
     filled_in: &["/endpoints", "/ports"],
-    validate: rules::endpoints::new_slice,
+    validate_create: Some(rules::endpoints::new_slice),
     validate_update,
-    update_order: UpdateOrder::Instead,
     warn,
     printer: Some(table::network::endpoint_slice),
     ..Kind::DEFAULT

@@ -29,7 +29,6 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
     validate: super::validation::new_event,
     validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
-    repeats_changes: false,
     printer: Some(table::core::event),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT

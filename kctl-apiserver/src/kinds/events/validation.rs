@@ -1,7 +1,7 @@
 //! Rules of events: those of the core say little, those of their own group are strict
 //! (`pkg/apis/core/validation/events.go`).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::admit::rules::{Errors, text};
 use crate::names::check_qualified_name;
@@ -110,7 +110,7 @@ fn series(series: &Value, errors: &mut Errors) {
 /// What a new event may not change: everything but its series.
 pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
     if old["regarding"] != new["regarding"] {
-        errors.shown("involvedObject", &shown(&new["regarding"]), IMMUTABLE);
+        errors.invalid("involvedObject", &new["regarding"], IMMUTABLE);
     }
     for (field, name) in [
         ("reason", "reason"),
@@ -130,21 +130,6 @@ pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
         }
     }
     if old["related"] != new["related"] {
-        errors.shown("related", &shown(&new["related"]), IMMUTABLE);
+        errors.invalid("related", &new["related"], IMMUTABLE);
     }
-}
-
-/// A reference as Go writes the internal type.
-fn shown(reference: &Value) -> String {
-    let fields = [
-        ("Kind", "kind"),
-        ("Namespace", "namespace"),
-        ("Name", "name"),
-        ("UID", "uid"),
-        ("APIVersion", "apiVersion"),
-        ("ResourceVersion", "resourceVersion"),
-        ("FieldPath", "fieldPath"),
-    ];
-    let shown = fields.map(|(go, name)| format!("{:?}:{}", go, json!(text(&reference[name]))));
-    format!("{{{}}}", shown.join(","))
 }

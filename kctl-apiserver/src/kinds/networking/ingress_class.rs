@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     admit::{defaults, rules::change::keeps},
     field_errors::{Errors, text},
-    registry::kind::{Generation, Kind, UpdateOrder},
+    registry::kind::{Generation, Kind},
     table,
 };
 
@@ -17,7 +17,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::service::ingress_class,
     validate: super::ingress::validation::class,
     validate_update,
-    update_order: UpdateOrder::Before,
     printer: Some(table::network::ingress_class),
     ..Kind::DEFAULT
 };

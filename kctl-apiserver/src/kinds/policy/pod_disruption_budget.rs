@@ -9,7 +9,7 @@ use crate::{
     },
     field_errors::Errors,
     names::NameRule,
-    registry::kind::{Generation, Kind, MetadataErrors, NewStatus},
+    registry::kind::{Generation, Kind, NewStatus},
     table,
 };
 
@@ -24,7 +24,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::workload::pod_disruption_budget,
     validate: rules::policy::disruption_budget,
     validate_status,
-    metadata_errors: MetadataErrors::Alone,
     printer: Some(table::autoscaling::pod_disruption_budget),
     ..Kind::DEFAULT
 };

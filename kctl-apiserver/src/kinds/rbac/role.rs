@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     admit::defaults,
     names::NameRule,
-    registry::kind::{Kind, RepeatedErrors, Undecoded},
+    registry::kind::{Kind, Undecoded},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -18,6 +18,5 @@ pub(crate) static KIND: Kind = Kind {
     later_defaults: &[("/rules", Undecoded::AsDefault)],
     filled_in: &["/rules"],
     validate: |object, errors| super::validation::role(object, true, errors),
-    repeated_errors: RepeatedErrors::AllByFinalizer,
     ..Kind::DEFAULT
 };

@@ -3,7 +3,7 @@
 use crate::{
     admit::{defaults, rules},
     names::NameRule,
-    registry::kind::{Kind, RepeatedErrors},
+    registry::kind::Kind,
     table,
 };
 
@@ -16,7 +16,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::role_binding,
     validate: |object, errors| super::validation::binding(object, true, errors),
     validate_update: rules::change::role_stays,
-    repeated_errors: RepeatedErrors::AllByFinalizer,
     printer: Some(table::policy::role_binding),
     ..Kind::DEFAULT
 };

@@ -4,7 +4,7 @@ pub(crate) mod status;
 
 use crate::{
     admit::rules::{self, change::keeps},
-    registry::kind::{DeleteAnswer, Kind, UpdateOrder},
+    registry::kind::{DeleteAnswer, Kind},
     table,
 };
 
@@ -18,9 +18,8 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: super::defaults::claim,
     filled_in: &["/spec/devices/requests"],
-    validate: rules::claim::claim,
+    validate_create: Some(rules::claim::claim),
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
-    update_order: UpdateOrder::Instead,
     validate_status: status::status,
     printer: Some(table::policy::resource_claim),
     ..Kind::DEFAULT

@@ -2,7 +2,7 @@
 
 use crate::{
     admit::rules::{self, change::keeps},
-    registry::kind::{DeleteAnswer, Kind, UpdateOrder},
+    registry::kind::{DeleteAnswer, Kind},
     table,
 };
 
@@ -13,9 +13,8 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     default: super::defaults::claim_template,
     filled_in: &["/spec/spec/devices/requests"],
-    validate: rules::claim::template,
+    validate_create: Some(rules::claim::template),
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
-    update_order: UpdateOrder::Instead,
     printer: Some(table::core::name_and_age),
     ..Kind::DEFAULT
 };

@@ -8,7 +8,7 @@ use crate::{
         rules::{self, change::keeps},
     },
     field_errors::Errors,
-    registry::kind::{Generation, Kind, UpdateOrder},
+    registry::kind::{Generation, Kind},
     table,
 };
 
@@ -19,9 +19,8 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Fixed,
     default,
     filled_in: &["/value"],
-    validate: rules::policy::priority_class,
+    validate_create: Some(rules::policy::priority_class),
     validate_update,
-    update_order: UpdateOrder::Instead,
     printer: Some(table::policy::priority_class),
     ..Kind::DEFAULT
 };

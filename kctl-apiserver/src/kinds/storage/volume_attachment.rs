@@ -5,7 +5,7 @@ use crate::{
         defaults,
         rules::{self, change::keeps},
     },
-    registry::kind::{DeleteAnswer, Kind, RepeatedErrors},
+    registry::kind::{DeleteAnswer, Kind},
     table,
 };
 
@@ -21,7 +21,6 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::attached::attachment,
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
     validate_status: |_, new, errors| rules::attached::status(new, errors),
-    repeated_errors: RepeatedErrors::Finalizers,
     printer: Some(table::storage::volume_attachment),
     ..Kind::DEFAULT
 };

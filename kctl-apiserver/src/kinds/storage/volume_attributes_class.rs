@@ -6,7 +6,7 @@ use crate::{
     admit::rules,
     field_errors::Errors,
     kinds::storage::protect,
-    registry::kind::{DeleteAnswer, Kind, UpdateOrder},
+    registry::kind::{DeleteAnswer, Kind},
     table,
 };
 
@@ -19,7 +19,6 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/metadata/finalizers"],
     validate: rules::attached::attributes,
     validate_update,
-    update_order: UpdateOrder::Before,
     printer: Some(table::storage::volume_attributes_class),
     ..Kind::DEFAULT
 };

@@ -3,17 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
-    conversion,
-    decode::{self, Words},
+    decode::{self, Integers},
     deletion::{Grace, Propagation},
     go,
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
-    write::body::{
-        self,
-        identity::{self, Unread},
-    },
+    write::body::{self, identity},
 };
 
 const KIND: &str = "DeleteOptions";
@@ -91,35 +87,16 @@ fn of_query(call: &Call) -> Result<Value, Refusal> {
 }
 
 fn of_body(call: &Call) -> Result<Value, Refusal> {
-    let value = body::read_built_in(call, KIND).map_err(bare)?;
+    let value = body::read_built_in(call, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
-    let version = identity::read_version(version, &call.body).map_err(|error| match error {
-        Unread::TooLong(why) | Unread::NoVersion(why) => Refusal::bad_request(why),
-    })?;
-    let kind = if kind.is_empty() { KIND } else { kind };
-    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
-    if kind != KIND && conversion::scheme::is_beside_groups(kind, version) {
-        return Err(Refusal::bad_request(format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion")));
-    }
-    if kind != KIND {
-        return Err(Refusal::bad_request(format!(
-            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )));
+    identity::read_version(version)?;
+    if !["", KIND].contains(&kind) {
+        return Err(Refusal::bad_request(format!("kind: must be {KIND}, found {kind:?}")));
     }
     if let Some(schema) =
         Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
     {
-        decode::typed(schema, KIND, &mut value.clone(), None, Words::OfJson).map_err(Refusal::bad_request)?;
+        decode::typed(schema, &mut value.clone(), None, Integers::InRange).map_err(Refusal::bad_request)?;
     }
     Ok(value)
-}
-
-/// Here the real server tells the error alone.
-fn bare(mut refusal: Refusal) -> Refusal {
-    let start = format!("the object provided is unrecognized (must be of type {KIND}): ");
-    if let Some((why, _)) = refusal.message.strip_prefix(&start).and_then(|rest| rest.rsplit_once(" (")) {
-        let why = why.to_owned();
-        refusal.message = why;
-    }
-    refusal
 }

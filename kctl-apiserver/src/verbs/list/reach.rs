@@ -1,7 +1,7 @@
 //! From which state and from which object on a list is: versions of the past, tokens of pages that go on.
 
 use base64::{
-    DecodeError, Engine,
+    Engine,
     alphabet::URL_SAFE,
     engine::{DecodePaddingMode, GeneralPurpose, general_purpose::NO_PAD},
 };
@@ -136,23 +136,12 @@ pub(super) fn token(call: &Call, revision: Option<u64>, (namespace, name): &Key)
 fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), Refusal> {
     let refused =
         |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = BASE64.decode(text).map_err(|error| {
-        let at = match error {
-            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => at,
-            // One letter is left of what comes in fours.
-            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len().saturating_sub(1),
-        };
-        refused(format!("illegal base64 data at input byte {at}"))
-    })?;
+    let bytes = BASE64.decode(text).map_err(|error| refused(error.to_string()))?;
     let token = decode::json(&bytes).map_err(refused)?;
-    for (field, of_type) in [("v", "string"), ("rv", "int64"), ("start", "string")] {
-        let fits =
-            |value: &Value| value.is_null() || if of_type == "int64" { value.is_i64() } else { value.is_string() };
+    for (field, of_type) in [("v", "a string"), ("rv", "an integer"), ("start", "a string")] {
+        let fits = |value: &Value| value.is_null() || if field == "rv" { value.is_i64() } else { value.is_string() };
         if let Some(wrong) = token.get(field).filter(|value| !fits(value)) {
-            let found = go::json_type(wrong);
-            return Err(refused(format!(
-                "json: cannot unmarshal {found} into Go struct field continueToken.{field} of type {of_type}"
-            )));
+            return Err(refused(decode::misfit(field, of_type, wrong)));
         }
     }
     let version = token["v"].as_str().unwrap_or_default();

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    super::{affinity::shown_terms, storage},
-    Errors, entries, keeps,
-};
+use super::{super::storage, Errors, entries, keeps};
 
 /// Labels of nodes that have other names since they are no longer of a beta.
 const RENAMED: &[(&str, &str)] = &[
@@ -17,8 +14,6 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn stays(old: &Value, new: &Value, errors: &mut Errors) {
-    // The real server judges the specification twice.
-    storage::volume(new, errors);
     let (was, is) = (&old["spec"], &new["spec"]);
     if storage::SOURCES.iter().any(|source| was[*source] != is[*source]) {
         let detail = "spec.persistentvolumesource is immutable after creation";
@@ -27,7 +22,7 @@ pub(crate) fn stays(old: &Value, new: &Value, errors: &mut Errors) {
     keeps("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
     if !was["nodeAffinity"].is_null() && !is_renamed(&was["nodeAffinity"], &is["nodeAffinity"]) {
         let detail = "field is immutable, except for updating from beta label to GA";
-        errors.shown("nodeAffinity", &shown(&is["nodeAffinity"]), detail);
+        errors.invalid("nodeAffinity", &is["nodeAffinity"], detail);
     }
     let class = "volumeAttributesClassName";
     if !was[class].is_null() && is[class].is_null() {
@@ -53,16 +48,4 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
         }
     }
     was == is
-}
-
-/// An affinity to nodes as Go writes it.
-fn shown(affinity: &Value) -> String {
-    if affinity.is_null() {
-        return "null".into();
-    }
-    let required = match &affinity["required"] {
-        Value::Null => "null".into(),
-        required => format!("{{\"NodeSelectorTerms\":{}}}", shown_terms(&required["nodeSelectorTerms"])),
-    };
-    format!("{{\"Required\":{required}}}")
 }

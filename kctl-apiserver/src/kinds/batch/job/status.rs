@@ -155,19 +155,7 @@ fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let uncounted = &now.status["uncountedTerminatedPods"];
     let n_uncounted = entries(&uncounted["failed"]).count() + entries(&uncounted["succeeded"]).count();
     if (just || changed.field("uncountedTerminatedPods")) && n_uncounted > 0 {
-        let shown = |list: &str| -> Vec<String> {
-            entries(&uncounted[list]).map(|(_, uid)| format!("{:?}", text(uid))).collect()
-        };
-        let lists = ["Succeeded", "Failed"].map(|list| {
-            let uids = shown(&list.to_lowercase());
-            let uids = if uids.is_empty() { "null".to_owned() } else { format!("[{}]", uids.join(",")) };
-            format!("{list:?}:{uids}")
-        });
-        errors.shown(
-            "status.uncountedTerminatedPods",
-            &format!("{{{}}}", lists.join(",")),
-            "must be empty for finished job",
-        );
+        errors.invalid("status.uncountedTerminatedPods", uncounted, "must be empty for finished job");
     }
 }
 

@@ -193,10 +193,8 @@ fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
         return;
     }
     if all.len() > 2 || families[0] == families[1] {
-        // The real server shows its own type, whose field has another name.
-        let shown: Vec<String> = all.iter().map(|ip| format!("{{\"IP\":{ip:?}}}")).collect();
         let detail = "may specify no more than one IP for each IP family";
-        errors.shown(&at, &format!("[{}]", shown.join(",")), detail);
+        errors.invalid(&at, &status[list], detail);
     }
 }
 

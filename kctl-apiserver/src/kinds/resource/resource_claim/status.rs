@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::admit::rules::{
     Errors, address, affinity,
@@ -41,7 +41,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     match (&was["allocation"], &is["allocation"]) {
         (_, Value::Null) => {}
         (Value::Null, allocation) => allocated(allocation, &names(&new["spec"]["devices"]["requests"]), errors),
-        (was, is) if was != is => errors.shown("status.allocation", &in_go(is), "field is immutable"),
+        (was, is) if was != is => errors.invalid("status.allocation", is, "field is immutable"),
         _ => {}
     }
 }
@@ -82,7 +82,7 @@ fn has_new_users(was: &Value, is: &Value) -> bool {
     entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, known)| known == user))
 }
 
-/// What tells a device from others, as Go writes it.
+/// Returns what tells a device from others.
 fn id(device: &Value) -> String {
     let part = |field: &str| Value::from(text(&device[field]));
     format!(
@@ -105,7 +105,7 @@ fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
         place(device, &at, errors);
         share(&device["shareID"], &format!("{at}.shareID"), errors);
         if !handed_out.contains(&id) {
-            errors.shown(&at, &id, "must be an allocated device in the claim");
+            errors.invalid(&at, device, "must be an allocated device in the claim");
         }
         let (conditions, conditions_at) = (&device["conditions"], format!("{at}.conditions"));
         let found = entries(conditions).count();
@@ -193,78 +193,4 @@ fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Error
     if !allocation["nodeSelector"].is_null() {
         affinity::node_selector(&allocation["nodeSelector"], "status.allocation.nodeSelector", errors);
     }
-}
-
-/// What a field of a type in Go is when it is not said.
-enum Empty {
-    Text,
-    Null,
-}
-
-/// An allocation as Go writes its own type: all fields, in the order of the type, with the names of the type.
-fn in_go(allocation: &Value) -> String {
-    let list = |list: &Value, one: &dyn Fn(&Value) -> String| {
-        let items: Vec<String> = entries(list).map(|(_, item)| one(item)).collect();
-        if list.is_null() { "null".to_owned() } else { format!("[{}]", items.join(",")) }
-    };
-    let toleration = |one: &Value| {
-        let told = [("key", "Key"), ("operator", "Operator"), ("value", "Value"), ("effect", "Effect")];
-        format!("{{{},\"TolerationSeconds\":{}}}", fields(one, &told, &Empty::Text), one["tolerationSeconds"])
-    };
-    let result = |one: &Value| {
-        let place = [("request", "Request"), ("driver", "Driver"), ("pool", "Pool"), ("device", "Device")];
-        let rest = [
-            ("bindingConditions", "BindingConditions"),
-            ("bindingFailureConditions", "BindingFailureConditions"),
-            ("shareID", "ShareID"),
-            ("consumedCapacity", "ConsumedCapacity"),
-        ];
-        format!(
-            "{{{},\"AdminAccess\":{},\"Tolerations\":{},{}}}",
-            fields(one, &place, &Empty::Text),
-            one["adminAccess"],
-            list(&one["tolerations"], &toleration),
-            fields(one, &rest, &Empty::Null)
-        )
-    };
-    let config = |one: &Value| {
-        let opaque = match &one["opaque"] {
-            Value::Null => "null".to_owned(),
-            of => format!(
-                "{{{},{}}}",
-                fields(of, &[("driver", "Driver")], &Empty::Text),
-                fields(of, &[("parameters", "Parameters")], &Empty::Null)
-            ),
-        };
-        let source = fields(one, &[("source", "Source")], &Empty::Text);
-        format!("{{{source},\"Requests\":{},\"Opaque\":{opaque}}}", one["requests"])
-    };
-    let requirement = |one: &Value| {
-        let told = fields(one, &[("key", "Key"), ("operator", "Operator")], &Empty::Text);
-        format!("{{{told},\"Values\":{}}}", one["values"])
-    };
-    let term = |one: &Value| {
-        let (expressions, fields) = (&one["matchExpressions"], &one["matchFields"]);
-        let (expressions, fields) = (list(expressions, &requirement), list(fields, &requirement));
-        format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
-    };
-    let selector = match &allocation["nodeSelector"] {
-        Value::Null => "null".to_owned(),
-        selector => format!("{{\"NodeSelectorTerms\":{}}}", list(&selector["nodeSelectorTerms"], &term)),
-    };
-    format!(
-        "{{\"Devices\":{{\"Results\":{},\"Config\":{}}},\"NodeSelector\":{selector},\"AllocationTimestamp\":{}}}",
-        list(&allocation["devices"]["results"], &result),
-        list(&allocation["devices"]["config"], &config),
-        allocation["allocationTimestamp"]
-    )
-}
-
-fn fields(of: &Value, names: &[(&str, &str)], empty: &Empty) -> String {
-    let value = |name: &str| match (&of[name], empty) {
-        (Value::Null, Empty::Text) => json!(""),
-        (value, _) => value.clone(),
-    };
-    let fields: Vec<String> = names.iter().map(|(name, in_go)| format!("\"{in_go}\":{}", value(name))).collect();
-    fields.join(",")
 }

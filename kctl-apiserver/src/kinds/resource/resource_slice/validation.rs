@@ -2,7 +2,7 @@
 //!
 //! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::admit::rules::{
     Errors, affinity,
@@ -19,16 +19,7 @@ const DEVICES_WITH_MORE_MAX: usize = 64;
 const TEXT_LEN_MAX: usize = 64;
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 /// What the attributes of a device can be, and the names of that in Go.
-const VALUES: [(&str, &str); 8] = [
-    ("int", "IntValue"),
-    ("bool", "BoolValue"),
-    ("string", "StringValue"),
-    ("version", "VersionValue"),
-    ("ints", "IntValues"),
-    ("bools", "BoolValues"),
-    ("strings", "StringValues"),
-    ("versions", "VersionValues"),
-];
+const VALUES: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
@@ -81,7 +72,7 @@ fn nodes(spec: &Value, errors: &mut Errors) {
     let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
     if !spec["nodeSelector"].is_null() && entries(terms).count() != 1 {
         let detail = "must have exactly one node selector term";
-        errors.shown("spec.nodeSelector.nodeSelectorTerms", &affinity::shown_terms(terms), detail);
+        errors.invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail);
     }
     flag(&spec["perDeviceNodeSelection"], "perDeviceNodeSelection", "spec", &mut set, errors);
     match set.len() {
@@ -188,13 +179,10 @@ fn attribute(value: &Value, at: &str, errors: &mut Errors) {
         }
     }
     let detail = "exactly one value must be specified";
-    match VALUES.iter().filter(|(name, _)| !value[*name].is_null()).count() {
+    match VALUES.iter().filter(|name| !value[**name].is_null()).count() {
         0 => errors.invalid(at, &"".into(), detail),
         1 => {}
-        _ => {
-            let fields = VALUES.map(|(name, shown)| format!("{}:{}", json!(shown), value[name]));
-            errors.shown(at, &format!("{{{}}}", fields.join(",")), detail);
-        }
+        _ => errors.invalid(at, value, detail),
     }
 }
 
