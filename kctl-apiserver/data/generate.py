@@ -56,7 +56,7 @@ def without_descriptions(node):
 # Texts that at least so many fields have are written once.
 SHARED_FROM = 4
 # The modules with the types, as they are named in the module cache.
-VERSION = "v0.36.3"
+VERSION = re.search(r"k8s.io/api => k8s.io/api (v\S+)", (here / "../../tests/envtest/go.mod").read_text())[1]
 MODULES = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"]
 # Types with a JSON form of their own; proto.rs knows them.
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
