@@ -172,7 +172,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     // These compare with what is recorded as well, so all of their tests run. Other versions give other answers.
     let conformance = named(servers.up("conformance")?);
     let (suites, at_least) = match version {
-        None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 200),
+        None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 150),
         Some(_) => (&["--test", "webhooks"][..], 5),
     };
     cargo_test(suites).args(["--", "--include-ignored"]).envs(&conformance).tests(&mut gate.ledger, at_least)?;

@@ -108,7 +108,7 @@ pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
 pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // A test that is chosen by name may be one; of all there are many more.
-    let at_least = if arguments.is_empty() { 2000 } else { 0 };
+    let at_least = if arguments.is_empty() { 1500 } else { 0 };
     cargo_test(&arguments).tests(&mut gate.ledger, at_least)
 }
 
