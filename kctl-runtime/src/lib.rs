@@ -130,4 +130,4 @@ mod turns;
 pub mod watches;
 pub mod worker;
 
-pub mod __private;
+pub mod __private_0_1;

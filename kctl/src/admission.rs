@@ -78,14 +78,18 @@
 //! The guide has the [options, certificates and
 //! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md).
 
-pub use kctl_webhook::admission::*;
+#[doc(inline)]
+pub use kctl_webhook::admission::{
+    AUDIT_LEN_MAX, Action, Admission, Admits, Client, Configurations, Denial, FailurePolicy, FunctionTwice, Invalid,
+    MatchPolicy, Operation, Options, Reinvocation, Rule, SideEffects, User, WARNINGS_LEN_MAX,
+};
 
 /// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]
-pub mod __private {
+pub mod __private_0_1 {
     pub use std::{result::Result::Ok, string::String, vec::Vec};
 
-    pub use kctl_runtime::__private::{CrdProbe, HasCrd, HasSchema, NoCrd};
+    pub use kctl_runtime::__private_0_1::{CrdProbe, HasCrd, HasSchema, NoCrd};
 
     pub use kctl_webhook::{
         About, Definition,

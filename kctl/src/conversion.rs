@@ -75,14 +75,15 @@
 //! # }
 //! ```
 
-pub use kctl_webhook::conversion::*;
+#[doc(inline)]
+pub use kctl_webhook::conversion::{ConversionError, Conversions, Converts, Rule};
 
 /// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]
-pub mod __private {
+pub mod __private_0_1 {
     pub use std::{result::Result::Ok, vec::Vec};
 
-    pub use kctl_runtime::__private::{CrdProbe, HasCrd, HasSchema, NoCrd};
+    pub use kctl_runtime::__private_0_1::{CrdProbe, HasCrd, HasSchema, NoCrd};
 
     pub use kctl_webhook::{
         About, Definition,

@@ -250,8 +250,10 @@
 //! * `kctl::metrics` has the metric types for [`App::metrics`], from `prometheus-client`.
 //! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control
 //!   than a test server gives.
-//! * Everything in [`kctl_runtime`](https://docs.rs/kctl-runtime), such as [`reconcile`], [`store`]
-//!   and [`manifest`].
+//! * The modules [`reconcile`], [`manifest`], [`store`], [`object`], [`watches`], [`manager`],
+//!   [`key`], [`predicate`] and [`spec`] have items of
+//!   [`kctl_runtime`](https://docs.rs/kctl-runtime), which has more for programs that build on the
+//!   parts of the loop.
 //!
 //! # Where to go next
 //!
@@ -273,6 +275,7 @@ pub mod app;
 pub mod conversion;
 #[cfg(feature = "karmada")]
 pub mod karmada;
+mod parts;
 pub mod prelude;
 #[cfg(feature = "dev")]
 mod refusal;
@@ -730,15 +733,16 @@ pub use kctl_macros::test;
 #[doc(inline)]
 pub use kctl_macros::view;
 #[doc(hidden)]
-pub use kctl_runtime::__private;
+pub use kctl_runtime::__private_0_1;
 pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
+#[doc(inline)]
 pub use kctl_runtime::{
     connection::client,
-    effect::ApiError,
+    effect::{ApiError, EventType},
     reconcile::{Error, Result},
-    *,
 };
 pub use kube;
+pub use parts::{key, manager, manifest, object, predicate, reconcile, spec, store, watches};
 /// Any JSON value: for objects without a Rust type, and what [`json!`] returns.
 ///
 /// ```

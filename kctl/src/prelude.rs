@@ -75,7 +75,7 @@ pub use kube::{ResourceExt, core::PartialObjectMeta};
 #[cfg(feature = "webhook")]
 pub use kctl_macros::{admission, conversion};
 #[doc(hidden)]
-pub use kctl_runtime::__private::WithoutBounds as _;
+pub use kctl_runtime::__private_0_1::WithoutBounds as _;
 pub use kctl_runtime::{
     effect::{
         ApiError,

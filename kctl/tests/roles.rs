@@ -2,10 +2,11 @@
 
 use kctl::{
     k8s::api::{apps::v1::Deployment, rbac::v1::PolicyRule},
-    manifest::{Grant, Manifest, RbacOptions, grants, rbac, user_roles},
+    manifest::{Grant, Manifest, RbacOptions, grants, rbac},
     prelude::*,
     spec::ControllerSpec,
 };
+use kctl_runtime::manifest::user_roles;
 
 #[resource(group = "x.io", version = "v1", kind = "Box", namespaced, status = "BoxStatus")]
 struct BoxSpec {}
@@ -327,7 +328,7 @@ fn rules_that_give_nothing_are_said_with_what_to_write() {
         ),
     ];
     for (rule, expected) in cases {
-        let problem = kctl::manifest::rule_problem(&rule);
+        let problem = kctl_runtime::manifest::rule_problem(&rule);
         match expected {
             None => assert_eq!(problem, None, "{rule:?}"),
             Some(what) => {
@@ -412,9 +413,13 @@ async fn subresources_that_are_known_are_those_of_the_api_server() {
         for (resource, capabilities) in group.versioned_resources(group.preferred_version_or_latest()) {
             let has = |verb: &str| capabilities.subresources.iter().any(|(sub, _)| sub.plural == verb);
             for verb in ["status", "scale", "eviction", "binding", "token"] {
-                let is_refused =
-                    kctl::manifest::lacks_subresource(&resource.group, &resource.version, &resource.plural, verb);
-                let is_known = kctl::manifest::knows_subresources(&resource.group, &resource.version);
+                let is_refused = kctl_runtime::manifest::lacks_subresource(
+                    &resource.group,
+                    &resource.version,
+                    &resource.plural,
+                    verb,
+                );
+                let is_known = kctl_runtime::manifest::knows_subresources(&resource.group, &resource.version);
                 assert_eq!(is_refused, is_known && !has(verb), "{}/{} {verb}", resource.group, resource.plural);
             }
             n_kinds += 1;

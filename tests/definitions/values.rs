@@ -131,8 +131,10 @@ mod choice {
     }
 
     /// A part of which the attributes of kctl know nothing: it writes `null`.
-    #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, kctl::__private::schemars::JsonSchema)]
-    #[schemars(crate = "kctl::__private::schemars")]
+    #[derive(
+        Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, kctl_runtime::__private_0_1::schemars::JsonSchema,
+    )]
+    #[schemars(crate = "kctl_runtime::__private_0_1::schemars")]
     pub struct Plain {
         pub mode: Option<Mode>,
     }
@@ -297,7 +299,7 @@ async fn install(client: &Client, crd: &Json) {
     }
 }
 
-fn definition<K: CustomResourceExt + kctl::__private::schemars::JsonSchema>() -> Json {
+fn definition<K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::JsonSchema>() -> Json {
     json!(definitions(&[KindSpec::of_type::<K>()], Descriptions::Own).unwrap_or_else(|error| panic!("{error}"))[0])
 }
 
@@ -307,7 +309,7 @@ static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(())
 /// Asks servers about objects of a kind. What one takes must be readable.
 async fn check<K>(cases: &[Case])
 where
-    K: CustomResourceExt + kctl::__private::schemars::JsonSchema + DeserializeOwned + Serialize + Debug,
+    K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::JsonSchema + DeserializeOwned + Serialize + Debug,
 {
     let crd = definition::<K>();
     let (kind, plural) = (crd["spec"]["names"]["kind"].clone(), crd["spec"]["names"]["plural"].as_str().unwrap());

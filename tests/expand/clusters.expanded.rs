@@ -6,7 +6,7 @@ async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Actio
 #[allow(non_camel_case_types, reason = "it has the name of its function")]
 struct configs {}
 const _: () = {
-    use ::kctl::__private as __p;
+    use ::kctl::__private_0_1 as __p;
     type __Primary = ConfigMap;
     type __K0 = Secret;
     type __K1 = Pod;

@@ -3,7 +3,7 @@ pub struct Configs {
     db: String,
 }
 const _: () = {
-    use ::kctl::__private as __p;
+    use ::kctl::__private_0_1 as __p;
     type __Primary = ConfigMap;
     type __K0 = Pod;
     impl __p::Controller for Configs {

@@ -1,13 +1,13 @@
 //! What `view.rs` expands to.
 pub struct Placed {
     /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
-    pub metadata: ::kctl::__private::ObjectMeta,
+    pub metadata: ::kctl::__private_0_1::ObjectMeta,
     /// Where it runs.
     pub node: Option<String>,
     pub team: Option<String>,
 }
 const _: () = {
-    use ::kctl::__private as __p;
+    use ::kctl::__private_0_1 as __p;
     #[allow(
         unused_imports,
         reason = "a view may have no path through what is always there"

@@ -3,6 +3,7 @@
 mod format;
 mod links;
 mod prose;
+mod public_api;
 
 /// One module for each program of the book, collected by `build.rs`.
 #[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kctl::store::{DELTAS_MAX, Delta, SharedStore};
+use kctl_runtime::store::{DELTAS_MAX, Delta, SharedStore};
 use tokio::time::{Duration, timeout};
 
 use crate::world::seconds;

@@ -7,8 +7,7 @@ use kctl::{
     kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
     object::{Kind, Object},
     prelude::*,
-    source::Identity,
-    watches::{CHANGES_WAITING_MAX, Projection, Watch, WatchError, Watches},
+    watches::{CHANGES_WAITING_MAX, Identity, Projection, Watch, WatchError, Watches},
 };
 use parking_lot::Mutex;
 

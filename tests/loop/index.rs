@@ -5,8 +5,8 @@ use kctl::{
     kube::{Api, Resource, api::PostParams, core::NamespaceResourceScope},
     object::{Kind, Object, Stored},
     prelude::*,
-    store::{Delta, SharedStore},
 };
+use kctl_runtime::store::{Delta, SharedStore};
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, yield_now};
 

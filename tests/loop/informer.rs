@@ -9,8 +9,8 @@ use kctl::{
     key::ObjectKey,
     object::{Kind, Stored},
     prelude::*,
-    store::{Delta, Handler, SharedStore},
 };
+use kctl_runtime::store::{Delta, Handler, SharedStore};
 use kctl_tests::Fault;
 use parking_lot::Mutex;
 use tokio::{

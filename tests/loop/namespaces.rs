@@ -5,8 +5,7 @@ use kctl::{
         Api,
         api::{DeleteParams, PostParams},
     },
-    source::Identity,
-    watches::{WatchError, Watches},
+    watches::{Identity, WatchError, Watches},
 };
 use parking_lot::Mutex;
 

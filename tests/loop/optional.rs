@@ -6,10 +6,11 @@ use kctl::{
         Api, CustomResourceExt,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::{View, health::Health, lease::ElectionConfig, metrics::Metrics},
+    manager::{View, lease::ElectionConfig},
     prelude::*,
     testing::TestServer,
 };
+use kctl_runtime::manager::{health::Health, metrics::Metrics};
 
 use crate::world::{Log, World, app, named, seconds};
 

@@ -3,14 +3,17 @@
 use std::slice::from_ref;
 
 use kctl::{
-    handler,
     k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
     key::ObjectKey,
     kube::api::{ListParams, Patch, PatchParams},
     object::{Kind, Stored},
     prelude::*,
+    spec::RelationSpec,
+};
+use kctl_runtime::{
+    handler,
     queue::{QueueConfig, WorkQueue},
-    spec::{Relation, RelationSpec},
+    spec::Relation,
     store::{Delta, SharedStore},
 };
 

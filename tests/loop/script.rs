@@ -15,9 +15,9 @@ use kctl::{
     kube::{self, Client},
     object::{Kind, Stored},
     prelude::*,
-    source::{Identity, Source},
-    store::SharedStore,
+    watches::Identity,
 };
+use kctl_runtime::{source::Source, store::SharedStore};
 use parking_lot::Mutex;
 use tokio::{
     task::JoinSet,
@@ -169,7 +169,7 @@ impl Scripted {
 }
 
 /// A handler that writes changes down, those of the initial state with a mark.
-pub(crate) fn noting(log: &Log) -> kctl::store::Handler {
+pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
     let log = log.clone();
     Arc::new(move |change: &Change<Stored>, initial| {
         let object = change.latest();

@@ -10,7 +10,7 @@ use kctl::{
     manifest::{self, RbacOptions},
     object::Stored,
     prelude::*,
-    source::Identity,
+    watches::Identity,
 };
 use kctl_tests::{Asked, Fault};
 use parking_lot::Mutex;

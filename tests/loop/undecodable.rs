@@ -9,8 +9,9 @@ use kctl::{
     },
     object::Kind,
     prelude::*,
-    source::{Check, Identity, Source},
+    watches::Identity,
 };
+use kctl_runtime::source::{Check, Source};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 

@@ -9,9 +9,9 @@ use kctl::{
         Api, CustomResourceExt,
         api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::metrics::Format,
     prelude::*,
 };
+use kctl_runtime::manager::metrics::Format;
 use tokio::task::JoinSet;
 
 use crate::world::{Log, World, app, seconds};

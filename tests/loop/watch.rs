@@ -5,8 +5,8 @@ use kctl::{
     kube::api::{DeleteParams, Patch, PatchParams, PostParams},
     manager::View,
     prelude::*,
-    source::Source,
 };
+use kctl_runtime::source::Source;
 use kctl_tests::Fault;
 
 use crate::world::{Log, With, World, app, pod, seconds};

@@ -7,7 +7,7 @@ use kctl::{
     kube::{Api, api::PostParams},
     manager::{Manager, lease::ElectionConfig},
     prelude::*,
-    source::Identity,
+    watches::Identity,
 };
 use kctl_runtime::worker::CONFLICTS_USUAL;
 use kctl_tests::Faults;

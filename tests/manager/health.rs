@@ -2,15 +2,11 @@
 
 use kctl::{
     kube::{Api, Client, api::PostParams},
-    manager::{
-        View,
-        health::{Check, Health},
-        lease::ElectionConfig,
-    },
+    manager::{View, lease::ElectionConfig},
     prelude::*,
-    source::Identity,
-    watches::Watches,
+    watches::{Identity, Watches},
 };
+use kctl_runtime::manager::health::{Check, Health};
 use kctl_tests::{Asked, Fault, Faults};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -495,7 +491,7 @@ async fn probes_are_answered_beside_clients_that_do_not_go_on() {
 async fn an_address_that_cannot_be_listened_on_is_named_with_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = taken.local_addr().map(|address| (address.to_string(), taken)).unwrap();
-    let bind = async |address: &str| kctl::manager::serve::bind("--health-probe-bind-address", address).await;
+    let bind = async |address: &str| kctl_runtime::manager::serve::bind("--health-probe-bind-address", address).await;
     let error = bind(&taken.0).await.unwrap_err().to_string();
     let port = taken.0.rsplit(':').next().unwrap();
     let wanted = format!(

@@ -8,9 +8,13 @@ use kctl::{
         api::{ApiResource, DynamicObject, PostParams},
         core::GroupVersionKind,
     },
-    manager::{health::Health, lease::ElectionConfig},
-    manifest::{ManagerOptions, Manifest, RbacOptions, deployment, manager_rbac, metrics_service, rbac},
+    manager::lease::ElectionConfig,
+    manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, rbac},
     prelude::*,
+};
+use kctl_runtime::{
+    manager::health::Health,
+    manifest::{deployment, metrics_service},
 };
 
 use crate::contest::seconds;

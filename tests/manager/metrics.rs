@@ -8,11 +8,11 @@ use kctl::{
         api::{DeleteParams, Patch, PatchParams, PostParams},
         client::Body,
     },
-    manager::metrics::{
-        Format, Metrics, RequestCounter,
-        prometheus_client::{metrics::counter::Counter, registry::Registry},
-    },
     prelude::*,
+};
+use kctl_runtime::manager::metrics::{
+    Format, Metrics, RequestCounter,
+    prometheus_client::{metrics::counter::Counter, registry::Registry},
 };
 use kctl_tests::{Fault, Faults};
 use parking_lot::Mutex;

@@ -8,8 +8,8 @@ use std::{
 use kctl::{
     kube::{Api, api::PostParams},
     prelude::*,
-    trace::Trace,
 };
+use kctl_runtime::trace::Trace;
 use kctl_tests::{Asked, Fault, Faults};
 
 use crate::contest::{Contest, seconds};

@@ -45,7 +45,9 @@ pub(crate) struct Known {
     pub color: String,
 }
 
-fn anything(_generator: &mut kctl::__private::schemars::SchemaGenerator) -> kctl::__private::schemars::Schema {
+fn anything(
+    _generator: &mut kctl_runtime::__private_0_1::schemars::SchemaGenerator,
+) -> kctl_runtime::__private_0_1::schemars::Schema {
     kctl::from_json(kctl::json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })).unwrap()
 }
 

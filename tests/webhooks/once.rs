@@ -7,7 +7,9 @@ use kctl::{prelude::*, testing::TestServer};
 /// How often a definition was derived, or its JSON schema.
 static DERIVED: AtomicUsize = AtomicUsize::new(0);
 
-fn counted(_generator: &mut kctl::__private::schemars::SchemaGenerator) -> kctl::__private::schemars::Schema {
+fn counted(
+    _generator: &mut kctl_runtime::__private_0_1::schemars::SchemaGenerator,
+) -> kctl_runtime::__private_0_1::schemars::Schema {
     DERIVED.fetch_add(1, Ordering::Relaxed);
     kctl::from_json(kctl::json!({ "type": "string" })).unwrap()
 }

@@ -14,7 +14,10 @@ use kctl::{
     kube::{Client, Config},
     object::{Kind, Object},
     prelude::*,
-    source::{Identity, Places, Source},
+    watches::Identity,
+};
+use kctl_runtime::{
+    source::{Places, Source},
     store::SharedStore,
 };
 use tokio::task::JoinHandle;

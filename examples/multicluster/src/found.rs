@@ -16,8 +16,7 @@ use kctl::{
     },
     object::{Kind, Stored},
     prelude::*,
-    source::Identity,
-    watches::{Watch, WatchError, Watches},
+    watches::{Identity, Watch, WatchError, Watches},
 };
 use parking_lot::Mutex;
 use serde_json::Value;

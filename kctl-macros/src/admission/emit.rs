@@ -26,7 +26,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         #marker
         #one
         const _: () = {
-            use #krate::admission::__private as __p;
+            use #krate::admission::__private_0_1 as __p;
             #kind
             impl __p::Admits for #name {
                 fn rules() -> __p::Vec<__p::Rule> { #rules }

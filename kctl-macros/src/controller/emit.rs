@@ -32,7 +32,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         #item
         #marker
         const _: () = {
-            use #krate::__private as __p;
+            use #krate::__private_0_1 as __p;
             #primary_type
             #(#kinds)*
             #(#parts)*

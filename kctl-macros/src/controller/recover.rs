@@ -117,7 +117,7 @@ fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) ->
     let bounds = &bounded.where_clause;
     let parameters: Vec<_> = bounded.params.iter().collect();
     quote! {
-        use #krate::__private as __p;
+        use #krate::__private_0_1 as __p;
         pub struct __Everything;
         impl<V, C: ?Sized, K> __p::Allows<V, C, K> for __Everything { #seal }
         impl<#(#parameters),*> __p::Controller for #name #of #bounds {

@@ -22,7 +22,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         #item
         #marker
         const _: () = {
-            use #krate::conversion::__private as __p;
+            use #krate::conversion::__private_0_1 as __p;
             #from
             #to
             impl __p::Converts for #name {

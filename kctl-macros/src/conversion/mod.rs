@@ -22,7 +22,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
 fn recover(errors: &Error, krate: &CratePath, function: Option<&Function>, item: &TokenStream) -> TokenStream {
     marker_type::recover(errors, function, item, |name| {
         quote! {
-            use #krate::conversion::__private as __p;
+            use #krate::conversion::__private_0_1 as __p;
             impl __p::Converts for #name {
                 fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
             }

@@ -28,7 +28,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         #marker
         #one
         const _: () = {
-            use #krate::karmada::__private as __p;
+            use #krate::karmada::__private_0_1 as __p;
             #kind
             #has_status
             impl __p::Interpreter for #name {

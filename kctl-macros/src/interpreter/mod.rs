@@ -25,7 +25,7 @@ fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStrea
     let krate = input.krate(&mut Errors::default());
     marker_type::recover(errors, input.function.as_ref(), item, |name| {
         quote! {
-            use #krate::karmada::__private as __p;
+            use #krate::karmada::__private_0_1 as __p;
             impl __p::Interpreter for #name {
                 type Asked = __p::OnTheWire;
                 fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }

@@ -119,7 +119,7 @@ pub(super) fn replace(attributes: &mut Vec<Attribute>, none: NoneIs, errors: &mu
 pub(super) fn emit(marks: Vec<(String, Json)>) -> TokenStream {
     let mut text = String::new();
     Json::Object(merge(marks)).write(&mut text);
-    quote!(::kctl::__private::Marks(#text))
+    quote!(::kctl::__private_0_1::Marks(#text))
 }
 
 /// Marks that may be repeated become lists.

@@ -53,15 +53,15 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
         let root = root.map(|marks| quote!(#[schemars(transform = #marks)]));
         // On the type that kube's derive makes. It takes no attribute of schemars by that name.
         let structure = has_schema(&options)
-            .then(|| quote!(attr = "cfg_attr(all(), schemars(transform = ::kctl::__private::Structure))",));
+            .then(|| quote!(attr = "cfg_attr(all(), schemars(transform = ::kctl::__private_0_1::Structure))",));
         quote! {
             #[kube(#options, #structure crates(
-                kube = ::kctl::__private::kube,
-                kube_core = ::kctl::__private::kube::core,
-                k8s_openapi = ::kctl::__private::k8s_openapi,
-                schemars = ::kctl::__private::schemars,
-                serde = ::kctl::__private::serde,
-                serde_json = ::kctl::__private::serde_json,
+                kube = ::kctl::__private_0_1::kube,
+                kube_core = ::kctl::__private_0_1::kube::core,
+                k8s_openapi = ::kctl::__private_0_1::k8s_openapi,
+                schemars = ::kctl::__private_0_1::schemars,
+                serde = ::kctl::__private_0_1::serde,
+                serde_json = ::kctl::__private_0_1::serde_json,
             ))]
             #paths
             #root
@@ -114,8 +114,8 @@ fn expand(
     let (option, given) = (format_ident!("{rename}"), renames(&input.attrs, rename));
     let rename = (!given).then(|| quote!(, #option = "camelCase"));
     let paths = attributes(quote! {
-        #[serde(crate = "::kctl::__private::serde" #rename)]
-        #[schemars(crate = "::kctl::__private::schemars")]
+        #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
+        #[schemars(crate = "::kctl::__private_0_1::schemars")]
     });
     let errors = errors.into_result(()).err().map(|errors| errors.to_compile_error());
     quote! {
@@ -162,10 +162,10 @@ fn replace_marks(input: &mut DeriveInput, errors: &mut Errors) {
 
 fn path_of(name: &str) -> TokenStream {
     match name {
-        "Serialize" => quote!(::kctl::__private::serde::Serialize),
-        "Deserialize" => quote!(::kctl::__private::serde::Deserialize),
-        "JsonSchema" => quote!(::kctl::__private::schemars::JsonSchema),
-        "CustomResource" => quote!(::kctl::__private::kube::CustomResource),
+        "Serialize" => quote!(::kctl::__private_0_1::serde::Serialize),
+        "Deserialize" => quote!(::kctl::__private_0_1::serde::Deserialize),
+        "JsonSchema" => quote!(::kctl::__private_0_1::schemars::JsonSchema),
+        "CustomResource" => quote!(::kctl::__private_0_1::kube::CustomResource),
         "Clone" => quote!(::core::clone::Clone),
         "Debug" => quote!(::core::fmt::Debug),
         _ => quote!(::core::cmp::PartialEq),

@@ -158,8 +158,8 @@ pub(crate) fn stand_in(part: &Ident, present: &[String]) -> TokenStream {
     );
     let serialize = lacks("Serialize").then(|| {
         quote! {
-            impl ::kctl::__private::serde::Serialize for #part {
-                fn serialize<S: ::kctl::__private::serde::Serializer>(
+            impl ::kctl::__private_0_1::serde::Serialize for #part {
+                fn serialize<S: ::kctl::__private_0_1::serde::Serializer>(
                     &self,
                     _: S,
                 ) -> ::core::result::Result<S::Ok, S::Error> {
@@ -170,8 +170,8 @@ pub(crate) fn stand_in(part: &Ident, present: &[String]) -> TokenStream {
     });
     let deserialize = lacks("Deserialize").then(|| {
         quote! {
-            impl<'de> ::kctl::__private::serde::Deserialize<'de> for #part {
-                fn deserialize<D: ::kctl::__private::serde::Deserializer<'de>>(
+            impl<'de> ::kctl::__private_0_1::serde::Deserialize<'de> for #part {
+                fn deserialize<D: ::kctl::__private_0_1::serde::Deserializer<'de>>(
                     _: D,
                 ) -> ::core::result::Result<Self, D::Error> {
                     ::core::unreachable!()
@@ -181,11 +181,11 @@ pub(crate) fn stand_in(part: &Ident, present: &[String]) -> TokenStream {
     });
     let schema = lacks("JsonSchema").then(|| {
         quote! {
-            impl ::kctl::__private::schemars::JsonSchema for #part {
+            impl ::kctl::__private_0_1::schemars::JsonSchema for #part {
                 fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
                 fn json_schema(
-                    _: &mut ::kctl::__private::schemars::SchemaGenerator,
-                ) -> ::kctl::__private::schemars::Schema {
+                    _: &mut ::kctl::__private_0_1::schemars::SchemaGenerator,
+                ) -> ::kctl::__private_0_1::schemars::Schema {
                     ::core::unreachable!()
                 }
             }

@@ -27,7 +27,7 @@ fn one(field: &mut Field, errors: &mut Errors) {
     if let Some(instant) = find(&field.ty, &is_instant) {
         let what = format!("`{}` is a moment of this process's clock: no object can store it", written(instant));
         errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
-        field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private::never")]));
+        field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private_0_1::never")]));
         return;
     }
     if let Some(Type::Reference(reference)) = find(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {

@@ -16,7 +16,7 @@ pub(super) fn emit(model: &Model) -> TokenStream {
     quote! {
         #item
         const _: () = {
-            use #krate::__private as __p;
+            use #krate::__private_0_1 as __p;
             #[allow(unused_imports, reason = "a view may have no path through what is always there")]
             use __p::Open as _;
             #kind
@@ -55,7 +55,7 @@ fn with_metadata(model: &Model) -> TokenStream {
         #(#attrs)*
         #vis struct #name {
             /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
-            pub metadata: #krate::__private::ObjectMeta,
+            pub metadata: #krate::__private_0_1::ObjectMeta,
             #fields
         }
     }

@@ -17,6 +17,7 @@ use crate::spec::{ControllerSpec, RelationSpec, Role};
 
 /// The output format of [`graph()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// Mermaid, which GitHub renders in Markdown.
     Mermaid,

@@ -98,6 +98,7 @@ impl Manifest {
 ///
 /// A Pod template brings several hundred kilobytes of API documentation into a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Descriptions {
     /// Only the descriptions that the user wrote. The default: client-side apply keeps the whole CRD in an
     /// annotation of at most [`APPLY_BYTES_MAX`].

@@ -1,4 +1,4 @@
-//! The parts of permissions that only generated code may name. `__private` re-exports them.
+//! The parts of permissions that only generated code may name. `__private_0_1` re-exports them.
 
 use super::Controller;
 

@@ -9,9 +9,10 @@ use kctl::{
         api::{DeleteParams, PostParams},
         config::{Config, KubeConfigOptions, Kubeconfig},
     },
-    manager::lease::{ElectionConfig, Elector, Leadership},
+    manager::lease::ElectionConfig,
     prelude::*,
 };
+use kctl_runtime::manager::lease::{Elector, Leadership};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{Folder, printed, program, served};

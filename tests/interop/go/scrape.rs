@@ -13,10 +13,11 @@ use kctl::{
         client::ClientBuilder,
         config::{Config, KubeConfigOptions, Kubeconfig},
     },
-    manager::{lease::ElectionConfig, metrics::RequestCounter},
+    manager::lease::ElectionConfig,
     manifest::{ManagerOptions, RbacOptions},
     prelude::*,
 };
+use kctl_runtime::manager::metrics::RequestCounter;
 use kctl_webhook::server::{Server, ServerOptions};
 
 use super::{Folder, printed, program, served};

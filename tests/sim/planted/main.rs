@@ -36,7 +36,7 @@ mod swallowed_error;
 mod too_late;
 
 use kctl::{
-    __private::Planted,
+    __private_0_1::Planted,
     testing::{Scenario, Sim},
 };
 

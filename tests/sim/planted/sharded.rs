@@ -1,6 +1,6 @@
 //! Three replicas that share the keys, with a bug in the protocol of slots, and without one.
 
-use kctl::{__private::Planted, prelude::*, testing::Scenario};
+use kctl::{__private_0_1::Planted, prelude::*, testing::Scenario};
 
 use crate::site::{Site, ask, reached};
 

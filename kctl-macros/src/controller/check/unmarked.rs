@@ -149,7 +149,7 @@ impl Unmarked {
             quote! {
                 #[allow(dead_code, private_interfaces, missing_docs, reason = "it stands in for a kind with mistakes")]
                 pub struct #kind {
-                    pub metadata: ::kctl::__private::ObjectMeta,
+                    pub metadata: ::kctl::__private_0_1::ObjectMeta,
                     pub spec: #spec,
                     pub status: ::core::option::Option<#status>,
                 }
@@ -165,15 +165,15 @@ impl Unmarked {
             #definition
             const _: () = {
                 #traits
-                impl ::kctl::__private::kube::Resource for #kind {
+                impl ::kctl::__private_0_1::kube::Resource for #kind {
                     type DynamicType = ();
-                    type Scope = ::kctl::__private::kube::core::NamespaceResourceScope;
+                    type Scope = ::kctl::__private_0_1::kube::core::NamespaceResourceScope;
                     fn kind(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn group(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn version(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn plural(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
-                    fn meta(&self) -> &::kctl::__private::ObjectMeta { ::core::unreachable!() }
-                    fn meta_mut(&mut self) -> &mut ::kctl::__private::ObjectMeta { ::core::unreachable!() }
+                    fn meta(&self) -> &::kctl::__private_0_1::ObjectMeta { ::core::unreachable!() }
+                    fn meta_mut(&mut self) -> &mut ::kctl::__private_0_1::ObjectMeta { ::core::unreachable!() }
                 }
             };
         }

@@ -60,6 +60,7 @@ impl Display for Problem {
 
 /// The reason why a CRD cannot be generated.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DefinitionError {
     /// An API server would reject the CRD, or every object.
     #[error("invalid CustomResourceDefinition for {kind} ({location}):{}", list(problems))]

@@ -11,7 +11,7 @@ use kctl_apiserver::{
     faults::{Asked, Connection, Past, RequestFault, Rule},
 };
 use kctl_runtime::{
-    __private,
+    __private_0_1,
     manager::{Manager, View, lease::ElectionConfig, shards::ShardConfig},
     reconcile::Result,
 };
@@ -79,11 +79,11 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let mut manager = manager.await?;
     if let Some(slots) = shared.scenario.slots() {
         let config = ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.by())?;
-        manager = __private::shard_planted(manager, lease, config, shared.scenario.planted)?;
+        manager = __private_0_1::shard_planted(manager, lease, config, shared.scenario.planted)?;
     } else if shared.scenario.instances > 1 {
         let config = election(app.name(), &user, index, incarnation);
         let unfenced = shared.scenario.unfenced;
-        manager = if unfenced { __private::elect_unfenced(manager, config)? } else { manager.elect(config)? };
+        manager = if unfenced { __private_0_1::elect_unfenced(manager, config)? } else { manager.elect(config)? };
     }
     shared.started(index, manager.view());
     shared.log(&name, "starts");

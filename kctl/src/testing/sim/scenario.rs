@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use kctl_runtime::{
-    __private::Planted,
+    __private_0_1::Planted,
     reconcile::Result,
     shard::{ShardBy, Slots},
 };

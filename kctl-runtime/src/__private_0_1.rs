@@ -95,11 +95,11 @@ macro_rules! writes_nothing {
 #[macro_export]
 macro_rules! reads_metadata {
     ($name:ident, $kind:ident, $part:ident) => {
-        impl<'a> $crate::__private::Caches<$kind> for $name
+        impl<'a> $crate::__private_0_1::Caches<$kind> for $name
         where
-            &'a (): $crate::__private::ReadsMore<$name, $kind, $part>,
+            &'a (): $crate::__private_0_1::ReadsMore<$name, $kind, $part>,
         {
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     };
 }
@@ -109,11 +109,11 @@ macro_rules! reads_metadata {
 #[macro_export]
 macro_rules! reads_a_view {
     ($name:ident, $kind:ident, $part:ident) => {
-        impl<'a> $crate::__private::Caches<$kind> for $name
+        impl<'a> $crate::__private_0_1::Caches<$kind> for $name
         where
-            &'a (): $crate::__private::ReadsMoreThanView<$name, $kind, $part>,
+            &'a (): $crate::__private_0_1::ReadsMoreThanView<$name, $kind, $part>,
         {
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     };
 }
@@ -141,25 +141,25 @@ pub trait ReadsMoreThanView<C, K, V> {}
 #[macro_export]
 macro_rules! resource_of {
     ($view:ident, $kind:ident) => {
-        impl $crate::__private::kube::Resource for $view {
+        impl $crate::__private_0_1::kube::Resource for $view {
             type DynamicType = ();
-            type Scope = <$kind as $crate::__private::kube::Resource>::Scope;
+            type Scope = <$kind as $crate::__private_0_1::kube::Resource>::Scope;
             fn kind(_: &()) -> ::std::borrow::Cow<'_, str> {
-                <$kind as $crate::__private::kube::Resource>::kind(&())
+                <$kind as $crate::__private_0_1::kube::Resource>::kind(&())
             }
             fn group(_: &()) -> ::std::borrow::Cow<'_, str> {
-                <$kind as $crate::__private::kube::Resource>::group(&())
+                <$kind as $crate::__private_0_1::kube::Resource>::group(&())
             }
             fn version(_: &()) -> ::std::borrow::Cow<'_, str> {
-                <$kind as $crate::__private::kube::Resource>::version(&())
+                <$kind as $crate::__private_0_1::kube::Resource>::version(&())
             }
             fn plural(_: &()) -> ::std::borrow::Cow<'_, str> {
-                <$kind as $crate::__private::kube::Resource>::plural(&())
+                <$kind as $crate::__private_0_1::kube::Resource>::plural(&())
             }
-            fn meta(&self) -> &$crate::__private::ObjectMeta {
+            fn meta(&self) -> &$crate::__private_0_1::ObjectMeta {
                 &self.metadata
             }
-            fn meta_mut(&mut self) -> &mut $crate::__private::ObjectMeta {
+            fn meta_mut(&mut self) -> &mut $crate::__private_0_1::ObjectMeta {
                 &mut self.metadata
             }
         }
@@ -171,16 +171,16 @@ macro_rules! resource_of {
 #[macro_export]
 macro_rules! function {
     ($name:ident, $primary:ident: |$object:ident, $cx:ident| $call:expr) => {
-        impl $crate::__private::Reconcile for $name {
+        impl $crate::__private_0_1::Reconcile for $name {
             async fn reconcile(
                 &self,
-                $object: $crate::__private::Arc<$primary>,
-                $cx: $crate::__private::Context<Self>,
-            ) -> $crate::__private::Result<$crate::__private::Action> {
+                $object: $crate::__private_0_1::Arc<$primary>,
+                $cx: $crate::__private_0_1::Context<Self>,
+            ) -> $crate::__private_0_1::Result<$crate::__private_0_1::Action> {
                 $call
             }
         }
-        impl $crate::__private::FunctionController for $name {
+        impl $crate::__private_0_1::FunctionController for $name {
             fn instance() -> Self {
                 Self {}
             }
@@ -205,8 +205,8 @@ macro_rules! converged {
 #[macro_export]
 macro_rules! has {
     ($name:ident: $($permission:ident $(<$($of:path),*>)?),*) => { $(
-        impl $crate::__private::$permission $(<$($of),*>)? for $name {
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        impl $crate::__private_0_1::$permission $(<$($of),*>)? for $name {
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     )* };
 }
@@ -216,10 +216,10 @@ macro_rules! has {
 #[macro_export]
 macro_rules! primary {
     ($public:tt $struct:tt $grant:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
-        impl $crate::__private::Whole for $name {}
+        impl $crate::__private_0_1::Whole for $name {}
         // The bound never holds; the lifetime keeps rustc from seeing that before the primary is given to `cx.update`.
-        impl<'a> $crate::__private::WholeByContext<$name> for $kind where
-            &'a (): $crate::__private::PatchedPrimary<$name, $kind>
+        impl<'a> $crate::__private_0_1::WholeByContext<$name> for $kind where
+            &'a (): $crate::__private_0_1::PatchedPrimary<$name, $kind>
         {
             fn never<T>() -> T {
                 ::core::unreachable!()
@@ -255,9 +255,9 @@ macro_rules! grant {
         $crate::grant!($grant, $name; $($rest)*);
     };
     ($grant:ident, $name:ident; $writes:ident<$kind:ident $(@ $on:ident)?>: $($verb:ident)*) => {
-        impl $crate::__private::$writes<$($on,)? $kind> for $name {
+        impl $crate::__private_0_1::$writes<$($on,)? $kind> for $name {
             type Grant = $grant;
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
         $crate::allows!($grant, $name, $kind: $($verb)*);
     };
@@ -268,8 +268,8 @@ macro_rules! grant {
 #[macro_export]
 macro_rules! allows {
     ($grant:ident, $name:ident, $kind:ident: $($verb:ident)*) => { $(
-        impl $crate::__private::Allows<$crate::__private::verb::$verb, $name, $kind> for $grant {
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        impl $crate::__private_0_1::Allows<$crate::__private_0_1::verb::$verb, $name, $kind> for $grant {
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     )* };
 }
@@ -280,13 +280,13 @@ macro_rules! allows {
 macro_rules! spec_of {
     ($primary:ident, $name:literal $(; $($kind:ident)*)?) => {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use $crate::__private::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
-        let probe = $crate::__private::CrdProbe::<$primary>::NEW;
-        $crate::__private::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
+        use $crate::__private_0_1::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
+        let probe = $crate::__private_0_1::CrdProbe::<$primary>::NEW;
+        $crate::__private_0_1::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
             .crd((&&probe).crd(), (&&probe).has_status())
             .schema((&&probe).schema())
             $(.related(::std::vec::Vec::from([$({
-                let probe = $crate::__private::CrdProbe::<$kind>::NEW;
+                let probe = $crate::__private_0_1::CrdProbe::<$kind>::NEW;
                 ((&&probe).crd(), (&&probe).schema())
             }),*])))?
     }};
@@ -297,9 +297,9 @@ macro_rules! spec_of {
 #[macro_export]
 macro_rules! no_kinds {
     ($permission:ident, $name:ident, $kind:ident) => {
-        impl $crate::__private::$permission<$crate::__private::$kind> for $name {
-            type Grant = $crate::__private::$kind;
-            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        impl $crate::__private_0_1::$permission<$crate::__private_0_1::$kind> for $name {
+            type Grant = $crate::__private_0_1::$kind;
+            const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     };
 }

@@ -1,0 +1,83 @@
+//! The parts of the loop that programs name, by module. Each item is listed: what is added to
+//! `kctl_runtime` is not a promise of this crate.
+
+/// Reads, writes and results inside a reconcile function.
+///
+/// [`Context`](reconcile::Context) reads the caches and sends writes, [`Action`](reconcile::Action) says when to run again, and the
+/// traits are bounds for helpers that work with several controllers.
+pub mod reconcile {
+    #[doc(inline)]
+    pub use kctl_runtime::reconcile::{
+        Action, Allows, Caches, CachesOn, Cluster, ConditionError, Conditions, Context, Controller, Converged,
+        CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Error, Events, Finalize,
+        FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind, MayCreate, MayDelete,
+        MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch, MayPatchPrimary, MayPatchStatus,
+        MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned, Owns, Patches, Reads, ReadsLive,
+        ReadsLiveOn, Reason, Reconcile, Request, Result, ResultExt, UnreadableObject, WritableBy, Writes, WritesOn,
+        WritesStatus, verb,
+    };
+}
+
+/// CRDs, roles and manifests as values: for tests of what the `generate-…` commands print.
+pub mod manifest {
+    #[doc(inline)]
+    pub use kctl_runtime::manifest::{
+        Change, Checked, DefinitionError, Descriptions, Grant, GraphFormat, KindSpec, ManagerOptions, Manifest, On,
+        Place, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds, definitions, grants, graph,
+        manager_rbac, monitoring, rbac, rbac_of, stream, yaml,
+    };
+}
+
+/// The manager that [`App::manager`](crate::App::manager) returns, for programs that parse
+/// their command line themselves.
+pub mod manager {
+    #[doc(inline)]
+    pub use kctl_runtime::manager::{Manager, ManagerError, View};
+
+    /// Leader election.
+    pub mod lease {
+        #[doc(inline)]
+        pub use kctl_runtime::manager::lease::{ElectionConfig, ElectionError};
+    }
+}
+
+/// Watches of kinds that are named at run time: see [`Env::watches`](crate::app::Env::watches).
+pub mod watches {
+    #[doc(inline)]
+    pub use kctl_runtime::{
+        source::Identity,
+        watches::{CHANGES_WAITING_MAX, INFORMERS_MAX, Projection, Watch, WatchError, Watches},
+    };
+}
+
+/// Objects as they are cached, and objects of kinds without a Rust type.
+pub mod object {
+    #[doc(inline)]
+    pub use kctl_runtime::object::{DecodeError, Kind, Meta, Object, Owner, Readable, Stored, View, ViewOf};
+}
+
+/// Keys of objects.
+pub mod key {
+    #[doc(inline)]
+    pub use kctl_runtime::key::{Key, ObjectKey};
+}
+
+/// Reads of the caches.
+pub mod store {
+    #[doc(inline)]
+    pub use kctl_runtime::store::{Change, Store};
+}
+
+/// Predicates: which changes queue a key.
+pub mod predicate {
+    #[doc(inline)]
+    pub use kctl_runtime::handler::predicate::{
+        annotations_changed, generation_changed, labels_changed, resource_version_changed,
+    };
+}
+
+/// The declaration of a controller as data, as [`App::specs`](crate::App::specs) returns it.
+pub mod spec {
+    #[doc(inline)]
+    pub use kctl_runtime::spec::{ControllerSpec, ExtraRule, RelationSpec, Role};
+}
