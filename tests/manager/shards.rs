@@ -8,10 +8,13 @@ use kctl::{
         Api,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::{Manager, ManagerError, View, health::Health},
+    manager::{Manager, ManagerError, View},
     prelude::*,
 };
-use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
+use kctl_runtime::{
+    manager::{health::Health, shards::ShardConfig},
+    shard::ShardBy,
+};
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
 use serde_json::json;
