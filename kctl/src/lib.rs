@@ -72,7 +72,7 @@
 //!
 //! A reconcile is *level-triggered*: it gets an object, not a change. It compares the desired
 //! state, which is the object's `spec`, with the observed state, which is in the caches, and writes
-//! what differs. It must give the same result if it runs twice, or if several changes were merged
+//! the difference. It must give the same result if it runs twice, or if several changes were merged
 //! into one call.
 //!
 //! 1. A list and a watch fill the cache of each declared kind. A controller starts when all its

@@ -107,20 +107,16 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     let response = answered.await.unwrap_or_else(|_elapsed| {
         let code = StatusCode::GATEWAY_TIMEOUT;
         let late = |why: String| format!("no answer within {within:?}: {why}");
-        match &progress.called {
-            Some(called) => {
-                let text = late(format!("{called} takes longer"));
-                wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) }
-            }
-            // Only this counts a request that reached no function.
-            None => {
-                let why = match read {
-                    body::Progress::Queued => format!("{} others run, which is the limit", shared.concurrency_max),
-                    _ => "the rest of the request did not come".into(),
-                };
-                wire::Response { uid: body::uid_of(&received), ..refuse(code, late(why)) }
-            }
+        if let Some(called) = &progress.called {
+            let text = late(format!("{called} takes longer"));
+            return wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) };
         }
+        // Only this counts a request that reached no function.
+        let why = match read {
+            body::Progress::Queued => format!("{} others run, which is the limit", shared.concurrency_max),
+            _ => "the rest of the request did not come".into(),
+        };
+        wire::Response { uid: body::uid_of(&received), ..refuse(code, late(why)) }
     });
     if !response.successful {
         let wire::Response { uid, status, .. } = &response;

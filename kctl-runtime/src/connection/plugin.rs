@@ -331,6 +331,7 @@ fn start(exec: &ExecConfig, command: &str, limit: Duration) -> Result<Output, Pl
 ///
 /// A thread reads the output, because a read of a pipe has no time limit. It ends when the last process that has the
 /// pipe does, which may be a child of a plugin that was killed.
+#[expect(clippy::disallowed_methods, reason = "a process takes real time, and this thread is not one of the runtime")]
 fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>> {
     let deadline = std::time::Instant::now() + limit;
     let left = || deadline.saturating_duration_since(std::time::Instant::now());

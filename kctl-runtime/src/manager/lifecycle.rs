@@ -423,7 +423,7 @@ async fn log_workers(env: &Env, is_leader: bool) {
         log_synced(env).await;
     }
     tracing::info!(controller = env.spec.name, worker_count = env.spec.concurrency, "Starting workers");
-    pending().await
+    pending::<()>().await;
 }
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.

@@ -65,26 +65,8 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
                 return Err(error(what, "write the same in both"));
             }
         }
-        for (what, joined, other) in [
-            ("short names", &mut crd.spec.names.short_names, &version.crd.spec.names.short_names),
-            ("categories", &mut crd.spec.names.categories, &version.crd.spec.names.categories),
-        ] {
-            if !join_names(joined, other) {
-                let what = format!("{} differ in {what}", named(&[root, version]));
-                return Err(error(
-                    what,
-                    "a kind has one set of names: write the same in both, or write it in one of them",
-                ));
-            }
-        }
-        for (what, joined, other) in [
-            ("label", &mut crd.metadata.labels, &version.crd.metadata.labels),
-            ("annotation", &mut crd.metadata.annotations, &version.crd.metadata.annotations),
-        ] {
-            if let Err(key) = join_pairs(joined, other) {
-                let what = format!("{} differ in the {what} `{key}`", named(&[root, version]));
-                return Err(error(what, "the versions share one CRD: write the same value in both"));
-            }
+        if let Err((what, help)) = join_metadata(&mut crd, &version.crd) {
+            return Err(error(format!("{} differ in {what}", named(&[root, version])), help));
         }
         if version.name() != root.name() {
             crd.spec.versions.extend(version.crd.spec.versions.iter().cloned());
@@ -103,17 +85,43 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
     Ok(crd)
 }
 
-/// Adds the names of another version unless there are names already. Returns `false` if both versions give different ones; their
-/// order does not count.
-fn join_names(joined: &mut Option<Vec<String>>, other: &Option<Vec<String>>) -> bool {
-    let Some(other) = other.as_ref().filter(|other| !other.is_empty()) else { return true };
-    match joined.as_ref().filter(|joined| !joined.is_empty()) {
-        Some(joined) => joined.iter().collect::<BTreeSet<_>>() == other.iter().collect(),
-        None => {
-            *joined = Some(other.clone());
-            true
+/// Adds short names, categories, labels and annotations of another version.
+///
+/// # Errors
+/// The difference, and the remedy.
+fn join_metadata(
+    crd: &mut CustomResourceDefinition,
+    other: &CustomResourceDefinition,
+) -> Result<(), (String, &'static str)> {
+    let (names, others) = (&mut crd.spec.names, &other.spec.names);
+    for (what, joined, other) in [
+        ("short names", &mut names.short_names, &others.short_names),
+        ("categories", &mut names.categories, &others.categories),
+    ] {
+        if !join_names(joined, other.as_ref()) {
+            let help = "a kind has one set of names: write the same in both, or write it in one of them";
+            return Err((what.to_owned(), help));
         }
     }
+    for (what, joined, other) in [
+        ("label", &mut crd.metadata.labels, &other.metadata.labels),
+        ("annotation", &mut crd.metadata.annotations, &other.metadata.annotations),
+    ] {
+        let help = "the versions share one CRD: write the same value in both";
+        join_pairs(joined, other.as_ref()).map_err(|key| (format!("the {what} `{key}`"), help))?;
+    }
+    Ok(())
+}
+
+/// Adds the names of another version unless there are names already. Returns `false` if both versions give different ones; their
+/// order does not count.
+fn join_names(joined: &mut Option<Vec<String>>, other: Option<&Vec<String>>) -> bool {
+    let Some(other) = other.filter(|other| !other.is_empty()) else { return true };
+    if let Some(joined) = joined.as_ref().filter(|joined| !joined.is_empty()) {
+        return joined.iter().collect::<BTreeSet<_>>() == other.iter().collect();
+    }
+    *joined = Some(other.clone());
+    true
 }
 
 /// Adds the labels or annotations of another version.
@@ -122,9 +130,9 @@ fn join_names(joined: &mut Option<Vec<String>>, other: &Option<Vec<String>>) -> 
 /// The first key that has two values.
 fn join_pairs(
     joined: &mut Option<BTreeMap<String, String>>,
-    other: &Option<BTreeMap<String, String>>,
+    other: Option<&BTreeMap<String, String>>,
 ) -> Result<(), String> {
-    for (key, value) in other.iter().flatten() {
+    for (key, value) in other.into_iter().flatten() {
         let known = joined.get_or_insert_default().entry(key.clone()).or_insert_with(|| value.clone());
         if known != value {
             return Err(key.clone());

@@ -96,7 +96,7 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
 
 /// Checks the paths of the scale subresource, which have to be below `.spec` or `.status`.
 ///
-/// `kubectl scale` and the HorizontalPodAutoscaler write the number at `spec_replicas_path`, and read the other two.
+/// `kubectl scale` and the `HorizontalPodAutoscaler` write the number at `spec_replicas_path`, and read the other two.
 fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     if !scale.is_object() {
         return;

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Problem, defaults};
 
-/// The types of OpenAPI. `null` is not one: a value that may be null has a type and `nullable: true`.
+/// The types of a schema. `null` is not one: a value that may be null has a type and `nullable: true`.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// Keywords of JSON schema that a CRD cannot use.
 const UNSUPPORTED: [&str; 8] =
