@@ -86,7 +86,7 @@ pub enum Permission {
 #[derive(Debug, Clone, Default)]
 pub struct WritePermit(Arc<OnceLock<Rule>>);
 
-/// What a permit asks.
+/// The Lease that a permit asks.
 #[derive(Debug, Clone)]
 enum Rule {
     /// One Lease.

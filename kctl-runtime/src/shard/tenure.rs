@@ -60,7 +60,7 @@ impl Tenure {
     }
 }
 
-/// What this replica does with a slot, for people.
+/// The state of a slot in this replica, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Another replica should own it.

@@ -31,7 +31,7 @@ pub(super) struct ShardsOptions {
 /// Lists the Leases and returns the table.
 ///
 /// # Errors
-/// No cluster is found, the Leases can't be listed, or there are none.
+/// No cluster is found, the Leases can't be listed, or no Lease exists.
 pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> {
     let name = options.leader_election_id.unwrap_or_else(|| app.name.clone());
     let client = run::client(app, options.kubeconfig, options.context).await?;

@@ -82,7 +82,7 @@ impl Elector {
         })
     }
 
-    /// Uses a watch of another part of the process instead of its own.
+    /// Uses the watch of another part of the process, and opens none.
     pub(in crate::manager) fn watched(mut self, watched: Watched) -> Self {
         self.watched = Some(watched);
         self

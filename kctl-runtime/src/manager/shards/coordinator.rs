@@ -282,7 +282,7 @@ impl Coordinator {
             _lost = &mut election => return,
             () = held => {}
         }
-        // A seat has no writes of its own, so it is released at once.
+        // No write depends on a seat, so it is released at once.
         let _sent = stop.send(true);
         election.await;
     }

@@ -33,7 +33,7 @@ pub struct SlotView {
     pub slot: u32,
     /// The holder of its Lease; empty if it is free, expired or not known yet.
     pub owner: String,
-    /// What this replica does with it: `owned`, `waiting`, `handing over` or `other`.
+    /// The state of the slot in this replica: `owned`, `waiting`, `handing over` or `other`.
     pub state: String,
 }
 
