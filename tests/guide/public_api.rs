@@ -356,13 +356,12 @@ fn read_items(items: Vec<Item>, folder: &Path, path: ModulePath, modules: &mut B
         let name = inner.ident.to_string();
         let below = folder.join(&name);
         let inner_path = [path.clone(), vec![name.clone()]].concat();
-        match &inner.content {
-            Some((_, items)) => read_items(items.clone(), &below, inner_path, modules),
-            None => {
-                let candidates = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
-                let file = candidates.iter().find(|file| file.exists());
-                read_file(file.unwrap_or_else(|| panic!("no file of the module {name}")), &below, inner_path, modules);
-            }
+        if let Some((_, items)) = &inner.content {
+            read_items(items.clone(), &below, inner_path, modules);
+        } else {
+            let candidates = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
+            let file = candidates.iter().find(|file| file.exists());
+            read_file(file.unwrap_or_else(|| panic!("no file of the module {name}")), &below, inner_path, modules);
         }
     }
     modules.insert(path, Module { items });

@@ -268,6 +268,7 @@ impl App {
     }
 
     /// Returns the webhook configurations of admission functions and interpreters.
+    #[cfg_attr(not(feature = "karmada"), expect(clippy::unnecessary_wraps, reason = "Karmada may reject an address"))]
     fn configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         #[cfg(feature = "karmada")]
