@@ -8,8 +8,8 @@
 pub mod reconcile {
     #[doc(inline)]
     pub use kctl_runtime::reconcile::{
-        Action, Allows, Caches, CachesOn, Cluster, ConditionError, Conditions, Context, Controller, Converged,
-        CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Error, Events, Finalize,
+        Action, Allows, BuiltIn, Caches, CachesOn, Cluster, ConditionError, Conditions, Context, Controller, Converged,
+        CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Derived, Error, Events, Finalize,
         FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind, MayCreate, MayDelete,
         MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch, MayPatchPrimary, MayPatchStatus,
         MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned, Owns, Patches, Reads, ReadsLive,

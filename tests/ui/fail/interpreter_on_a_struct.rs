@@ -1,5 +1,5 @@
 //! `#[interpreter]` stands on a function.
-use kctl::{karmada::prelude::*, prelude::*};
+use kctl::karmada::prelude::*;
 
 #[interpreter(op = InterpretHealth)]
 struct Health;

@@ -1,5 +1,5 @@
 //! `#[interpreter]` does not stand on an `impl`.
-use kctl::{karmada::prelude::*, prelude::*};
+use kctl::karmada::prelude::*;
 
 struct Health;
 

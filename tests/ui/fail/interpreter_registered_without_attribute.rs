@@ -1,5 +1,5 @@
 //! Only functions with the attribute can be registered.
-use kctl::{karmada::prelude::*, prelude::*};
+use kctl::prelude::*;
 
 struct Health;
 
