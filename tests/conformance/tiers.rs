@@ -37,7 +37,7 @@ pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
         if differences.asserted.len() == before {
             normal::compare(one, other, &at, &mut differences.wording);
         } else {
-            let messages = [one, other].map(|answer| message(answer));
+            let messages = [one, other].map(message);
             if messages[0] != messages[1] {
                 let [expected, found] = messages;
                 differences.asserted.push(format!("{at}: expected {expected}\n         found {found}"));
@@ -120,10 +120,11 @@ fn message(answer: &Value) -> String {
 }
 
 /// Prints the differences in wording, and keeps them in a file: the report of a topic.
+#[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 pub(crate) fn report(topic: &str, wording: &[String]) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("wording");
     std::fs::create_dir_all(&folder).expect("the folder of reports can be written");
-    let text = wording.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let text = wording.join("\n");
     std::fs::write(folder.join(format!("{topic}.txt")), &text).expect("a report can be written");
     if !wording.is_empty() {
         println!("{topic}: {} cases differ in wording:\n{text}", wording.len());

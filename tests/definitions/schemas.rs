@@ -181,6 +181,7 @@ fn lasting(message: &str) -> String {
 }
 
 /// Wording is reported, not asserted: run with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 #[tokio::test]
 async fn embedded_server_rejects_rules_and_differences_in_wording_are_printed() {
     let client = Client::new(ApiServer::new().service(), "default");

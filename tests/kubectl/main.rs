@@ -74,6 +74,7 @@ fn check(name: &str) {
     report(&topic, &run::all(&topic, &Cluster::Embedded), false, "kubectl prints otherwise than on the real server");
 }
 
+#[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
     let recorded = recorded(&topic.name);
     let mut failures = Vec::new();

@@ -3,7 +3,6 @@
 use kctl::{
     admission::Client as Reached,
     apiserver::ApiServer,
-    conversion::PATH,
     json,
     kube::{Api, Client, api::PostParams},
     manifest::{Descriptions, definitions},
@@ -11,6 +10,7 @@ use kctl::{
 };
 use kctl_webhook::{
     Metrics,
+    conversion::PATH,
     server::{Server, ServerOptions},
 };
 use tokio::sync::mpsc;

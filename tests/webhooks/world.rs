@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kctl::{
     admission::{Client as Reached, Configurations},
-    conversion::PATH,
     json,
     kube::{
         Api, Client, ResourceExt,
@@ -17,6 +16,7 @@ use kctl::{
 };
 use kctl_webhook::{
     Metrics,
+    conversion::PATH,
     server::{Server, ServerOptions},
 };
 

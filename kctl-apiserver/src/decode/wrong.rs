@@ -72,7 +72,6 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
     let Some(type_name) = schema.type_name() else { return true };
     let is_quantity = schema.reference() == Some("Quantity");
     match (type_name, value) {
-        (_, Value::Null) => true,
         ("string", Value::String(text)) => match format {
             "byte" => is_base64(text),
             "date-time" if schema.reference() == Some("MicroTime") => times::is_time(text, Layout::Micros),
@@ -91,7 +90,8 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
                 number.is_i64()
             }
         }
-        ("number", Value::Number(_))
+        (_, Value::Null)
+        | ("number", Value::Number(_))
         | ("boolean", Value::Bool(_))
         | ("array", Value::Array(_))
         | ("object", Value::Object(_)) => true,

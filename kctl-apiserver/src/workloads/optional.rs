@@ -39,6 +39,11 @@ pub(super) fn replica_set(object: &ReplicaSet) -> &ReplicaSetSpec {
     object.spec.value().unwrap_or(&NO_REPLICA_SET)
 }
 
+/// Returns a value as a field of type `T` or `Option<T>`.
+pub(super) fn into_field<T, F: From<T>>(value: T) -> F {
+    value.into()
+}
+
 /// Returns the string in a field.
 pub(super) fn string(field: &impl Field<String>) -> Option<&str> {
     field.value().map(String::as_str)

@@ -366,7 +366,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             for line in settings::misspelt(&known, variables) {
                 say!("{}: {line}", app.name);
             }
-            let ran = run::run(app, *options).await;
+            let ran = Box::pin(run::run(app, *options)).await;
             #[cfg(feature = "otel")]
             super::otel::flush();
             if let Err(error) = &ran {

@@ -219,7 +219,7 @@ impl<'a> Rollout<'a> {
                 owner_references: Some(vec![reference(self.deployment)]),
                 ..ObjectMeta::default()
             },
-            spec: <_>::from(ReplicaSetSpec {
+            spec: optional::into_field(ReplicaSetSpec {
                 replicas: Some(self.bounds.of_current(0, self.n_asked())),
                 min_ready_seconds: spec.min_ready_seconds,
                 selector: LabelSelector { match_labels: with_hash(spec.selector.match_labels), ..spec.selector },

@@ -100,7 +100,7 @@ function showHealth() {
   const standby = election && `This process is a standby; ${election.holder || "nobody"} leads.`;
   const { shards } = state;
   const leads = election ? `${who[election.state] || standby} The lease is ${election.lease}.` : "";
-  const slot = (one) => `${one.slot}: ${one.owner || "free"}${one.state === "other" ? "" : ` (${one.state})`}`;
+  const slot = (one) => `${one.number}: ${one.owner || "free"}${one.state === "other" ? "" : ` (${one.state})`}`;
   const owns = shards && `This process ${shards.note}, by ${shards.by}. ${shards.slots.map(slot).join(", ")}.`;
   write(byId("election"), owns || leads);
 }

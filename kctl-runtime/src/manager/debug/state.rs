@@ -77,7 +77,7 @@ struct Shards {
 /// One slot: the holder of its Lease, and what this replica does with it.
 #[derive(Serialize)]
 struct Slot {
-    slot: u32,
+    number: u32,
     owner: String,
     state: String,
 }
@@ -246,7 +246,7 @@ impl Seen<'_> {
 
     fn shards(&self) -> Option<Shards> {
         let shards = self.view.shards()?;
-        let slots = shards.slots().into_iter().map(|one| Slot { slot: one.slot, owner: one.owner, state: one.state });
+        let slots = shards.slots().into_iter().map(|one| Slot { number: one.slot, owner: one.owner, state: one.state });
         Some(Shards {
             note: shards.note(),
             by: shards.config().slots().by().to_string(),

@@ -39,8 +39,8 @@ mod tests {
         for n_seats in 2..=8 {
             let owners = owners(256, &(0..n_seats).collect());
             for seat in 0..n_seats {
-                let n = owners.iter().filter(|owner| **owner == Some(seat)).count() as u32;
-                let fair = 256 / n_seats;
+                let n = owners.iter().filter(|owner| **owner == Some(seat)).count();
+                let fair = 256 / n_seats as usize;
                 assert!(n > fair / 2 && n < fair * 2, "seat {seat} of {n_seats} has {n}, not about {fair}");
             }
         }

@@ -206,7 +206,7 @@ impl Coordinator {
                     task.free.notify_one();
                 }
             } else {
-                task.wanted.send_if_modified(|wanted| std::mem::take(wanted));
+                task.wanted.send_if_modified(std::mem::take);
             }
         }
         for slot in wanted.iter().copied() {

@@ -77,7 +77,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let manager =
         app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
-    if let Some(slots) = shared.scenario.slots() {
+    if let Some(slots) = shared.scenario.slots {
         let config = ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.by())?;
         manager = __private_0_1::shard_planted(manager, lease, config, shared.scenario.planted)?;
     } else if shared.scenario.instances > 1 {

@@ -77,8 +77,8 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
-    /// The instances share the keys.
-    pub(super) sharded: bool,
+    /// The slots by which the instances share the keys.
+    pub(super) slots: Option<Slots>,
     pub(super) planted: Option<Planted>,
     /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
@@ -164,7 +164,7 @@ impl Scenario {
             settled: Vec::new(),
             instances: 1,
             unfenced: false,
-            sharded: false,
+            slots: None,
             planted: None,
             simulated: Simulated::Pods,
             ignored: Vec::new(),
@@ -368,7 +368,7 @@ impl Scenario {
     /// ```
     #[must_use]
     pub fn sharded(mut self) -> Self {
-        self.sharded = true;
+        self.slots = Some(Slots::new(SLOTS, ShardBy::Object));
         self
     }
 
@@ -378,11 +378,6 @@ impl Scenario {
     pub fn planted(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
         self
-    }
-
-    /// Returns the slots that the instances share.
-    pub(super) fn slots(&self) -> Option<Slots> {
-        self.sharded.then(|| Slots::new(SLOTS, ShardBy::Object))
     }
 
     /// Leaves Pods as they were created: no kubelet runs them.

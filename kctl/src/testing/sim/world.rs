@@ -162,7 +162,7 @@ impl World {
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
-        checks.owners.slots = scenario.slots();
+        checks.owners.slots = scenario.slots;
         checks.timed = TimeDependent::of(&scenario.time_dependent)?;
         checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
@@ -284,7 +284,7 @@ impl Servers {
 
 /// Returns the Leases that the replicas need.
 fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
-    let shards = scenario.slots().map(|slots| slots.count());
+    let shards = scenario.slots.map(|slots| slots.count());
     manifest::ManagerOptions { leader_elect: shards.is_none() && scenario.instances > 1, metrics: false, shards }
 }
 
