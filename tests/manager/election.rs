@@ -122,6 +122,23 @@ async fn after_a_conflict_a_leader_reads_and_renews() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leader_whose_updates_are_refused_reads_once_a_period() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    candidate.faults.add(Fault::Refuse(403), writes_leases);
+    let before = contest.requests().len();
+    seconds(8).await;
+    // Tries begin after 2, 4, 6 and 8 seconds.
+    assert_eq!(contest.requests()[before..], ["get 200"; 4]);
+    assert!(candidate.leadership.is_leading());
+    candidate.faults.clear();
+    seconds(2).await;
+    assert_eq!(contest.requests()[before + 4..], ["get 200", "update 200"]);
+    assert_eq!(candidate.leadership.failure(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_away_for_less_than_the_renew_deadline_costs_nothing() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));

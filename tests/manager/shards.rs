@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kctl::{
-    k8s::api::coordination::v1::Lease,
+    apiserver::{ApiServer, User},
+    k8s::api::{
+        coordination::v1::Lease,
+        rbac::v1::{Role, RoleBinding},
+    },
     kube::{
-        Api,
+        Api, Client,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
     manager::{Manager, ManagerError, View},
+    manifest::{ManagerOptions, RbacOptions, manager_rbac},
     prelude::*,
 };
 use kctl_runtime::{
@@ -139,11 +144,7 @@ impl World {
         self.start_by(replica, |manager, client| manager.shard(client, shards(replica, N_SLOTS)).unwrap()).await
     }
 
-    async fn start_by(
-        &self,
-        replica: &'static str,
-        set_up: impl FnOnce(Manager, kctl::kube::Client) -> Manager,
-    ) -> Replica {
+    async fn start_by(&self, replica: &'static str, set_up: impl FnOnce(Manager, Client) -> Manager) -> Replica {
         let (faults, seen, takes) = (Faults::default(), self.seen.clone(), self.takes);
         let app = App::new("podset")
             .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
@@ -415,5 +416,56 @@ mod frozen {
         assert!(a.running.is_finished(), "its Leases are lost");
         drive(&both, Duration::from_secs(60));
         assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    }
+}
+
+/// Runs two replicas under a role, stops one of them, and returns the requests about Leases that were refused.
+async fn refused_under(rules: &kctl::Json) -> Vec<String> {
+    let server = ApiServer::new();
+    let admin = Client::new(server.service(), "default");
+    let (roles, bindings) =
+        (Api::<Role>::default_namespaced(admin.clone()), Api::<RoleBinding>::default_namespaced(admin));
+    let role = kctl::from_json(json!({ "metadata": { "name": "app" }, "rules": rules })).unwrap();
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let binding = json!({
+        "metadata": { "name": "app" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "app" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "app" }],
+    });
+    bindings.create(&PostParams::default(), &kctl::from_json(binding).unwrap()).await.unwrap();
+    let user = User { name: "app".into(), groups: vec!["system:authenticated".into()] };
+    let client = || Client::new(server.service_as(user.clone()), "default");
+    let mut stops = Vec::new();
+    for replica in ["a", "b"] {
+        let app = App::new("podset");
+        let manager = app.manager(client()).await.unwrap().shard(client(), shards(replica, 2)).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        stops.push((stop, tokio::spawn(manager.run(async move { drop(stopped.await) }))));
+        seconds(3).await;
+    }
+    let (stop, running) = stops.remove(0);
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    seconds(8).await;
+    let refused = server.requests().into_iter().filter(|request| request.code == 403 && request.resource == "leases");
+    refused.map(|request| format!("{} {}", request.verb, request.name)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_permission_of_the_printed_role_is_needed() {
+    let names = RbacOptions { name: "podset".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let options = ManagerOptions { shards: Some(2), ..ManagerOptions::default() };
+    let manifests = manager_rbac(&names, options).unwrap();
+    assert_eq!(manifests[0].file, "rbac/role-podset-shards.default.yaml");
+    let rules = manifests[0].object["rules"].clone();
+    assert_eq!(refused_under(&rules).await, [""; 0], "the whole role is enough");
+    for (index, rule) in rules.as_array().unwrap().iter().enumerate() {
+        for field in ["verbs", "resourceNames"] {
+            for part in 0..rule[field].as_array().map_or(0, Vec::len) {
+                let mut fewer = rules.clone();
+                let dropped = fewer[index][field].as_array_mut().unwrap().remove(part);
+                assert!(!refused_under(&fewer).await.is_empty(), "{dropped} of rule {index} is not needed");
+            }
+        }
     }
 }

@@ -37,8 +37,8 @@ use tokio::time::Instant;
 use super::{ElectionConfig, Record, Request, config::JITTER};
 use crate::effect::ApiError;
 
-/// Wait before the Lease is released again after a conflict (client-go, `retry.DefaultRetry`).
-const RELEASE_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// Wait before the Lease is read again after a conflict (client-go, `retry.DefaultRetry`).
+const CONFLICT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// An answer or another event that drives an [`Election`].
 ///
@@ -145,7 +145,8 @@ pub struct Election {
     step: Step,
     /// Start of the last request.
     sent: Instant,
-    /// The Lease as it was last read or written, which the next update replaces.
+    /// The Lease as this process last wrote it, which a renewal replaces without reading. `None` after a renewal
+    /// that failed.
     lease: Option<Value>,
     /// Its record, and when this process saw it change.
     seen: Option<(Record, Instant)>,
@@ -308,7 +309,6 @@ impl Election {
             effects.push(Effect::SlowPath);
         }
         let next = Record::held(&self.config, &record, wall).update(&self.config, &lease);
-        self.lease = Some(lease);
         self.send(Request::Update(next), now);
     }
 
@@ -333,8 +333,9 @@ impl Election {
 
     /// Handles a failed request.
     ///
-    /// A renewal that failed is tried again with a read first, whatever the reason. A candidate that lost a race
-    /// for the Lease has no failure.
+    /// A renewal that failed is tried again at once, with a read first, whatever the reason. If that fails too, the next
+    /// try comes after the retry period (`tryAcquireOrRenew`), or soon after a conflict: replicas that hold a Lease together
+    /// conflict with each other. A candidate that lost a race for the Lease has no failure.
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(Request::Update(_), _));
         let conflict = updating && error.is_conflict();
@@ -351,7 +352,7 @@ impl Election {
             if now >= deadline {
                 return self.end(End::Stopped, effects);
             }
-            let wait = if conflict { RELEASE_AGAIN_AFTER } else { self.config.retry_period };
+            let wait = if conflict { CONFLICT_AGAIN_AFTER } else { self.config.retry_period };
             self.step = Step::Wait((now + wait).min(deadline));
             return;
         }
@@ -362,6 +363,9 @@ impl Election {
             return self.send(Request::Get, now);
         }
         self.again(now, effects);
+        if let (Step::Wait(at), true, true) = (&mut self.step, conflict, self.leading.is_some()) {
+            *at = (*at).min(now + CONFLICT_AGAIN_AFTER);
+        }
     }
 
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).

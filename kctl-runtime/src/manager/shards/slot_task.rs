@@ -40,7 +40,7 @@ impl Holder {
             tokio::select! {
                 biased;
                 _unwanted = wanted.wait_for(|wanted| !wanted) => return false,
-                _led = leadership.led() => {}
+                led = leadership.led() => if !led { return false },
             }
             let tenure = self.tenures.begin(slot, &leadership.permit());
             drop(wanted.wait_for(|wanted| !wanted).await);
