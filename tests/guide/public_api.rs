@@ -406,7 +406,7 @@ fn public_items_are_those_of_the_record() {
 }
 
 /// The number of items of the facade, which may only go down without a reason in the commit: users read all of them.
-const ITEMS_MAX: usize = 190;
+const ITEMS_MAX: usize = 191;
 
 #[test]
 fn facade_has_few_public_items() {

@@ -384,7 +384,7 @@ impl App {
     /// operation of one kind are an error of [`main`](Self::main).
     ///
     /// ```
-    /// use kctl::prelude::*;
+    /// use kctl::{karmada::prelude::*, prelude::*};
     ///
     /// /// A Deployment is healthy when all of its replicas are ready.
     /// #[interpreter(op = InterpretHealth)]
