@@ -233,7 +233,7 @@ impl Election {
         match input {
             Input::Stop { release } => self.stop(release, now, &mut effects),
             Input::Woke => self.attempt(now, wall, &mut effects),
-            Input::Found(lease) => self.found(lease, now, wall, &mut effects),
+            Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.end(End::Stopped, &mut effects),
             Input::Absent if self.is_held(now) => {
                 // Deleted under a leader, who is at work and will make it again. When it was renewed last nobody saw, so its
@@ -283,8 +283,8 @@ impl Election {
     /// Handles a Lease that was read: acquires or renews it, waits for its holder, or releases it.
     ///
     /// A leader that reads another holder's name stops at once. client-go goes on trying until its deadline.
-    fn found(&mut self, lease: Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
-        let record = Record::read(&lease);
+    fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        let record = Record::read(lease);
         self.gone = false;
         self.observe(record.clone(), now, effects);
         let mine = record.holder() == self.config.identity;
@@ -293,7 +293,7 @@ impl Election {
                 // Somebody else's by now: it stays untouched.
                 return self.end(End::Stopped, effects);
             }
-            let next = Record::released(&record, wall).update(&self.config, &lease);
+            let next = Record::released(&record, wall).update(&self.config, lease);
             return self.send(Request::Update(next), now);
         }
         if self.leading.is_some() && !mine && !record.holder().is_empty() {
@@ -308,7 +308,7 @@ impl Election {
         if self.leading.is_some() {
             effects.push(Effect::SlowPath);
         }
-        let next = Record::held(&self.config, &record, wall).update(&self.config, &lease);
+        let next = Record::held(&self.config, &record, wall).update(&self.config, lease);
         self.send(Request::Update(next), now);
     }
 
