@@ -59,7 +59,7 @@
 //! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
 //! | **Watched** | `watches = K(map = f)`: objects whose changes queue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
 //! | **Read** | `reads = K`: objects that are cached and queue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
-//! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](handler::predicate::generation_changed) ignores changes of status and metadata. |
+//! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](predicate::generation_changed) ignores changes of status and metadata. |
 //! | **Finalizer** | `finalizer = "example.com/name"` on a struct with [`Finalize`](reconcile::Finalize): it is added before the first reconcile, and removed when `finalize` returns `Ok`. |
 //! | **Events** | [`Context::event`](reconcile::Context::event) records what people should see in `kubectl describe`. It sends later and never fails. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |

@@ -1,7 +1,7 @@
 //! Slots of a sharded program, and the tenures under which this replica works on them.
 //!
-//! [`Slots`] maps a key to its slot. [`Tenures`] holds, for each slot that this replica owns, the permit of its Lease. A
-//! [`Gate`] per controller lets keys of those slots into the queue and to the workers, once the caches of the
+//! [`Slots`] maps a key to its slot. `Tenures` holds, for each slot that this replica owns, the permit of its Lease. A
+//! `Gate` per controller lets keys of those slots into the queue and to the workers, once the caches of the
 //! controller are as new as the tenure. The manager's `shards` module acquires and hands over the Leases.
 
 mod gate;

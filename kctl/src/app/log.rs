@@ -30,7 +30,6 @@ pub(super) enum LogFormat {
     Json,
     /// As text, without the time: where the simulated time is another one, and the output the same each time.
     #[value(skip)]
-    #[cfg_attr(not(feature = "dev"), expect(dead_code, reason = "only `dev` simulates time"))]
     Timeless,
 }
 
