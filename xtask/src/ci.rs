@@ -1,8 +1,17 @@
 //! The gate: several steps, their times, and an account of what did not run.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    process::Child,
+    time::{Duration, Instant},
+};
 
-use crate::{Options, Result, ledger::Ledger, steps::Step};
+use crate::{
+    Options, Result,
+    ledger::Ledger,
+    process::{Run, find, scratch, target},
+    steps::Step,
+};
 
 /// Reasons of ignored tests that no step of the gate runs.
 const BY_HAND: &str = "takes an hour";
@@ -88,13 +97,78 @@ fn print_times(times: &[Taken]) {
     eprintln!("{:<14}{:>10}", "all", all.as_secs());
 }
 
+/// Steps in a process of their own, which get the processors when the other steps leave one idle.
+///
+/// Suites against servers spend half of their time waiting, and compilers can use it. A compiler at the same priority would make
+/// tests miss their deadlines.
+struct Beside {
+    process: Child,
+    output: PathBuf,
+}
+
+impl Beside {
+    /// Starts `cargo xtask ci STEPS` with a target directory of its own: Cargo locks one while it compiles.
+    fn start(steps: &[Step], options: Options) -> Result<Self> {
+        let output = scratch("beside")?.join("output");
+        let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
+        let run = match find("nice") {
+            Some(nice) => Run::new(nice).args(["-n", "10"]).arg(xtask),
+            None => Run::new(xtask),
+        };
+        let run = run.arg("ci").args(steps.iter().map(|step| step.name()));
+        let run = run.args(options.install.then_some("--install")).args(options.strict.then_some("--strict"));
+        let process = run.env("CARGO_TARGET_DIR", target().join("beside")).start(&output)?;
+        eprintln!("\n=== beside the next steps: {}", names(steps));
+        Ok(Self { process, output })
+    }
+
+    /// Returns `true` if the steps have failed already.
+    fn has_failed(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(Some(status)) if !status.success())
+    }
+
+    /// Waits for the end of the steps, and prints what they printed.
+    fn finish(mut self) -> Result {
+        let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
+        let output = std::fs::read(&self.output).unwrap_or_default();
+        eprintln!("\n=== beside the other steps:\n{}", String::from_utf8_lossy(&output));
+        if status?.success() {
+            Ok(())
+        } else {
+            Err(format!("a step beside failed: see above or {}", self.output.display()))
+        }
+    }
+}
+
+impl Drop for Beside {
+    /// Ends the steps, unless they have ended.
+    fn drop(&mut self) {
+        let _ended = self.process.kill();
+    }
+}
+
+fn names(steps: &[Step]) -> String {
+    steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
+}
+
 /// Runs steps, all of them if none is named. The first that fails ends the run.
-pub(crate) fn run(steps: &[Step], options: Options) -> Result {
-    let steps = if steps.is_empty() { &Step::ALL[..] } else { steps };
+///
+/// The steps `beside` start after the first one that compiles the tests, since everything later has a processor to spare.
+pub(crate) fn run(steps: &[Step], beside: &[Step], options: Options) -> Result {
+    let is_beside = |step: &Step| beside.contains(step);
+    let steps: Vec<Step> = if steps.is_empty() { Step::ALL.to_vec() } else { steps.to_vec() };
+    let steps: Vec<Step> = steps.into_iter().filter(|step| !is_beside(step)).collect();
     let mut gate = Gate::new(options);
     let mut times = Vec::new();
     let mut result = Ok(());
-    for step in steps {
+    let mut running = None;
+    for step in &steps {
+        if running.is_none() && !beside.is_empty() && !matches!(step, Step::Fmt | Step::Test) {
+            running = Some(Beside::start(beside, options)?);
+        }
+        if running.as_mut().is_some_and(Beside::has_failed) {
+            break;
+        }
         eprintln!("\n=== {}", step.name());
         let (begun, cpu_before) = (Instant::now(), cpu_time());
         result = step.run(&mut gate).map_err(|error| format!("{}: {error}", step.name()));
@@ -106,8 +180,15 @@ pub(crate) fn run(steps: &[Step], options: Options) -> Result {
     }
     print_times(&times);
     result?;
+    if running.is_none() && !beside.is_empty() {
+        running = Some(Beside::start(beside, options)?);
+    }
+    if let Some(running) = running {
+        running.finish()?;
+    }
     let forgotten = gate.forgotten();
-    if Step::ALL.iter().all(|step| steps.contains(step)) && !forgotten.is_empty() {
+    let has_run = |step: &Step| steps.contains(step) || is_beside(step);
+    if Step::ALL.iter().all(has_run) && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }
     gate.finish()?;

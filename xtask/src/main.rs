@@ -41,6 +41,9 @@ enum Command {
     Ci {
         /// The steps, in this order.
         steps: Vec<Step>,
+        /// Steps that run at low priority at the same time as those after `test`, for compilers and linters.
+        #[arg(long, value_delimiter = ',', value_name = "STEP")]
+        beside: Vec<Step>,
         #[command(flatten)]
         options: Options,
     },
@@ -172,7 +175,7 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, options } => ci::run(&steps, options),
+        Command::Ci { steps, beside, options } => ci::run(&steps, &beside, options),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => alone(options, steps::msrv),
         Command::Semver(options) => alone(options, steps::semver),

@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{BufRead, BufReader, Write, pipe},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use crate::{Result, ledger::Ledger};
@@ -107,6 +107,15 @@ impl Run {
         let line = self.line();
         let status = self.command.status().map_err(|error| format!("{line}: {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("{line}: {status}")) }
+    }
+
+    /// Starts the command with both of its outputs in a file.
+    pub(crate) fn start(mut self, output: &Path) -> Result<Child> {
+        let line = self.line();
+        let failed = |error| format!("failed to start {line}: {error}");
+        let file = std::fs::File::create(output).map_err(failed)?;
+        self.command.stdin(Stdio::null()).stdout(file.try_clone().map_err(failed)?).stderr(file);
+        self.command.spawn().map_err(failed)
     }
 
     /// Runs the command without its output; returns `true` if it succeeded.
