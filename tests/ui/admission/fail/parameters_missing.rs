@@ -1,0 +1,9 @@
+//! The function's parameter names the kind.
+use kctl::prelude::*;
+
+#[admission(validate)]
+fn rules() -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

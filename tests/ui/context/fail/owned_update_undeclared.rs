@@ -1,0 +1,10 @@
+//! `patch` does not allow `update`.
+use kctl::prelude::*;
+
+#[controller(owns = Pod(create, patch))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    cx.owned::<Pod>().update(Pod::default()).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}

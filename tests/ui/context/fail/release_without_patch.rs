@@ -1,0 +1,10 @@
+//! `release` sends a patch, so it needs the verb.
+use kctl::prelude::*;
+
+#[controller(owns = Pod(create, delete))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    cx.release(&Pod::default()).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! `cx.store` needs a declared kind.
+use kctl::prelude::*;
+
+#[controller(owns = Pod)]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    let _services = cx.store::<Service>();
+    Ok(Action::await_change())
+}
+
+fn main() {}

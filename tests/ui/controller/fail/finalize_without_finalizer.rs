@@ -1,0 +1,19 @@
+//! `impl Finalize` needs the option `finalizer`.
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap)]
+struct Configs;
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Configs {
+    async fn finalize(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn main() {}

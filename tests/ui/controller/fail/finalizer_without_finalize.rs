@@ -1,0 +1,13 @@
+//! The option `finalizer` needs `impl Finalize`.
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap, finalizer = "example.com/configs")]
+struct Configs;
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! A mapper returns keys.
+use kctl::prelude::*;
+
+fn users_of(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<String> {
+    Vec::new()
+}
+
+#[controller(watches = Secret(map = users_of))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

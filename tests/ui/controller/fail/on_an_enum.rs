@@ -1,0 +1,9 @@
+//! The attribute goes on a function or a struct.
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap)]
+pub enum Configs {
+    One,
+}
+
+fn main() {}

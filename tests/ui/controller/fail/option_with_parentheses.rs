@@ -1,0 +1,9 @@
+//! `concurrency` takes a value, not parentheses.
+use kctl::prelude::*;
+
+#[controller(concurrency(4))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! `patch` is misspelt.
+use kctl::prelude::*;
+
+#[controller(primary(ptach))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

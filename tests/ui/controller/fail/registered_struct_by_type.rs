@@ -1,0 +1,17 @@
+//! A struct controller is registered as a value.
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap)]
+struct Configs;
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+fn app() -> App {
+    App::new("configs").controller::<Configs>()
+}
+
+fn main() {}

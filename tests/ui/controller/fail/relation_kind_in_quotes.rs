@@ -1,0 +1,9 @@
+//! A relation takes a type, not a string.
+use kctl::prelude::*;
+
+#[controller(owns = "Pod")]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

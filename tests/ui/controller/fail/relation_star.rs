@@ -1,0 +1,9 @@
+//! There is no wildcard of kinds.
+use kctl::prelude::*;
+
+#[controller(owns = *)]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! A reconcile function returns `Result<Action>`.
+use kctl::prelude::*;
+
+#[controller]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

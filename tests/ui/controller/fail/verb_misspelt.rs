@@ -1,0 +1,9 @@
+//! `create` is misspelt.
+use kctl::prelude::*;
+
+#[controller(owns = Pod(creat))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

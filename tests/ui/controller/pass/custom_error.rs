@@ -1,0 +1,25 @@
+//! A reconcile function may return its own error type.
+use kctl::prelude::*;
+
+#[derive(Debug)]
+struct TooMany;
+
+impl std::fmt::Display for TooMany {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("too many")
+    }
+}
+
+impl std::error::Error for TooMany {}
+
+#[controller]
+async fn configs(config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action, TooMany> {
+    if config.data.as_ref().is_some_and(|data| data.len() > 10) {
+        return Err(TooMany);
+    }
+    Ok(Action::await_change())
+}
+
+pub(crate) fn app() -> App {
+    App::new("error-of-ones-own").controller::<configs>()
+}

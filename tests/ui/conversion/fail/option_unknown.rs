@@ -1,0 +1,10 @@
+//! The versions follow from the signature; the attribute has no options.
+use kctl::prelude::*;
+
+#[conversion(hub = v1)]
+fn up(old: Deployment) -> Result<ReplicaSet> {
+    let _ = old;
+    unreachable!()
+}
+
+fn main() {}

@@ -1,9 +1,0 @@
-//! A letter is missing.
-use kctl::prelude::*;
-
-#[admission(valdate)]
-fn rules(_object: &Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

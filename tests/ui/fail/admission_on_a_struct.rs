@@ -1,7 +1,0 @@
-//! A struct does not answer.
-use kctl::prelude::*;
-
-#[admission(validate)]
-struct Rules;
-
-fn main() {}

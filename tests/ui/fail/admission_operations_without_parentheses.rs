@@ -1,9 +1,0 @@
-//! A list stands in parentheses.
-use kctl::prelude::*;
-
-#[admission(validate, operations = create)]
-fn rules(_object: &Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

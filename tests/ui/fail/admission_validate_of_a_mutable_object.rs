@@ -1,9 +1,0 @@
-//! Its changes would be lost.
-use kctl::prelude::*;
-
-#[admission(validate)]
-fn rules(_object: &mut Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A number is not a text.
-use kctl::prelude::*;
-
-#[controller(concurrency = "4")]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A service converts, or a URL.
-use kctl::prelude::*;
-
-#[resource(group = "example.com", version = "v1", kind = "Web", namespaced, conversion(path = "/convert"))]
-pub struct WebSpec {
-    pub host: String,
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-//! A struct does not convert.
-use kctl::prelude::*;
-
-#[conversion]
-struct Up;
-
-fn main() {}

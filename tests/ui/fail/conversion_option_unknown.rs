@@ -1,9 +1,0 @@
-//! Conversion has few options.
-use kctl::prelude::*;
-
-#[resource(group = "example.com", version = "v1", kind = "Web", namespaced, conversion(service = "a", namespace = "b", prt = 1))]
-pub struct WebSpec {
-    pub host: String,
-}
-
-fn main() {}

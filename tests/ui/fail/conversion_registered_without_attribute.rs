@@ -1,9 +1,0 @@
-//! The attribute is missing.
-use kctl::prelude::*;
-
-#[allow(dead_code)]
-struct Up;
-
-fn main() {
-    let _app = App::new("web").conversion::<Up>();
-}

@@ -1,9 +1,0 @@
-//! The result is the object in the other version.
-use kctl::prelude::*;
-
-#[conversion]
-fn up(_old: Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

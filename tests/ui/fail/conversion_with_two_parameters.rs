@@ -1,9 +1,0 @@
-//! There is nothing else to know.
-use kctl::prelude::*;
-
-#[conversion]
-fn up(_old: Deployment, _version: &str) -> Result<ReplicaSet> {
-    unreachable!()
-}
-
-fn main() {}

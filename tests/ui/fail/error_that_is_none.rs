@@ -1,9 +1,0 @@
-//! What a reconcile fails with is an error.
-use kctl::prelude::*;
-
-#[controller]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action, i32> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A reconcile function waits for requests.
-use kctl::prelude::*;
-
-#[controller(owns = Pod)]
-fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A controller is of one kind.
-use kctl::prelude::*;
-
-#[controller]
-async fn configs<K>(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Status items are a slice.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = AggregateStatus)]
-fn aggregate(_object: &mut Deployment, _items: Vec<AggregatedStatusItem>) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! There is an item for each cluster.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = AggregateStatus)]
-fn aggregate(_object: &mut Deployment, _item: &AggregatedStatusItem) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Components are a list.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretComponent)]
-fn components(_object: &Deployment) -> Result<Component> {
-    Ok(Component::default())
-}
-
-fn main() {}

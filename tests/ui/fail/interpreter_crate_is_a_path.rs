@@ -1,9 +1,0 @@
-//! `crate` names a path.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretHealth, crate = "kctl")]
-fn health(_object: &Deployment) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Dependencies are references.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretDependency)]
-fn dependencies(_object: &Deployment) -> Result<Vec<String>> {
-    Ok(vec!["config".into()])
-}
-
-fn main() {}

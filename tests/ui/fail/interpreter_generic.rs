@@ -1,9 +1,0 @@
-//! An interpreter is for one kind.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretHealth)]
-fn health<K: ResourceExt>(_object: &K) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

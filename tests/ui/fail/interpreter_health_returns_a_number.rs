@@ -1,9 +1,0 @@
-//! Health is a `bool`, not a number.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretHealth)]
-fn health(_object: &Deployment) -> i32 {
-    1
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-//! `#[interpreter]` stands on a function.
-use kctl::karmada::prelude::*;
-
-#[interpreter(op = InterpretHealth)]
-struct Health;
-
-fn main() {}

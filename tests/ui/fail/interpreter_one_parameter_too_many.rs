@@ -1,9 +1,0 @@
-//! Health is about one object.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretHealth)]
-fn health(_object: &Deployment, _replicas: i32) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

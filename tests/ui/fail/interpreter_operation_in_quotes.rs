@@ -1,9 +1,0 @@
-//! Operations are words, not texts.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = "InterpretHealth")]
-fn health(_object: &Deployment) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

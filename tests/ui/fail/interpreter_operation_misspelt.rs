@@ -1,9 +1,0 @@
-//! An operation that is almost one.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretReplicas)]
-fn replicas(_object: &Deployment) -> Result<Replicas> {
-    Ok(Replicas::default())
-}
-
-fn main() {}

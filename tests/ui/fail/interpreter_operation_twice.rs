@@ -1,9 +1,0 @@
-//! One function answers one operation.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretHealth, op = InterpretStatus)]
-fn health(_object: &Deployment) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

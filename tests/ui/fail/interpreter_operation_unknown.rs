@@ -1,9 +1,0 @@
-//! No operation at all.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = Scale)]
-fn replicas(_object: &Deployment) -> Result<Replicas> {
-    Ok(Replicas::default())
-}
-
-fn main() {}

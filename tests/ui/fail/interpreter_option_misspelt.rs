@@ -1,9 +1,0 @@
-//! An option that is almost one.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(opp = InterpretHealth)]
-fn health(_object: &Deployment) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! The number of replicas is no text.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretReplica)]
-fn replicas(_object: &Deployment) -> Result<String> {
-    Ok("2".into())
-}
-
-fn main() {}

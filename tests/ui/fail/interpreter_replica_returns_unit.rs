@@ -1,7 +1,0 @@
-//! The number of replicas is returned.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = InterpretReplica)]
-fn replicas(_object: &Deployment) -> () {}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! The desired object is changed.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = Retain)]
-fn retain(_desired: &Deployment, _observed: &Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

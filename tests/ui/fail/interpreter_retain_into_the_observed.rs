@@ -1,9 +1,0 @@
-//! Only the desired object is changed.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = Retain)]
-fn retain(_desired: &mut Deployment, _observed: &mut Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

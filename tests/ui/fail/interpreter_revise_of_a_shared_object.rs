@@ -1,9 +1,0 @@
-//! Who revises an object changes it.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = ReviseReplica)]
-fn revise(_object: &Deployment, _replicas: i32) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Replicas are an `i32` on the wire.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = ReviseReplica)]
-fn revise(_object: &mut Deployment, _replicas: i64) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A revision has a number of replicas.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = ReviseReplica)]
-fn revise(_object: &mut Deployment) -> Result<()> {
-    Ok(())
-}
-
-fn main() {}

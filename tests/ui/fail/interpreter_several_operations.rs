@@ -1,9 +1,0 @@
-//! One function for two operations.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter(op = [InterpretHealth, InterpretReplica])]
-fn health(_pod: &Pod) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

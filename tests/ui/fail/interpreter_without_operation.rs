@@ -1,9 +1,0 @@
-//! An interpreter needs its operation.
-use kctl::{karmada::prelude::*, prelude::*};
-
-#[interpreter]
-fn health(_object: &Deployment) -> Result<bool> {
-    Ok(true)
-}
-
-fn main() {}

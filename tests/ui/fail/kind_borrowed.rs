@@ -1,9 +1,0 @@
-//! A kind is named, not borrowed.
-use kctl::prelude::*;
-
-#[controller(reads = &Secret)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A kind is a type.
-use kctl::prelude::*;
-
-#[controller(owns = "Pod")]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

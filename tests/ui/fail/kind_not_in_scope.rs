@@ -1,9 +1,0 @@
-//! A kind has to be imported.
-use kctl::prelude::*;
-
-#[controller(owns = Ingress)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Several kinds stand where verbs would.
-use kctl::prelude::*;
-
-#[controller(owns(Pod, Secret))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Several kinds are several relations.
-use kctl::prelude::*;
-
-#[controller(owns = Pod(patch, status) + Service)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

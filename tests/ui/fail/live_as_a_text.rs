@@ -1,9 +1,0 @@
-//! A flag in quotes.
-use kctl::prelude::*;
-
-#[controller(reads = Secret("live"))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Nothing says whom a change concerns.
-use kctl::prelude::*;
-
-#[controller(watches = Secret)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A verb that is nearly right.
-use kctl::prelude::*;
-
-#[controller(owns = Pod(creat))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A name is a text.
-use kctl::prelude::*;
-
-#[controller(name = configs)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Namespaces are a list.
-use kctl::prelude::*;
-
-#[controller(namespaces = "default")]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! An enum is no controller.
-use kctl::prelude::*;
-
-#[controller(of = ConfigMap)]
-pub enum Configs {
-    One,
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! An option needs its value.
-use kctl::prelude::*;
-
-#[controller(concurrency)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

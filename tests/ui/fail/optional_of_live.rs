@@ -1,9 +1,0 @@
-//! What is read live has no cache that could be there or not.
-use kctl::prelude::*;
-
-#[controller(reads = Secret(live, optional))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

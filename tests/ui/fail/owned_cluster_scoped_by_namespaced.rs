@@ -1,9 +1,0 @@
-//! An owner in a namespace owns nothing outside of it.
-use kctl::prelude::*;
-
-#[controller(owns = Node)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A star is no kind: a role names what it is about.
-use kctl::prelude::*;
-
-#[controller(owns = *)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Nobody can create what has metadata alone.
-use kctl::prelude::*;
-
-#[controller(owns = Pod(metadata, create))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

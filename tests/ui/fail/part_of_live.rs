@@ -1,9 +1,0 @@
-//! What is read live is not cached.
-use kctl::prelude::*;
-
-#[controller(reads = Secret(live, metadata))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Only Kubernetes kinds are reconciled.
-use kctl::prelude::*;
-
-#[controller]
-async fn configs(_config: Arc<String>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

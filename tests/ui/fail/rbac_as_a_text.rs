@@ -1,9 +1,0 @@
-//! A rule as a text, as kubebuilder has it.
-use kctl::prelude::*;
-
-#[controller(rbac("groups=apps,resources=deployments,verbs=get;list"))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! There are no rules in the parentheses.
-use kctl::prelude::*;
-
-#[controller(rbac())]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! What is about a relation stands in its parentheses.
-use kctl::prelude::*;
-
-#[controller(owns = Pod, when = generation_changed)]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

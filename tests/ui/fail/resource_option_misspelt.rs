@@ -1,9 +1,0 @@
-//! Options of a kind are known.
-use kctl::prelude::*;
-
-#[resource(group = "example.com", version = "v1", kind = "Web", namespace)]
-pub struct WebSpec {
-    pub host: String,
-}
-
-fn main() {}

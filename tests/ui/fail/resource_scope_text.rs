@@ -1,9 +1,0 @@
-//! `namespaced` is a flag.
-use kctl::prelude::*;
-
-#[resource(group = "example.com", version = "v1", kind = "Site", scope = "Namespaced")]
-pub struct SiteSpec {
-    pub replicas: i32,
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A version that no API server takes.
-use kctl::prelude::*;
-
-#[resource(group = "example.com", version = "1.0", kind = "Web", namespaced)]
-pub struct WebSpec {
-    pub port: i32,
-}
-
-fn main() {}

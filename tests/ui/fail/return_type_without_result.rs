@@ -1,9 +1,0 @@
-//! A reconcile may fail.
-use kctl::prelude::*;
-
-#[controller]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Action {
-    Action::await_change()
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! `#[schema]` has none.
-use kctl::prelude::*;
-
-#[schema(rename_all = "camelCase")]
-pub struct Status {
-    pub ready: i32,
-}
-
-fn main() {}

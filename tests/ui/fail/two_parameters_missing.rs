@@ -1,9 +1,0 @@
-//! A reconcile is given its object and its context.
-use kctl::prelude::*;
-
-#[controller]
-async fn configs() -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

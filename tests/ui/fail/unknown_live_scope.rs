@@ -1,9 +1,0 @@
-//! Live reads are of the namespace or of the cluster.
-use kctl::prelude::*;
-
-#[controller(reads = Secret(live(everywhere)))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Verbs are words.
-use kctl::prelude::*;
-
-#[controller(owns = Pod("create"))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

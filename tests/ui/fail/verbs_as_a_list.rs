@@ -1,9 +1,0 @@
-//! Verbs in a list with a name.
-use kctl::prelude::*;
-
-#[controller(owns = Pod(verbs = [create, delete]))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Verbs that nothing on what is owned needs.
-use kctl::prelude::*;
-
-#[controller(owns = ServiceAccount(create, token), primary(patch))]
-async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
-    Ok(Action::await_change())
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! A view is a struct.
-use kctl::prelude::*;
-
-#[view(of = Pod)]
-enum Placed {
-    Here,
-}
-
-fn main() {}

@@ -1,0 +1,13 @@
+//! The attribute can't add a type beside a method.
+use kctl::{karmada::prelude::*, prelude::*};
+
+struct Health;
+
+impl Health {
+    #[interpreter(op = InterpretHealth)]
+    fn of(&self, _pod: &Pod) -> bool {
+        true
+    }
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+//! The attribute goes on a function.
+use kctl::karmada::prelude::*;
+
+#[interpreter(op = InterpretHealth)]
+struct Health;
+
+fn main() {}

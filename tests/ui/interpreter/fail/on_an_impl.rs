@@ -1,0 +1,9 @@
+//! The attribute goes on a function.
+use kctl::karmada::prelude::*;
+
+struct Health;
+
+#[interpreter(op = InterpretHealth)]
+impl Health {}
+
+fn main() {}

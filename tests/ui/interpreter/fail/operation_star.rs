@@ -1,0 +1,9 @@
+//! There is no wildcard: each operation has its own function.
+use kctl::{karmada::prelude::*, prelude::*};
+
+#[interpreter(op = *)]
+fn replicas(_object: &Deployment) -> Result<Replicas> {
+    Ok(Replicas::default())
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+//! InterpretReplica returns `Replicas`.
+use kctl::{karmada::prelude::*, prelude::*};
+
+#[interpreter(op = InterpretReplica)]
+fn replicas(_object: &Deployment) -> () {}
+
+fn main() {}

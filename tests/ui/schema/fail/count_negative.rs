@@ -1,0 +1,10 @@
+//! A list can't have less than 0 items.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(max_items = -1)]
+    pub hosts: Vec<String>,
+}
+
+fn main() {}

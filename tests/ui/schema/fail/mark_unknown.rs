@@ -1,0 +1,10 @@
+//! `colour` is not a mark.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(colour = "red")]
+    pub name: String,
+}
+
+fn main() {}

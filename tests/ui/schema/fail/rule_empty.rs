@@ -1,0 +1,10 @@
+//! A rule needs an expression.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(rule(""))]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A CEL expression is a string.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(rule(self != ""))]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A view is read in the place of its own kind.
+use kctl::prelude::*;
+
+#[view(of = Pod)]
+struct Placed {
+    #[view(spec.node_name)]
+    node: Option<String>,
+}
+
+#[controller(reads = Node(as = Placed))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}
