@@ -38,7 +38,12 @@ impl Errors {
         self.0.as_ref().map_or(0, |all| all.clone().into_iter().count())
     }
 
-    /// The value when there are no mistakes; else all of them.
+    /// Returns all mistakes. The caller found at least one.
+    pub(crate) fn into_error(self) -> Error {
+        self.0.unwrap_or_else(|| Error::new(Span::call_site(), "the attribute has a mistake"))
+    }
+
+    /// Returns the value if there are no mistakes, and otherwise all of them.
     pub(crate) fn into_result<T>(self, value: T) -> syn::Result<T> {
         self.0.map_or(Ok(value), Err)
     }

@@ -24,6 +24,8 @@ mod conversion;
 mod crate_path;
 mod diagnostics;
 mod function;
+#[cfg(test)]
+mod golden;
 mod interpreter;
 mod marker_type;
 mod resource;

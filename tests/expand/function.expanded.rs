@@ -1,4 +1,4 @@
-//! What `function.rs` expands to.
+//! Expansion of `function.rs`.
 #[allow(clippy::unused_async, reason = "a reconcile function is async")]
 /// Does nothing.
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {

@@ -1,4 +1,4 @@
-//! What `options.rs` expands to.
+//! Expansion of `options.rs`.
 #[allow(clippy::unused_async, reason = "a reconcile function is async")]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())

@@ -1,4 +1,4 @@
-//! What `structure.rs` expands to.
+//! Expansion of `structure.rs`.
 pub struct Configs {
     db: String,
 }

@@ -1,4 +1,4 @@
-//! What `view.rs` expands to.
+//! Expansion of `view.rs`.
 pub struct Placed {
     /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
     pub metadata: ::kctl::__private_0_1::ObjectMeta,

@@ -2,8 +2,6 @@
 
 mod check;
 mod emit;
-#[cfg(test)]
-mod golden;
 mod model;
 mod parse;
 mod recover;
@@ -23,6 +21,9 @@ mod tests {
     use quote::quote;
 
     use super::*;
+    use crate::golden::Expander;
+
+    const CONTROLLER: Expander = Expander { attribute: "controller", expand };
 
     fn check(options: TokenStream, item: &TokenStream, expected: &str) {
         let text = expand(options, item).to_string();
@@ -119,5 +120,32 @@ mod tests {
     #[test]
     fn same_kind_twice_is_refused() {
         check(quote!(owns = Pod, reads = Pod), &reconcile(), "declared twice");
+    }
+
+    #[test]
+    fn function_expands_as_recorded() {
+        CONTROLLER.check("function");
+    }
+
+    #[test]
+    fn struct_keeps_its_own_reconcile() {
+        let text = CONTROLLER.check("structure");
+        assert!(!text.contains("impl __p::Reconcile for"), "{text}");
+    }
+
+    #[test]
+    fn every_option_is_a_call() {
+        CONTROLLER.check("options");
+    }
+
+    #[test]
+    fn view_and_metadata_are_types_of_the_declaration() {
+        let text = CONTROLLER.check("parts");
+        assert!(text.contains("__p::PartialObjectMeta<__K0>") && text.contains(".view::<__V1>()"), "{text}");
+    }
+
+    #[test]
+    fn clusters_are_types_of_the_declaration() {
+        CONTROLLER.check("clusters");
     }
 }

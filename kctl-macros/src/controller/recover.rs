@@ -12,7 +12,7 @@ use super::{
 use crate::{
     crate_path::CratePath,
     function::{Function, argument_of, referenced},
-    resource::names,
+    resource::mentions,
     source,
 };
 
@@ -86,7 +86,7 @@ fn first_kind(function: &Function) -> Option<TokenStream> {
     });
     // The context in the first place says nothing about the kind.
     let mut kinds = types.map(referenced).filter(|ty| argument_of(ty, "Context").is_none());
-    let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| names(&quote!(#kind), &of.ident));
+    let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(meant)
 }
 

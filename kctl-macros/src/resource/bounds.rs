@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span};
 
-use super::{json::Json, marks::number_of};
+use super::{json::Json, marks::Marks};
 use crate::{codes, diagnostics::Errors};
 
 /// The names of a lower and an upper bound, and whether values that are equal to both leave nothing.
@@ -27,10 +27,10 @@ const OPPOSITES: [(&str, &str); 6] = [
 ];
 
 /// Adds what contradicts itself.
-pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
+pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
     let at = Ident::new("kctl", span);
     for (lower, upper, or_equal) in PAIRS {
-        let (Some(low), Some(high)) = (number_of(marks, lower), number_of(marks, upper)) else { continue };
+        let (Some(low), Some(high)) = (marks.number(lower), marks.number(upper)) else { continue };
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
             errors.push(
@@ -41,14 +41,13 @@ pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
             );
         }
     }
-    let has = |name: &str| marks.iter().any(|(known, _)| known == name);
     for (one, other) in OPPOSITES {
-        if has(one) && has(other) {
+        if marks.has(one) && marks.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             errors.push(&at, codes::CONTRADICTING_MARKS, &what, &format!("write `{one}` or `{other}`"));
         }
     }
-    if number_of(marks, "multiple_of").is_some_and(|factor| factor <= 0.0) {
+    if marks.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
         errors.push(
             &at,
             codes::CONTRADICTING_MARKS,
@@ -60,10 +59,9 @@ pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
 }
 
 /// A default that the same place forbids is refused by the API server.
-fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
-    let find = |name: &str| marks.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-    let Some(default) = find("default") else { return };
-    if let Some(Json::List(allowed)) = find("allowed")
+fn default_allowed(marks: &Marks, at: &Ident, errors: &mut Errors) {
+    let Some(default) = marks.get("default") else { return };
+    if let Some(Json::List(allowed)) = marks.get("allowed")
         && !allowed.contains(default)
     {
         errors.push(
@@ -75,10 +73,10 @@ fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
     }
     let Json::Number(digits) = default else { return };
     let Ok(value) = digits.parse::<f64>() else { return };
-    let low = number_of(marks, "minimum").is_some_and(|bound| value < bound)
-        || number_of(marks, "exclusive_minimum").is_some_and(|bound| value <= bound);
-    let high = number_of(marks, "maximum").is_some_and(|bound| value > bound)
-        || number_of(marks, "exclusive_maximum").is_some_and(|bound| value >= bound);
+    let low = marks.number("minimum").is_some_and(|bound| value < bound)
+        || marks.number("exclusive_minimum").is_some_and(|bound| value <= bound);
+    let high = marks.number("maximum").is_some_and(|bound| value > bound)
+        || marks.number("exclusive_maximum").is_some_and(|bound| value >= bound);
     if low || high {
         let help = "write a default between the bounds";
         errors.push(

@@ -1,27 +1,81 @@
-//! `#[kctl(…)]` on types, fields and variants: what the schema says that neither serde nor schemars can. Reads the marks and
-//! hands on one attribute of schemars with all of them.
+//! `#[kctl(…)]` on types, fields and variants: what the schema of the CRD says and neither serde nor schemars can express.
+//!
+//! ```text
+//! #[kctl(min_length = 1, rule("self != 'a'", message = "not a"))]
+//! ```
+//!
+//! is read as two `Mark`s, whose values are JSON. `emit` writes them into one string. The macro checks names, forms and bounds;
+//! kctl's transform of schemars, `kctl::__private_0_1::Marks`, knows the place of each mark in a schema.
+//!
+//! `#[resource(…)]` accepts the marks of the object as a whole among its options: `rule(…)` and `exactly_one_of(…)` there apply to
+//! the root of the schema, where a rule sees `self.metadata` and `self.spec`.
+
+mod suggest;
+mod values;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Error, LitBool, LitStr, Token,
+    Attribute, Error, LitBool, Token,
     ext::IdentExt,
     parenthesized,
-    parse::{ParseStream, Parser},
+    parse::{ParseBuffer, ParseStream, Parser},
 };
 
+pub(super) use self::suggest::snake_case;
 use super::{
-    bounds, definition,
+    bounds, crd_options,
     json::{Json, comma},
-    optional::NoneIs,
+    model::Mark,
 };
-use crate::{
-    codes,
-    diagnostics::{Errors, nearest},
-    function::written,
-};
+use crate::{codes, diagnostics::Errors};
 
-/// How a mark is written.
+/// The marks of one place, in the order of the source. A mark that may be repeated is in the list several times.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks(Vec<Mark>);
+
+impl Marks {
+    /// Returns the value of the first mark of this name.
+    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+        self.0.iter().find(|mark| mark.name == name).map(|mark| &mark.value)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Returns the value of a mark that is a number.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name)? {
+            Json::Number(digits) => digits.parse().ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the fields of a JSON object with these marks. The values of a mark that may be repeated become one list.
+    pub(super) fn into_fields(self) -> Vec<(String, Json)> {
+        let mut fields: Vec<(String, Json)> = Vec::new();
+        for Mark { name, value } in self.0 {
+            let is_repeatable = is_repeatable(&name);
+            match fields.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, Json::List(all))) if is_repeatable => all.push(value),
+                _ if is_repeatable => fields.push((name, Json::List(vec![value]))),
+                _ => fields.push((name, value)),
+            }
+        }
+        fields
+    }
+
+    fn push(&mut self, name: String, value: Json) {
+        self.0.push(Mark { name, value });
+    }
+}
+
+/// The form in which a mark is written, and of which its value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `immutable`
@@ -48,7 +102,7 @@ enum Form {
     Rule,
     /// `docs(url = "…", description = "…")`
     Docs,
-    /// `items(…)`: the marks of what is in a list or a map
+    /// `items(…)` and `values(…)`: marks of the items of a list, or of the values of a map
     Inner,
 }
 
@@ -88,100 +142,67 @@ const FORMS: [(&str, Form); 33] = [
     ("values", Form::Inner),
 ];
 
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
-
-/// Takes the marks out of attributes and puts the attribute of schemars that does what they say in their place.
-pub(super) fn replace(attributes: &mut Vec<Attribute>, none: NoneIs, errors: &mut Errors) {
-    let is_mark = |attribute: &Attribute| attribute.path().is_ident("kctl");
-    let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_mark(attribute)).cloned().collect();
-    attributes.retain(|attribute| !is_mark(attribute));
-    let mut all = Vec::new();
+/// Takes the `#[kctl(…)]` attributes off a place and returns their marks, after the checks of `bounds`.
+pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Marks {
+    let is_kctl = |attribute: &Attribute| attribute.path().is_ident("kctl");
+    let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_kctl(attribute)).cloned().collect();
+    attributes.retain(|attribute| !is_kctl(attribute));
+    let mut all = Marks::default();
     for attribute in &found {
         match attribute.parse_args_with(|input: ParseStream| list(input, errors)) {
-            Ok(marks) => all.extend(marks),
+            Ok(marks) => all.0.extend(marks.0),
             Err(error) => syntax(&error, "write marks like `#[kctl(min_length = 1, immutable)]`", errors),
         }
     }
-    let span = found
-        .first()
-        .map_or_else(Span::call_site, |first| first.path().get_ident().map_or_else(Span::call_site, Ident::span));
-    bounds::check(&all, span, errors);
-    none.apply(&mut all, attributes);
-    if all.is_empty() {
-        return;
-    }
-    let marks = emit(all);
-    attributes.push(syn::parse_quote!(#[schemars(transform = #marks)]));
-}
-
-/// The transform that applies marks.
-pub(super) fn emit(marks: Vec<(String, Json)>) -> TokenStream {
-    let mut text = String::new();
-    Json::Object(merge(marks)).write(&mut text);
-    quote!(::kctl::__private_0_1::Marks(#text))
-}
-
-/// Marks that may be repeated become lists.
-fn merge(marks: Vec<(String, Json)>) -> Vec<(String, Json)> {
-    let mut merged: Vec<(String, Json)> = Vec::new();
-    for (name, value) in marks {
-        let is_repeated = matches!(form(&name), Some(Form::Rule | Form::Names));
-        let known = merged.iter_mut().find(|(known, _)| *known == name);
-        match known {
-            Some((_, Json::List(all))) if is_repeated => all.push(value),
-            _ if is_repeated => merged.push((name, Json::List(vec![value]))),
-            _ => merged.push((name, value)),
-        }
-    }
-    merged
+    let word = found.first().and_then(|first| first.path().get_ident());
+    bounds::check(&all, word.map_or_else(Span::call_site, Ident::span), errors);
+    all
 }
 
 fn form(name: &str) -> Option<Form> {
     FORMS.iter().find(|(known, _)| *known == name).map(|(_, form)| *form)
 }
 
-/// Whether `#[resource(…)]` takes it for the object as a whole.
-pub(super) fn is_of_root(name: &str) -> bool {
+/// Returns `true` for a mark that may be given several times. These are also the marks that `#[resource(…)]` accepts.
+fn is_repeatable(name: &str) -> bool {
     matches!(form(name), Some(Form::Rule | Form::Names))
 }
 
-/// Reads marks up to the end; what is wrong with one of them is no reason not to read the next.
-pub(super) fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Vec<(String, Json)>> {
-    let mut marks = Vec::new();
+/// Reads marks up to the end of the input. A wrong mark is reported and left out; the next one is read all the same.
+///
+/// # Errors
+///
+/// Tokens that are not marks at all. Nothing behind them can be read.
+fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Marks> {
+    let mut marks = Marks::default();
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.unraw().to_string();
-        if let Some(value) = one(&name, &text, input, errors)? {
-            let is_repeatable = matches!(form(&text), Some(Form::Rule | Form::Names));
-            if !is_repeatable && marks.iter().any(|(known, _)| *known == text) {
-                errors.push(
-                    &name,
-                    codes::DUPLICATE_MARK,
-                    &format!("`{text}` is given twice"),
-                    &format!("write `{text}` once"),
-                );
+        if let Some(value) = value(&name, &text, input, errors)? {
+            if !is_repeatable(&text) && marks.has(&text) {
+                let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
+                errors.push(&name, codes::DUPLICATE_MARK, &what, &help);
             }
-            marks.push((text, value));
+            marks.push(text, value);
         }
         comma(input)?;
     }
     Ok(marks)
 }
 
-/// The value of one mark.
-pub(super) fn one(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
+/// Reads the value of one mark, behind its name. Returns `None` for a value that was reported.
+fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     let Some(form) = form(text) else {
         let value = up_to_comma(input)?;
-        unknown(name, text, &value, errors);
+        suggest::report_unknown(name, text, &value, errors);
         return Ok(None);
     };
     let with_value = |example: &str| -> syn::Result<()> {
         let error = |_| Error::new(name.span(), format!("`{text}` needs a value: write `{text} = {example}`"));
         input.parse::<Token![=]>().map(drop).map_err(error)
     };
-    let within = |example: &str| -> syn::Result<syn::parse::ParseBuffer<'_>> {
-        let inner = || -> syn::Result<syn::parse::ParseBuffer<'_>> {
+    let within = |example: &str| -> syn::Result<ParseBuffer<'_>> {
+        let inner = || -> syn::Result<ParseBuffer<'_>> {
             let content;
             parenthesized!(content in input);
             Ok(content)
@@ -201,353 +222,51 @@ pub(super) fn one(name: &Ident, text: &str, input: ParseStream, errors: &mut Err
         }
         Form::Number => {
             with_value("1")?;
-            number(name, text, input, errors)?
+            values::number(name, text, input, errors)?
         }
         Form::Count => {
             with_value("1")?;
-            count(name, text, input, errors)?
+            values::count(name, text, input, errors)?
         }
         Form::Text => {
             with_value("\"…\"")?;
-            word(text, &input.parse()?, errors)
+            values::string(text, &input.parse()?, errors)
         }
         Form::Value => {
             with_value("1")?;
             Some(input.parse()?)
         }
-        Form::Values | Form::Names => Some(Json::List(values(&within("\"a\", \"b\"")?, name, text, errors)?)),
+        Form::Values | Form::Names => Some(Json::List(values::list(&within("\"a\", \"b\"")?, name, text, errors)?)),
         Form::List => {
             with_value("set")?;
-            list_type(input, errors)?
+            values::list_type(input, errors)?
         }
         Form::Map => {
             with_value("atomic")?;
-            choice(&input.call(Ident::parse_any)?, &["atomic", "granular"], errors)
+            values::choice(&input.call(Ident::parse_any)?, &["atomic", "granular"], errors)
         }
-        Form::Rule => rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
-        Form::Docs => docs(&within("url = \"https://…\"")?, errors)?,
+        Form::Rule => values::rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
+        Form::Docs => values::docs(&within("url = \"https://…\"")?, errors)?,
         Form::Inner => {
             let marks = list(&within("min_length = 1")?, errors)?;
             bounds::check(&marks, name.span(), errors);
-            Some(Json::Object(merge(marks)))
+            Some(Json::Object(marks.into_fields()))
         }
     })
 }
 
-/// Names that other validators and JSON schemas use for a mark, with the mark.
-const OTHER_NAMES: [(&str, &str); 24] = [
-    ("choices", "allowed"),
-    ("enum", "allowed"),
-    ("gt", "exclusive_minimum"),
-    ("gte", "minimum"),
-    ("len_max", "max_length"),
-    ("len_min", "min_length"),
-    ("lt", "exclusive_maximum"),
-    ("lte", "maximum"),
-    ("matches", "pattern"),
-    ("max", "maximum"),
-    ("max_len", "max_length"),
-    ("max_props", "max_properties"),
-    ("max_value", "maximum"),
-    ("min", "minimum"),
-    ("min_len", "min_length"),
-    ("min_props", "min_properties"),
-    ("min_value", "minimum"),
-    ("one_of", "allowed"),
-    ("preserve_unknown_fields", "preserve_unknown"),
-    ("regex", "pattern"),
-    ("regexp", "pattern"),
-    ("ty", "type_"),
-    ("type", "type_"),
-    ("values_of", "allowed"),
-];
-
-fn unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
-    let what = format!("`#[kctl(…)]` has no option `{text}`");
-    errors.push(name, codes::UNKNOWN_MARK, &what, &instead(&snake_case(text), value));
-}
-
-/// Returns the help for a name that is not a mark: what to write in its place, with the value that was given.
-fn instead(text: &str, value: &TokenStream) -> String {
-    let known: Vec<&str> = FORMS.iter().map(|(known, _)| *known).collect();
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == text).map(|(_, mark)| *mark);
-    let same = known.iter().find(|known| **known == text).copied();
-    match text {
-        "range" => return bounds_within(value, "minimum", "maximum", ["1", "10"]),
-        "length" | "len" => return bounds_within(value, "min_length", "max_length", ["1", "63"]),
-        "list_type" | "list_map_key" | "list_map_keys" | "keys" => {
-            return "write `list = atomic`, `list = set` or `list = map(\"name\")`".into();
-        }
-        "map_type" | "struct_type" => return "write `map = atomic` or `map = granular`".into(),
-        "required" | "optional" => return "a field of type `Option<T>` is optional, any other one is required".into(),
-        "unique" | "unique_items" => return "write `list = set`: API servers refuse `uniqueItems`".into(),
-        "validation" | "validate" | "cel" | "x_kubernetes_validations" => {
-            return "write `rule(\"self.min <= self.max\", message = \"…\")`".into();
-        }
-        "email" | "uri" | "url" | "ipv4" | "ipv6" | "uuid" | "hostname" | "date" => {
-            let format = if text == "url" { "uri" } else { text };
-            return format!("write `format = \"{format}\"`");
-        }
-        "description" => return "write it as a doc comment above the field: `/// …`".into(),
-        "rename" | "skip" | "flatten" | "rename_all" => {
-            return format!("it is an option of serde: write `#[serde({})]`", with_value(text, value));
-        }
-        "read_only" | "readonly" => return "write `immutable`".into(),
-        "not_empty" | "non_empty" => return "write `min_length = 1` for a string, `min_items = 1` for a list".into(),
-        _ => {}
-    }
-    match other.or(same).or_else(|| nearest(text, &known)) {
-        Some(mark) => format!("write `{}`", with_mark(mark, value)),
-        None => format!("the options are {}", known.join(", ")),
-    }
-}
-
-/// The name of a mark as it is spelled here: JSON schemas and kubebuilder write `minLength` and `MinLength`.
-pub(super) fn snake_case(text: &str) -> String {
-    let mut name = String::new();
-    for char in text.chars() {
-        if char.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(char.to_ascii_lowercase());
-    }
-    name
-}
-
-/// The value as it was written: ` = 0`, `(…)` or nothing.
-fn with_value(name: &str, value: &TokenStream) -> String {
-    let text = written(value);
-    match text.strip_prefix('=') {
-        Some(value) => format!("{name} = {value}"),
-        None => format!("{name}{text}"),
-    }
-}
-
-/// A mark with the value that was given to another name, in the form that the mark has.
-fn with_mark(mark: &str, value: &TokenStream) -> String {
-    let text = written(value);
-    let given = text.trim_start_matches('=').trim();
-    let within = given.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
-    match form(mark) {
-        _ if given.is_empty() => mark.to_owned(),
-        Some(Form::Flag) => mark.to_owned(),
-        Some(Form::Values | Form::Names | Form::Inner | Form::Rule | Form::Docs) => format!("{mark}({within})"),
-        Some(Form::List | Form::Map) => format!("{mark} = {given}"),
-        _ => format!("{mark} = {within}"),
-    }
-}
-
-/// `range(min = 0, max = 5)` and `length(max = 63)`, as two marks.
-fn bounds_within(value: &TokenStream, low: &str, high: &str, examples: [&str; 2]) -> String {
-    let text = written(value);
-    let given = |name: &str| {
-        let (_, rest) = text.split_once(&format!("{name}="))?;
-        let end = rest.find([',', ')']).unwrap_or(rest.len());
-        Some(rest[..end].trim().to_owned())
-    };
-    let marks: Vec<_> = [(low, given("min")), (high, given("max"))]
-        .into_iter()
-        .filter_map(|(mark, bound)| bound.map(|bound| format!("{mark} = {bound}")))
-        .collect();
-    if marks.is_empty() {
-        return format!("write `{low} = {}, {high} = {}`", examples[0], examples[1]);
-    }
-    format!("write `{}`", marks.join(", "))
-}
-
-/// Goes to the next comma.
-pub(super) fn skip(input: ParseStream) -> syn::Result<()> {
-    up_to_comma(input).map(drop)
-}
-
-fn number(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let value: Json = input.parse()?;
-    if matches!(value, Json::Number(_)) {
-        return Ok(Some(value));
-    }
-    errors.push(name, codes::INVALID_BOUND, &format!("`{text}` is a number"), &format!("write `{text} = 1`"));
-    Ok(None)
-}
-
-fn count(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let value: Json = input.parse()?;
-    if let Json::Number(digits) = &value
-        && digits.parse::<u32>().is_ok()
-    {
-        return Ok(Some(value));
-    }
-    errors.push(
-        name,
-        codes::INVALID_BOUND,
-        &format!("`{text}` is how many: 0 or more"),
-        &format!("write `{text} = 1`"),
-    );
-    Ok(None)
-}
-
-fn word(name: &str, text: &LitStr, errors: &mut Errors) -> Option<Json> {
-    if name == "type_" && !TYPES.contains(&text.value().as_str()) {
-        let help = format!("write one of {}", TYPES.join(", "));
-        errors.push(text, codes::UNKNOWN_WORD, &format!("`{}` is not a type of a schema", text.value()), &help);
-        return None;
-    }
-    Some(Json::Text(text.value()))
-}
-
-fn values(input: ParseStream, name: &Ident, text: &str, errors: &mut Errors) -> syn::Result<Vec<Json>> {
-    let mut all: Vec<Json> = Vec::new();
-    while !input.is_empty() {
-        let span = input.span();
-        let value: Json = match form(text) {
-            Some(Form::Names) => Json::Text(
-                input
-                    .parse::<LitStr>()
-                    .map_err(|error| {
-                        let what = format!("`{text}` names fields as in JSON, in quotes: write `{text}(\"a\", \"b\")`");
-                        Error::new(error.span(), what)
-                    })?
-                    .value(),
-            ),
-            _ => input.parse()?,
-        };
-        if all.contains(&value) {
-            errors.push_at(
-                span,
-                codes::DUPLICATE_MARK,
-                &format!("`{text}` names a value twice"),
-                "write each value once",
-            );
-        }
-        all.push(value);
-        comma(input)?;
-    }
-    if all.is_empty() {
-        errors.push(
-            name,
-            codes::EMPTY_LIST,
-            &format!("`{text}` names nothing"),
-            &format!("write `{text}(\"a\", \"b\")`"),
-        );
-    }
-    Ok(all)
-}
-
-fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Option<Json> {
-    let text = word.to_string();
-    if known.contains(&text.as_str()) {
-        return Some(Json::Text(text));
-    }
-    let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-    let help = nearest(&text, known).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
-    errors.push(word, codes::UNKNOWN_WORD, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
-    None
-}
-
-/// `atomic`, `set` or `map("name", …)`.
-fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let word = input.call(Ident::parse_any)?;
-    if word != "map" {
-        let known = ["atomic", "set", "map"];
-        return Ok(choice(&word, &known, errors));
-    }
-    if !input.peek(syn::token::Paren) {
-        let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, codes::LIST_MAP_WITHOUT_KEYS, "a list that is a map needs its keys", help);
-        return Ok(None);
-    }
-    let content;
-    parenthesized!(content in input);
-    let mut keys = Vec::new();
-    while !content.is_empty() {
-        keys.push(Json::Text(content.parse::<LitStr>()?.value()));
-        comma(&content)?;
-    }
-    if keys.is_empty() {
-        let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, codes::LIST_MAP_WITHOUT_KEYS, "a list that is a map needs its keys", help);
-        return Ok(None);
-    }
-    Ok(Some(Json::List(keys)))
-}
-
-/// `"self.min <= self.max", message = "…", message_expression = "…", reason = …, field_path = "…", optional_old_self`.
-fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let source: LitStr = input.parse().map_err(|error| {
-        Error::new(error.span(), "a rule starts with its expression, in quotes: write `rule(\"self.min <= self.max\")`")
-    })?;
-    comma(input)?;
-    let mut fields = vec![("rule".to_owned(), Json::Text(source.value()))];
-    while !input.is_empty() {
-        let name = input.call(Ident::parse_any)?;
-        let text = name.to_string();
-        let mut string = |key: &str| -> syn::Result<()> {
-            input.parse::<Token![=]>()?;
-            fields.push((key.to_owned(), Json::Text(input.parse::<LitStr>()?.value())));
-            Ok(())
-        };
-        match text.as_str() {
-            "message" => string("message")?,
-            "message_expression" => string("messageExpression")?,
-            "field_path" => string("fieldPath")?,
-            "optional_old_self" => fields.push(("optionalOldSelf".to_owned(), Json::Bool(true))),
-            "reason" => {
-                input.parse::<Token![=]>()?;
-                let reason = input.call(Ident::parse_any)?;
-                fields.extend(choice(&reason, &REASONS, errors).map(|reason| ("reason".to_owned(), reason)));
-            }
-            _ => {
-                let known = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
-                let help = nearest(&text, &known).map_or_else(|| known.join(", "), |near| format!("write `{near}`"));
-                errors.push(&name, codes::UNKNOWN_MARK, &format!("a rule has no option `{text}`"), &help);
-                skip(input)?;
-            }
-        }
-        comma(input)?;
-    }
-    if source.value().trim().is_empty() {
-        errors.push(
-            &source,
-            codes::EMPTY_RULE,
-            "a rule without an expression",
-            "write what must hold: `rule(\"self.min <= self.max\")`",
-        );
-        return Ok(None);
-    }
-    Ok(Some(Json::Object(fields)))
-}
-
-fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let mut fields = Vec::new();
-    while !input.is_empty() {
-        let name = input.call(Ident::parse_any)?;
-        let text = name.to_string();
-        if ["url", "description"].contains(&text.as_str()) {
-            input.parse::<Token![=]>()?;
-            fields.push((text, Json::Text(input.parse::<LitStr>()?.value())));
-        } else {
-            errors.push(
-                &name,
-                codes::UNKNOWN_MARK,
-                &format!("`docs` has no option `{text}`"),
-                "write `docs(url = \"https://…\", description = \"…\")`",
-            );
-            skip(input)?;
-        }
-        comma(input)?;
-    }
-    Ok(Some(Json::Object(fields)))
-}
-
-/// The marks in `#[resource(…)]` and the rest of its options, which are kube's.
-pub(super) fn of_root(options: &TokenStream, errors: &mut Errors) -> (Vec<(String, Json)>, TokenStream) {
-    let mut marks = Vec::new();
+/// Splits the options of `#[resource(…)]` into marks of the object as a whole and the options of kube's derive.
+pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, TokenStream) {
+    let mut marks = Marks::default();
     let mut rest = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<()> {
         while !input.is_empty() {
             let name = input.fork().call(Ident::parse_any)?.to_string();
             let tokens = up_to_comma(input)?;
-            if definition::is_option(&name) || is_of_root(&name) {
-                marks.extend(own_option(&name, tokens, errors).map(|value| (name, value)));
+            if crd_options::is_option(&name) || is_repeatable(&name) {
+                if let Some(value) = root_option(&name, tokens, errors) {
+                    marks.push(name, value);
+                }
             } else {
                 rest.push(tokens);
             }
@@ -556,21 +275,21 @@ pub(super) fn of_root(options: &TokenStream, errors: &mut Errors) -> (Vec<(Strin
         Ok(())
     };
     if parser.parse2(options.clone()).is_err() {
-        // kube says what it does not understand.
-        return (Vec::new(), options.clone());
+        // kube's derive reports what can't be read.
+        return (Marks::default(), options.clone());
     }
-    (merge(marks), quote!(#(#rest),*))
+    (marks, quote!(#(#rest),*))
 }
 
-/// One option of kctl in `#[resource(…)]`, by its tokens.
-fn own_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Json> {
+/// Reads the tokens of one option of `#[resource(…)]` that is not kube's.
+fn root_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Json> {
     let mut inner = Errors::default();
     let parser = |input: ParseStream| -> syn::Result<Option<Json>> {
         let ident = input.call(Ident::parse_any)?;
-        if definition::is_option(name) {
-            return definition::option(&ident, name, input, &mut inner);
+        if crd_options::is_option(name) {
+            return crd_options::option(&ident, name, input, &mut inner);
         }
-        one(&ident, name, input, &mut inner)
+        value(&ident, name, input, &mut inner)
     };
     let found = parser.parse2(tokens);
     if let Err(all) = inner.into_result(()) {
@@ -582,7 +301,8 @@ fn own_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Js
     })
 }
 
-fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
+/// Reads the tokens before the next comma.
+pub(super) fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<proc_macro2::TokenTree>()?.to_tokens(&mut tokens);
@@ -590,7 +310,7 @@ fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-/// What is not written as marks are; an error may say itself what to write.
+/// Reports an error of the parser as K0024. The text behind `: write ` in its message replaces the general help.
 fn syntax(error: &Error, help: &str, errors: &mut Errors) {
     let text = error.to_string();
     match text.split_once(": write ") {
@@ -599,50 +319,12 @@ fn syntax(error: &Error, help: &str, errors: &mut Errors) {
     }
 }
 
-/// Texts of a list, for checks.
-pub(super) fn number_of(marks: &[(String, Json)], name: &str) -> Option<f64> {
-    marks.iter().find(|(known, _)| known == name).and_then(|(_, value)| match value {
-        Json::Number(digits) => digits.parse().ok(),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_of_other_validators_are_answered_with_the_mark_and_the_value() {
-        for (written, expected) in [
-            ("min = 0", "write `minimum = 0`"),
-            ("max = 5", "write `maximum = 5`"),
-            ("Minimum = 1", "write `minimum = 1`"),
-            ("regex = \"^a$\"", "write `pattern = \"^a$\"`"),
-            ("regex(\"^a$\")", "write `pattern = \"^a$\"`"),
-            ("range(min = 0, max = 5)", "write `minimum = 0, maximum = 5`"),
-            ("range(max = 5)", "write `maximum = 5`"),
-            ("range = \"1..5\"", "write `minimum = 1, maximum = 10`"),
-            ("length(min = 1)", "write `min_length = 1`"),
-            ("minLength = 1", "write `min_length = 1`"),
-            ("MaxItems = 3", "write `max_items = 3`"),
-            ("min_len = 1", "write `min_length = 1`"),
-            ("enum(\"a\", \"b\")", "write `allowed(\"a\", \"b\")`"),
-            ("one_of = [\"a\", \"b\"]", "write `allowed(\"a\", \"b\")`"),
-            ("email", "write `format = \"email\"`"),
-            ("rename = \"a\"", "it is an option of serde: write `#[serde(rename = \"a\")]`"),
-            ("minimun = 1", "write `minimum = 1`"),
-            ("XValidation(\"a\")", "the options are "),
-        ] {
-            let mut errors = Errors::default();
-            let marks = (|input: ParseStream<'_>| list(input, &mut errors)).parse_str(written).unwrap();
-            assert!(marks.is_empty(), "{written}");
-            let text = errors.into_result(()).unwrap_err().to_string();
-            assert!(text.contains(&format!("help: {expected}")), "{written}: {text}");
-        }
-    }
-
-    #[test]
-    fn known_marks_are_in_order_so_that_messages_list_them_in_order() {
+    fn known_marks_are_sorted_as_messages_list_them() {
         assert!(FORMS.is_sorted_by_key(|(name, _)| *name));
     }
 }

@@ -28,11 +28,8 @@ fn without_paths(item: &TokenStream) -> TokenStream {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
-    use syn::Meta;
-
     use super::*;
+    use crate::golden::Expander;
 
     fn check(options: &str, item: &str, expected: &str) {
         let text = expand(options.parse().unwrap(), &item.parse().unwrap()).to_string();
@@ -62,23 +59,9 @@ mod tests {
         }
     }
 
-    /// `tests/expand/view.rs` becomes `view.expanded.rs`; `TRYBUILD=overwrite` writes it anew.
     #[test]
-    fn struct_is_read_from_the_paths_of_its_fields() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/expand");
-        let file = syn::parse_file(&fs::read_to_string(folder.join("view.rs")).unwrap()).unwrap();
-        let Some(Item::Struct(mut item)) = file.items.into_iter().find(|item| matches!(item, Item::Struct(_))) else {
-            panic!("a struct")
-        };
-        let Meta::List(attribute) = item.attrs.remove(0).meta else { panic!("an attribute with options") };
-        let expanded = expand(attribute.tokens, &item.into_token_stream());
-        let text = prettyplease::unparse(&syn::parse2(expanded).unwrap());
-        let (golden, text) = (folder.join("view.expanded.rs"), format!("//! What `view.rs` expands to.\n{text}"));
-        if std::env::var("TRYBUILD").is_ok_and(|mode| mode == "overwrite") {
-            fs::write(&golden, &text).unwrap();
-        }
-        let known = fs::read_to_string(&golden).unwrap_or_default();
-        assert_eq!(text, known, "view.expanded.rs is not what it was: read the difference");
+    fn view_expands_as_recorded() {
+        Expander { attribute: "view", expand }.check("view");
     }
 
     #[test]

@@ -91,10 +91,10 @@ fn brings(item: &Item, kind: &Ident) -> bool {
             is_kind(&item.self_ty)
                 && path.segments.last().is_some_and(|last| last.ident.to_string().contains("Resource"))
         }),
-        Item::Use(item) => resource::names(&quote!(#item), kind),
+        Item::Use(item) => resource::mentions(&quote!(#item), kind),
         Item::Type(item) => item.ident == *kind,
         Item::Enum(item) => item.ident == *kind,
-        Item::Macro(item) => resource::names(&item.mac.tokens, kind),
+        Item::Macro(item) => resource::mentions(&item.mac.tokens, kind),
         _ => false,
     }
 }
@@ -113,7 +113,7 @@ fn first_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
         }
         Item::Struct(item) if is_controller(&item.attrs) => {
             let options = item.attrs.iter().find(|a| source::is_one_of(a, &["controller"]))?;
-            resource::names(&quote!(#options), kind).then_some(&item.ident)
+            resource::mentions(&quote!(#options), kind).then_some(&item.ident)
         }
         _ => None,
     })
@@ -160,7 +160,7 @@ impl Unmarked {
             }
         });
         let derives: &[String] = if self.is_kind { &self.derives } else { &[] };
-        let traits = resource::stand_in(&kind, derives);
+        let traits = resource::stub_traits(&kind, derives);
         quote! {
             #definition
             const _: () = {

@@ -1,66 +1,76 @@
-//! Fields of type `Option`: `None` is left out of what is written. API servers accept null only where the schema says so, and never
-//! beside a list of allowed values; a field that is missing means the same to serde.
+//! Fields of type `Option`: `None` is left out of the JSON that is written.
+//!
+//! API servers accept null only where the schema has `nullable`, and never beside a list of allowed values. A missing field means
+//! the same to serde, and every API server accepts it. So `a: Option<String>` gets
+//! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say otherwise.
 
-use syn::{Attribute, Field, GenericArgument, PathArguments, Type, meta::ParseNestedMeta, parse_quote};
+use syn::{Attribute, Field, GenericArgument, PathArguments, Type, meta::ParseNestedMeta};
 
-use super::json::Json;
+use super::{json::Json, marks::Marks};
 
-/// Types of which the schema surely has no list of allowed values.
+/// Types whose schema has no list of allowed values. Any other type may be an enum.
 const PLAIN: [&str; 18] = [
     "String", "bool", "char", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
     "Vec", "BTreeMap", "HashMap",
 ];
-/// Options of serde by which a field is written or read in a way of its own.
-const OWN_WAY: [&str; 7] =
+/// Options of serde by which the user decides how a field is written or read.
+const CUSTOM_SERDE: [&str; 7] =
     ["skip", "skip_serializing", "skip_serializing_if", "skip_deserializing", "flatten", "with", "serialize_with"];
 
-/// What is written of a field that is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoneIs {
-    /// What serde writes.
-    Written,
-    /// Nothing.
-    LeftOut,
-    /// Nothing, and the type may have a list of allowed values.
-    LeftOutOfChoice,
+/// The serialization of a field whose value is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NonePolicy {
+    /// As serde does without further attributes: `null`.
+    #[default]
+    AsSerde,
+    /// The field is left out.
+    Skip,
+    /// The field is left out, and its schema loses the `null` that schemars adds to the list of allowed values: API servers do
+    /// not accept null there.
+    SkipAndForbidNull,
 }
 
-impl NoneIs {
-    /// What becomes of `None` in a named field of a type with these attributes.
+impl NonePolicy {
+    /// Returns the policy of a field of a type with these attributes.
+    ///
+    /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way stay as they are. So
+    /// does a field whose default is not `None`: leaving it out would turn `None` into that default.
     pub(super) fn of(field: &Field, container: &[Attribute]) -> Self {
-        let Some(value) = value_of(&field.ty).filter(|_| field.ident.is_some()) else { return Self::Written };
-        // Another value than `None` may be the default of a field that is missing.
+        let Some(value) = value_of(&field.ty).filter(|_| field.ident.is_some()) else { return Self::AsSerde };
+        // With `#[serde(default)]` on the container, a missing field has the container's default, which may be `Some`.
         if options(container).iter().any(|(name, _)| ["default", "transparent"].contains(&name.as_str())) {
-            return Self::Written;
+            return Self::AsSerde;
         }
-        let own = options(&field.attrs);
-        let has = |name: &str| own.iter().any(|(known, _)| known == name);
-        let has_default_of_its_own = own.iter().any(|(name, has_value)| name == "default" && *has_value);
-        let must_be_there = has("deserialize_with") && !has("default");
-        if OWN_WAY.iter().any(|name| has(name)) || has_default_of_its_own || must_be_there || is_required(&field.attrs)
+        let given = options(&field.attrs);
+        let has = |name: &str| given.iter().any(|(known, _)| known == name);
+        let has_custom_default = given.iter().any(|(name, has_value)| name == "default" && *has_value);
+        let must_be_present = has("deserialize_with") && !has("default");
+        if CUSTOM_SERDE.iter().any(|name| has(name))
+            || has_custom_default
+            || must_be_present
+            || is_required(&field.attrs)
         {
-            return Self::Written;
+            return Self::AsSerde;
         }
         let is_plain = matches!(value, Type::Path(path) if path.path.segments.last().is_some_and(|last| PLAIN.iter().any(|name| last.ident == name)));
-        if is_plain { Self::LeftOut } else { Self::LeftOutOfChoice }
+        if is_plain { Self::Skip } else { Self::SkipAndForbidNull }
     }
 
-    /// Adds the attribute of serde, and the mark by which the schema of allowed values loses its null. Marks of the field may say
-    /// that null is something of its own.
-    pub(super) fn apply(self, marks: &mut Vec<(String, Json)>, attributes: &mut Vec<Attribute>) {
-        let find = |name: &str| marks.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        // With a default, an API server would fill in what is missing.
-        if self == Self::Written || find("nullable") == Some(&Json::Bool(true)) || find("default").is_some() {
-            return;
-        }
-        attributes.push(parse_quote!(#[serde(skip_serializing_if = "::core::option::Option::is_none")]));
-        if self == Self::LeftOutOfChoice || find("allowed").is_some() {
-            marks.push(("omitted".to_owned(), Json::Bool(true)));
+    /// Returns the policy of the field if it has these marks.
+    ///
+    /// `nullable = true` says that null differs from a missing field. With `default`, an API server would fill in the default
+    /// for a field that is left out, so `None` could not be stored.
+    pub(super) fn with(self, marks: &Marks) -> Self {
+        let is_kept = marks.get("nullable") == Some(&Json::Bool(true)) || marks.has("default");
+        match self {
+            _ if is_kept => Self::AsSerde,
+            Self::Skip if marks.has("allowed") => Self::SkipAndForbidNull,
+            policy => policy,
         }
     }
 }
 
-/// `T` of `Option<T>`.
+/// Returns `T` of `Option<T>`.
 fn value_of(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
@@ -73,15 +83,18 @@ fn value_of(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The options of `#[serde(…)]`, and whether each one has a value.
+/// Returns the options of `#[serde(…)]`. The flag is `true` for an option with a value, such as `default = "three"`.
 fn options(attributes: &[Attribute]) -> Vec<(String, bool)> {
     named(attributes, "serde")
 }
 
+/// Returns `true` for `#[schemars(required)]`: the schema demands the field, so it must be written.
 fn is_required(attributes: &[Attribute]) -> bool {
     named(attributes, "schemars").iter().any(|(name, _)| name == "required")
 }
 
+/// Returns the options of all attributes of this name. An attribute that can't be read counts as `with`, which leaves the field
+/// alone: the derive reports the error.
 fn named(attributes: &[Attribute], of: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident(of)) {
@@ -98,7 +111,6 @@ fn named(attributes: &[Attribute], of: &str) -> Vec<(String, bool)> {
             Ok(())
         });
         if read.is_err() {
-            // The derive says what is wrong with it.
             found.push(("with".to_owned(), true));
         }
     }
@@ -111,22 +123,22 @@ mod tests {
 
     use super::*;
 
-    fn first(input: &DeriveInput) -> NoneIs {
+    fn first(input: &DeriveInput) -> NonePolicy {
         let syn::Data::Struct(data) = &input.data else { panic!("a struct") };
-        NoneIs::of(data.fields.iter().next().unwrap(), &input.attrs)
+        NonePolicy::of(data.fields.iter().next().unwrap(), &input.attrs)
     }
 
     #[expect(clippy::too_many_lines, reason = "a table of cases, one struct each")]
     #[test]
-    fn none_is_left_out_unless_serde_writes_or_reads_it_another_way() {
-        let cases: [(DeriveInput, NoneIs); 14] = [
+    fn none_is_skipped_unless_serde_has_custom_options() {
+        let cases: [(DeriveInput, NonePolicy); 14] = [
             (
                 parse_quote!(
                     struct A {
                         a: Option<String>,
                     }
                 ),
-                NoneIs::LeftOut,
+                NonePolicy::Skip,
             ),
             (
                 parse_quote!(
@@ -134,7 +146,7 @@ mod tests {
                         a: std::option::Option<Mode>,
                     }
                 ),
-                NoneIs::LeftOutOfChoice,
+                NonePolicy::SkipAndForbidNull,
             ),
             (
                 parse_quote!(
@@ -142,7 +154,7 @@ mod tests {
                         a: String,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -150,13 +162,13 @@ mod tests {
                         a: Vec<Option<Mode>>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
                     struct A(Option<Mode>);
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -165,7 +177,7 @@ mod tests {
                         a: Option<Mode>,
                     }
                 ),
-                NoneIs::LeftOutOfChoice,
+                NonePolicy::SkipAndForbidNull,
             ),
             (
                 parse_quote!(
@@ -174,7 +186,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::LeftOut,
+                NonePolicy::Skip,
             ),
             (
                 parse_quote!(
@@ -183,7 +195,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -192,7 +204,7 @@ mod tests {
                         a: Option<Wait>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -201,7 +213,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -210,7 +222,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::LeftOut,
+                NonePolicy::Skip,
             ),
             (
                 parse_quote!(
@@ -219,7 +231,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -228,7 +240,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
             (
                 parse_quote!(
@@ -237,7 +249,7 @@ mod tests {
                         a: Option<i32>,
                     }
                 ),
-                NoneIs::Written,
+                NonePolicy::AsSerde,
             ),
         ];
         for (input, expected) in cases {

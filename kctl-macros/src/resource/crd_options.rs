@@ -4,7 +4,7 @@ use syn::{Ident, LitBool, LitInt, LitStr, Token, ext::IdentExt, parenthesized, p
 
 use super::{
     json::{Json, comma},
-    marks::skip,
+    marks::up_to_comma,
 };
 use crate::{codes, diagnostics::Errors};
 
@@ -37,7 +37,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         if !OPTIONS.contains(&text.as_str()) {
             let help = format!("its options are {}", OPTIONS.join(", "));
             errors.push(&name, codes::UNKNOWN_MARK, &format!("`conversion` has no option `{text}`"), &help);
-            skip(&content)?;
+            let _skipped = up_to_comma(&content)?;
             comma(&content)?;
             continue;
         }

@@ -3,12 +3,12 @@
 //! is not certain, rustc speaks.
 
 use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::{
     Attribute, Data, DeriveInput, Fields, GenericArgument, Generics, Ident, Item, ItemImpl, PathArguments, Type,
 };
 
-use super::derived;
+use super::{check::derived, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -25,30 +25,31 @@ const MARKS: [&str; 2] = ["schema", "resource"];
 
 /// Tells each part of a type that nobody marked, and gives it what the derives ask for, so that they say nothing. `status` is
 /// the type that the options name.
-pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str>, errors: &mut Errors) -> TokenStream {
-    let Some(text) = file else { return TokenStream::new() };
+pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str>, errors: &mut Errors) -> Vec<Stub> {
+    let Some(text) = file else { return Vec::new() };
     let parts = types(input).into_iter().chain(status);
     let suspects: Vec<_> =
         parts.filter_map(|ty| innermost(&ty)).filter(|part| *part != input.ident && is_suspect(text, part)).collect();
     if suspects.is_empty() {
-        return TokenStream::new();
+        return Vec::new();
     }
-    let Ok(file) = syn::parse_file(text) else { return TokenStream::new() };
+    let Ok(file) = syn::parse_file(text) else { return Vec::new() };
     let items = items_of(&file);
-    let mut told: Vec<Ident> = Vec::new();
-    let mut stand_ins = TokenStream::new();
+    let mut stubs: Vec<Stub> = Vec::new();
     for part in suspects {
-        let Some((word, attributes)) = unmarked(&items, &part).filter(|_| !told.contains(&part)) else { continue };
-        if first_to_name(&items, &part) != Some(&input.ident) {
+        let Some((word, attributes)) = unmarked(&items, &part).filter(|_| stubs.iter().all(|stub| stub.name != part))
+        else {
+            continue;
+        };
+        if first_to_mention(&items, &part) != Some(&input.ident) {
             continue;
         }
         let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
         errors.push(&part, codes::PART_WITHOUT_SCHEMA, &what, &format!("write `#[schema]` above `{word} {part}`"));
-        let part = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
-        stand_ins.extend(stand_in(&part, &derived(attributes)));
-        told.push(part);
+        let name = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
+        stubs.push(Stub { name, derives: derived(attributes) });
     }
-    stand_ins
+    stubs
 }
 
 /// The types of all fields that serde and schemars are told nothing about.
@@ -96,7 +97,7 @@ fn unmarked<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [
             Item::Struct(item) => ("struct", &item.ident, &item.attrs, &item.generics),
             Item::Enum(item) => ("enum", &item.ident, &item.attrs, &item.generics),
             Item::Impl(item) if implements(item, part) => return None,
-            Item::Macro(item) if names(&item.mac.tokens, part) => return None,
+            Item::Macro(item) if mentions(&item.mac.tokens, part) => return None,
             Item::Type(item) if item.ident == *part => return None,
             _ => continue,
         };
@@ -119,17 +120,17 @@ fn implements(item: &ItemImpl, part: &Ident) -> bool {
 }
 
 /// Whether the word is among the tokens, or a text of them.
-pub(crate) fn names(tokens: &TokenStream, word: &Ident) -> bool {
+pub(crate) fn mentions(tokens: &TokenStream, word: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *word,
-        TokenTree::Group(group) => names(&group.stream(), word),
+        TokenTree::Group(group) => mentions(&group.stream(), word),
         TokenTree::Literal(literal) => *word == literal.to_string().trim_matches('"'),
         TokenTree::Punct(_) => false,
     })
 }
 
 /// The first marked type that names the part: it alone tells, and gives the stand-ins.
-fn first_to_name<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
+fn first_to_mention<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
     items.iter().find_map(|item| {
         let (ident, attributes) = match item {
             Item::Struct(item) => (&item.ident, &item.attrs),
@@ -137,76 +138,16 @@ fn first_to_name<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
             _ => return None,
         };
         let is_marked = attributes.iter().any(|attribute| is_one_of(attribute, &MARKS));
-        (is_marked && ident != part && names(&item.to_token_stream(), part)).then_some(ident)
+        (is_marked && ident != part && mentions(&item.to_token_stream(), part)).then_some(ident)
     })
-}
-
-/// What the derives ask of the type, and it does not have.
-pub(crate) fn stand_in(part: &Ident, present: &[String]) -> TokenStream {
-    let lacks = |name: &str| !present.iter().any(|known| known == name);
-    let clone = lacks("Clone")
-        .then(|| quote!(impl ::core::clone::Clone for #part { fn clone(&self) -> Self { ::core::unreachable!() } }));
-    let debug = lacks("Debug").then(|| {
-        quote! {
-            impl ::core::fmt::Debug for #part {
-                fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result { ::core::unreachable!() }
-            }
-        }
-    });
-    let equal = lacks("PartialEq").then(
-        || quote!(impl ::core::cmp::PartialEq for #part { fn eq(&self, _: &Self) -> bool { ::core::unreachable!() } }),
-    );
-    let serialize = lacks("Serialize").then(|| {
-        quote! {
-            impl ::kctl::__private_0_1::serde::Serialize for #part {
-                fn serialize<S: ::kctl::__private_0_1::serde::Serializer>(
-                    &self,
-                    _: S,
-                ) -> ::core::result::Result<S::Ok, S::Error> {
-                    ::core::unreachable!()
-                }
-            }
-        }
-    });
-    let deserialize = lacks("Deserialize").then(|| {
-        quote! {
-            impl<'de> ::kctl::__private_0_1::serde::Deserialize<'de> for #part {
-                fn deserialize<D: ::kctl::__private_0_1::serde::Deserializer<'de>>(
-                    _: D,
-                ) -> ::core::result::Result<Self, D::Error> {
-                    ::core::unreachable!()
-                }
-            }
-        }
-    });
-    let schema = lacks("JsonSchema").then(|| {
-        quote! {
-            impl ::kctl::__private_0_1::schemars::JsonSchema for #part {
-                fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
-                fn json_schema(
-                    _: &mut ::kctl::__private_0_1::schemars::SchemaGenerator,
-                ) -> ::kctl::__private_0_1::schemars::Schema {
-                    ::core::unreachable!()
-                }
-            }
-        }
-    });
-    quote! {
-        #clone
-        #debug
-        #equal
-        #serialize
-        #deserialize
-        #schema
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// How many mistakes are told of `Web`, when this is the file.
-    fn told(file: &str) -> usize {
+    /// Returns the number of errors about the struct `Web` of this file.
+    fn n_errors(file: &str) -> usize {
         let parsed = syn::parse_file(file).unwrap();
         let web = parsed.items.iter().find_map(|item| match item {
             Item::Struct(item) if item.ident == "Web" => Some(item.to_token_stream()),
@@ -214,14 +155,14 @@ mod tests {
         });
         let input: DeriveInput = syn::parse2(web.unwrap()).unwrap();
         let mut errors = Errors::default();
-        let stand_ins = check(&input, None, Some(file), &mut errors);
-        let told = errors.into_result(()).err().map_or(0, |errors| errors.into_iter().count());
-        assert_eq!(stand_ins.is_empty(), told == 0, "each mistake has its stand-in");
-        told
+        let stubs = check(&input, None, Some(file), &mut errors);
+        let n_errors = errors.into_result(()).err().map_or(0, |errors| errors.into_iter().count());
+        assert_eq!(stubs.len(), n_errors, "each mistake has its stub");
+        n_errors
     }
 
     #[test]
-    fn a_part_is_told_where_nothing_can_have_given_it_the_traits() {
+    fn a_part_is_reported_if_nothing_can_implement_its_traits() {
         let web = "#[schema]\nstruct Web { port: Option<Vec<Port>> }\n";
         let cases = [
             ("struct Port;", 1),
@@ -244,20 +185,20 @@ mod tests {
             ("type Port = i32;", 0),
         ];
         for (part, expected) in cases {
-            assert_eq!(told(&format!("{web}{part}")), expected, "{part}");
-            assert_eq!(told(&format!("{part}\n{web}")), expected, "{part}");
+            assert_eq!(n_errors(&format!("{web}{part}")), expected, "{part}");
+            assert_eq!(n_errors(&format!("{part}\n{web}")), expected, "{part}");
         }
     }
 
     #[test]
-    fn a_part_is_told_once_in_a_file() {
+    fn a_part_is_reported_once_in_a_file() {
         let file = "#[schema]\nstruct Web { port: Port, other: Vec<Port> }\nstruct Port;";
-        assert_eq!(told(file), 1);
-        assert_eq!(told(&format!("#[schema]\nstruct Before {{ port: Port }}\n{file}")), 0);
+        assert_eq!(n_errors(file), 1);
+        assert_eq!(n_errors(&format!("#[schema]\nstruct Before {{ port: Port }}\n{file}")), 0);
     }
 
     #[test]
-    fn a_field_that_serde_is_told_about_is_its_users_matter() {
-        assert_eq!(told("#[schema]\nstruct Web { #[serde(skip)] port: Port }\nstruct Port;"), 0);
+    fn a_field_with_options_of_serde_is_not_checked() {
+        assert_eq!(n_errors("#[schema]\nstruct Web { #[serde(skip)] port: Port }\nstruct Port;"), 0);
     }
 }

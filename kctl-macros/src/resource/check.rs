@@ -1,0 +1,119 @@
+//! The attribute and the type → `Model`; all mistakes are reported at once.
+//!
+//! Only three mistakes leave no model, because there is nothing to derive for: an item that is neither a struct nor an enum,
+//! a generic kind (K0004), and `#[schema]` with options (K0029). Every other mistake is recorded in `Model::errors`.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
+
+use super::{
+    kube_options,
+    marks::{self, Marks},
+    missing_schema,
+    model::{Annotations, Derive, Model, Rename, Resource},
+    none::NonePolicy,
+    unstorable,
+};
+use crate::{codes, diagnostics::Errors, source};
+
+/// Reads `#[resource(…)]` and the spec below it.
+pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
+    let mut errors = Errors::default();
+    let (root, options) = marks::split_root(options, &mut errors);
+    let mut item: DeriveInput = syn::parse2(item.clone())?;
+    if !item.generics.params.is_empty() {
+        let (what, help) = ("a kind can't be generic", "name the types");
+        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, help);
+        return Err(errors.into_error());
+    }
+    let options = kube_options::check(&options, &item.ident, &mut errors);
+    if let Some(spec) = kube_options::spec_name(&options, &item, &mut errors) {
+        item.ident = spec;
+    }
+    let status = kube_options::status(&options);
+    let schema = kube_options::schema_source(&options);
+    let mut model = describe(item, status, errors);
+    model.derives.push(Derive::CustomResource);
+    model.resource = Some(Resource { options, root, schema });
+    Ok(model)
+}
+
+/// Reads `#[schema]` and the type below it.
+pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
+    if !options.is_empty() {
+        let mut errors = Errors::default();
+        let help = "write `#[schema]`, and marks as `#[kctl(…)]` below it";
+        errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no options", help);
+        return Err(errors.into_error());
+    }
+    Ok(describe(syn::parse2(item.clone())?, None, Errors::default()))
+}
+
+/// Reads what both attributes have in common. `status` is the type that `status = …` names: it is a part of the kind, too.
+fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> Model {
+    let stubs = missing_schema::check(&item, status, source::text().as_deref(), &mut errors);
+    unstorable::check(&mut item, &mut errors);
+    let on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
+    let container = item.attrs.clone();
+    let on_field = |field: &mut Field, errors: &mut Errors| {
+        let none = NonePolicy::of(field, &container);
+        annotations(&mut field.attrs, none, errors)
+    };
+    let on_fields = match &mut item.data {
+        Data::Struct(data) => data.fields.iter_mut().map(|field| on_field(field, &mut errors)).collect(),
+        Data::Enum(data) => {
+            let fields = data.variants.iter_mut().flat_map(|variant| &mut variant.fields);
+            fields.map(|field| on_field(field, &mut errors)).collect()
+        }
+        Data::Union(_) => Vec::new(),
+    };
+    let on_variants = match &mut item.data {
+        Data::Enum(data) => {
+            let variants = data.variants.iter_mut();
+            variants.map(|variant| annotations(&mut variant.attrs, NonePolicy::AsSerde, &mut errors)).collect()
+        }
+        Data::Struct(_) | Data::Union(_) => Vec::new(),
+    };
+    Model {
+        derives: missing_derives(&item.attrs),
+        rename: rename(&item),
+        item,
+        resource: None,
+        on_type,
+        on_fields,
+        on_variants,
+        stubs,
+        errors: errors.into_result(()).err(),
+    }
+}
+
+/// Takes the `#[kctl(…)]` attributes off one place and reads them.
+fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut Errors) -> Annotations {
+    let marks: Marks = marks::take(attributes, errors);
+    Annotations { none: none.with(&marks), marks }
+}
+
+/// Returns the derives that the user's item lacks. Those of other crates are always emitted, in the place of the user's.
+fn missing_derives(attributes: &[Attribute]) -> Vec<Derive> {
+    let present = derived(attributes);
+    let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());
+    Derive::OF_SCHEMA.into_iter().filter(is_missing).collect()
+}
+
+/// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.
+pub(crate) fn derived(attributes: &[Attribute]) -> Vec<String> {
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let parse =
+        |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+    let paths = derives.filter_map(|attribute| parse(attribute).ok()).flatten();
+    paths.filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
+}
+
+/// Returns the serde option for camel case, unless the user's `#[serde(…)]` has it.
+fn rename(item: &DeriveInput) -> Option<Rename> {
+    let rename = if matches!(item.data, Data::Enum(_)) { Rename::AllFields } else { Rename::All };
+    let mut serde = item.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
+    let is_given = serde.any(|attribute| attribute.to_token_stream().to_string().contains(rename.option()));
+    (!is_given).then_some(rename)
+}

@@ -1,0 +1,218 @@
+//! `Model` → tokens, for `#[resource]` and `#[schema]`; nothing can fail here.
+//!
+//! ```text
+//! #[resource(group = "example.com", version = "v1", kind = "Site", namespaced)]
+//! struct SiteSpec { #[kctl(min_length = 1)] host: String, min: Option<i32> }
+//! ```
+//!
+//! becomes, without the list of crates and with `__p` for `::kctl::__private_0_1`,
+//!
+//! ```text
+//! #[derive(Clone, Debug, PartialEq, __p::serde::Serialize, …, __p::kube::CustomResource)]
+//! #[kube(group = "example.com", version = "v1", kind = "Site", namespaced, attr = "…Structure…", crates(…))]
+//! #[serde(crate = "__p::serde", rename_all = "camelCase")]
+//! #[schemars(crate = "__p::schemars")]
+//! struct SiteSpec {
+//!     #[schemars(transform = __p::Marks("{\"min_length\":1}"))]
+//!     host: String,
+//!     #[serde(skip_serializing_if = "::core::option::Option::is_none")]
+//!     min: Option<i32>,
+//! }
+//! ```
+//!
+//! `tests/expand/resource.rs` has a larger example. `kctl::__private_0_1::Marks` is a transform of schemars: it reads the JSON
+//! when the CRD is printed, and writes it into the schema.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Attribute, Data, Ident, parse_quote, punctuated::Punctuated};
+
+use super::{
+    json::Json,
+    model::{Annotations, Derive, KubeOption, Model, Rename, Resource, SchemaSource},
+    none::NonePolicy,
+};
+
+/// Emits the item with its derives and attributes, stubs of parts that lack `#[schema]`, and the mistakes.
+pub(super) fn emit(model: Model) -> TokenStream {
+    let Model { mut item, resource, derives, rename, on_type, on_fields, on_variants, stubs, errors } = model;
+    annotate(&mut item.attrs, &on_type);
+    annotate_fields(&mut item.data, &on_fields);
+    if let Data::Enum(data) = &mut item.data {
+        data.variants.iter_mut().zip(&on_variants).for_each(|(variant, on)| annotate(&mut variant.attrs, on));
+    }
+    remove_external_derives(&mut item.attrs);
+    let derives = derives.into_iter().map(path);
+    let rename = rename.map(camel_case);
+    let kube = resource.as_ref().map(kube);
+    let root = resource.filter(|resource| !resource.root.is_empty()).map(|Resource { root, .. }| {
+        let transform = transform(vec![("root".to_owned(), Json::Object(root.into_fields()))]);
+        quote!(#[schemars(transform = #transform)])
+    });
+    let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives));
+    let errors = errors.map(|errors| errors.to_compile_error());
+    quote! {
+        #[derive(#(#derives),*)]
+        #kube
+        #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
+        #[schemars(crate = "::kctl::__private_0_1::schemars")]
+        #root
+        #item
+        #(#stubs)*
+        #errors
+    }
+}
+
+fn camel_case(rename: Rename) -> TokenStream {
+    let option = format_ident!("{}", rename.option());
+    quote!(, #option = "camelCase")
+}
+
+/// Emits the attribute of kube's derive. All of its paths lead into kctl, so that the user's crate depends on kctl alone.
+fn kube(Resource { options, schema, .. }: &Resource) -> TokenStream {
+    let options = options.iter().map(kube_option);
+    // `attr` puts an attribute on the type that kube's derive makes. It accepts no attribute named `schemars`, hence `cfg_attr`.
+    let structure = (*schema == SchemaSource::Derived)
+        .then(|| quote!(attr = "cfg_attr(all(), schemars(transform = ::kctl::__private_0_1::Structure))",));
+    quote! {
+        #[kube(#(#options,)* #structure crates(
+            kube = ::kctl::__private_0_1::kube,
+            kube_core = ::kctl::__private_0_1::kube::core,
+            k8s_openapi = ::kctl::__private_0_1::k8s_openapi,
+            schemars = ::kctl::__private_0_1::schemars,
+            serde = ::kctl::__private_0_1::serde,
+            serde_json = ::kctl::__private_0_1::serde_json,
+        ))]
+    }
+}
+
+fn kube_option(option: &KubeOption) -> TokenStream {
+    match option {
+        KubeOption::Written { name, value } => quote!(#name #(#value)*),
+        KubeOption::Text { name, value } => quote!(#name = #value),
+        KubeOption::Namespaced => quote!(namespaced),
+        KubeOption::Unparsed(tokens) => tokens.clone(),
+    }
+}
+
+fn annotate_fields(data: &mut Data, on_fields: &[Annotations]) {
+    let fields: Vec<_> = match data {
+        Data::Struct(data) => data.fields.iter_mut().collect(),
+        Data::Enum(data) => data.variants.iter_mut().flat_map(|variant| &mut variant.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    debug_assert_eq!(fields.len(), on_fields.len(), "`check` reads the marks of each field");
+    fields.into_iter().zip(on_fields).for_each(|(field, on)| annotate(&mut field.attrs, on));
+}
+
+/// Adds the attributes of serde and schemars that do what the marks say.
+fn annotate(attributes: &mut Vec<Attribute>, Annotations { marks, none }: &Annotations) {
+    if *none != NonePolicy::AsSerde {
+        attributes.push(parse_quote!(#[serde(skip_serializing_if = "::core::option::Option::is_none")]));
+    }
+    let mut fields = marks.clone().into_fields();
+    if *none == NonePolicy::SkipAndForbidNull {
+        fields.push(("omitted".to_owned(), Json::Bool(true)));
+    }
+    if !fields.is_empty() {
+        let transform = transform(fields);
+        attributes.push(parse_quote!(#[schemars(transform = #transform)]));
+    }
+}
+
+/// Emits the transform of schemars. The marks are one JSON string: an expression for each of them would be twenty lines.
+fn transform(marks: Vec<(String, Json)>) -> TokenStream {
+    let mut text = String::new();
+    Json::Object(marks).write(&mut text);
+    quote!(::kctl::__private_0_1::Marks(#text))
+}
+
+fn path(derive: Derive) -> TokenStream {
+    match derive {
+        Derive::Clone => quote!(::core::clone::Clone),
+        Derive::Debug => quote!(::core::fmt::Debug),
+        Derive::PartialEq => quote!(::core::cmp::PartialEq),
+        Derive::Serialize => quote!(::kctl::__private_0_1::serde::Serialize),
+        Derive::Deserialize => quote!(::kctl::__private_0_1::serde::Deserialize),
+        Derive::JsonSchema => quote!(::kctl::__private_0_1::schemars::JsonSchema),
+        Derive::CustomResource => quote!(::kctl::__private_0_1::kube::CustomResource),
+    }
+}
+
+/// Removes the user's derives of serde, schemars and kube: they would need an import and dependencies on these crates, and the
+/// trait would be implemented twice.
+fn remove_external_derives(attributes: &mut [Attribute]) {
+    let external = [Derive::Serialize, Derive::Deserialize, Derive::JsonSchema, Derive::CustomResource];
+    let is_external =
+        |path: &syn::Path| path.segments.last().is_some_and(|last| external.iter().any(|d| last.ident == d.name()));
+    for attribute in attributes.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
+        let paths = attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+        if let Ok(paths) = paths
+            && paths.iter().any(is_external)
+        {
+            let others = paths.iter().filter(|path| !is_external(path));
+            *attribute = parse_quote!(#[derive(#(#others),*)]);
+        }
+    }
+}
+
+/// Emits implementations for a type that lacks `#[schema]`: those traits that the derives of its user require and `derives`
+/// does not name. They compile and are never called, because the mistake fails the build.
+pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
+    let lacks = |name: &str| !derives.iter().any(|known| known == name);
+    let clone = lacks("Clone")
+        .then(|| quote!(impl ::core::clone::Clone for #ty { fn clone(&self) -> Self { ::core::unreachable!() } }));
+    let debug = lacks("Debug").then(|| {
+        quote! {
+            impl ::core::fmt::Debug for #ty {
+                fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result { ::core::unreachable!() }
+            }
+        }
+    });
+    let equal = lacks("PartialEq").then(
+        || quote!(impl ::core::cmp::PartialEq for #ty { fn eq(&self, _: &Self) -> bool { ::core::unreachable!() } }),
+    );
+    let serialize = lacks("Serialize").then(|| {
+        quote! {
+            impl ::kctl::__private_0_1::serde::Serialize for #ty {
+                fn serialize<S: ::kctl::__private_0_1::serde::Serializer>(
+                    &self,
+                    _: S,
+                ) -> ::core::result::Result<S::Ok, S::Error> {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
+    let deserialize = lacks("Deserialize").then(|| {
+        quote! {
+            impl<'de> ::kctl::__private_0_1::serde::Deserialize<'de> for #ty {
+                fn deserialize<D: ::kctl::__private_0_1::serde::Deserializer<'de>>(
+                    _: D,
+                ) -> ::core::result::Result<Self, D::Error> {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
+    let schema = lacks("JsonSchema").then(|| {
+        quote! {
+            impl ::kctl::__private_0_1::schemars::JsonSchema for #ty {
+                fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
+                fn json_schema(
+                    _: &mut ::kctl::__private_0_1::schemars::SchemaGenerator,
+                ) -> ::kctl::__private_0_1::schemars::Schema {
+                    ::core::unreachable!()
+                }
+            }
+        }
+    });
+    quote! {
+        #clone
+        #debug
+        #equal
+        #serialize
+        #deserialize
+        #schema
+    }
+}

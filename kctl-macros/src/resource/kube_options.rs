@@ -1,0 +1,293 @@
+//! The options that `#[resource(…)]` passes on to kube's derive.
+//!
+//! kube's derive would report a missing `group` at the attribute as a whole, and `kind = Web` as `expected literal`. So each
+//! option is checked here first: K0043 for a kind without group, version or name, K0044 for a value without quotes, K0045 for an
+//! unknown option, K0117 for a struct with the name of its kind. Each wrong option is replaced by a valid one: the kind exists,
+//! and nothing else fails.
+
+use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident};
+use syn::{
+    Data, DeriveInput, LitStr, Token, Type,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+};
+
+use super::{
+    json::comma,
+    marks::snake_case,
+    model::{KubeOption, SchemaSource},
+};
+use crate::{
+    codes,
+    diagnostics::{Errors, nearest},
+};
+
+/// Options whose value is a string.
+const STRINGS: [&str; 11] =
+    ["group", "version", "kind", "doc", "root", "plural", "singular", "derive", "category", "shortname", "selectable"];
+/// All options, including those of kctl, in the order in which messages list them.
+const KNOWN: [&str; 31] = [
+    "group",
+    "version",
+    "kind",
+    "namespaced",
+    "status",
+    "scale",
+    "printcolumn",
+    "shortname",
+    "category",
+    "plural",
+    "singular",
+    "selectable",
+    "rule",
+    "validation",
+    "conversion",
+    "storage",
+    "served",
+    "deprecated",
+    "status_subresource",
+    "exactly_one_of",
+    "at_most_one_of",
+    "at_least_one_of",
+    "annotation",
+    "label",
+    "doc",
+    "derive",
+    "attr",
+    "root",
+    "schema",
+    "no_spec",
+    "cel",
+];
+/// Options that a kind needs, each with an example.
+const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1"), ("kind", "Web")];
+
+/// Reads the options of a kind whose spec is `spec`. Mistakes are reported and replaced.
+pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) -> Vec<KubeOption> {
+    // Names that count as given: one mistake about an option is not also a missing option.
+    let mut given = Vec::new();
+    let parser = |input: ParseStream| -> syn::Result<Vec<KubeOption>> {
+        let mut kept = Vec::new();
+        while !input.is_empty() {
+            let name = input.call(Ident::parse_any)?;
+            let value = value(&name, input)?;
+            comma(input)?;
+            let text = snake_case(&name.to_string());
+            given.extend(nearest(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
+            if text == "api_version" {
+                given.extend(["group".to_owned(), "version".to_owned()]);
+            } else if text == "name" || text == "names" {
+                given.push("kind".to_owned());
+            }
+            given.push(text);
+            kept.extend(option(name, value, errors));
+        }
+        Ok(kept)
+    };
+    let Ok(mut kept) = parser.parse2(options.clone()) else {
+        return vec![KubeOption::Unparsed(options.clone())];
+    };
+    report_missing(&given, errors);
+    for (name, example) in REQUIRED {
+        if !kept.iter().any(|option| option.is_named(name)) {
+            let value = if name == "kind" { kind_of(spec) } else { example.to_owned() };
+            kept.push(KubeOption::Text { name: format_ident!("{name}"), value });
+        }
+    }
+    kept
+}
+
+/// Reports K0043 for a kind without a group, a version or a name.
+fn report_missing(given: &[String], errors: &mut Errors) {
+    let missing: Vec<_> = REQUIRED.iter().filter(|(name, _)| !given.iter().any(|known| known == name)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let names: Vec<_> = missing.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let example = |(name, value): &&(&str, &str)| format!("{name} = \"{value}\"");
+    let help = format!("write `#[resource({}, …)]`", missing.iter().map(example).collect::<Vec<_>>().join(", "));
+    let what = format!("`#[resource]` needs {}", names.join(" and "));
+    errors.push(TokenStream::new(), codes::INCOMPLETE_KIND, &what, &help);
+}
+
+impl KubeOption {
+    fn is_named(&self, option: &str) -> bool {
+        match self {
+            Self::Written { name, .. } | Self::Text { name, .. } => name == option,
+            Self::Namespaced => option == "namespaced",
+            Self::Unparsed(_) => false,
+        }
+    }
+}
+
+/// Returns the value of the first option of this name that is written `name = value`.
+fn value_of(options: &[KubeOption], option: &str) -> Option<TokenTree> {
+    options.iter().find_map(|known| match known {
+        KubeOption::Written { name, value } if name == option => value.get(1).cloned(),
+        KubeOption::Text { name, value } if name == option => Some(Literal::string(value).into()),
+        KubeOption::Unparsed(tokens) => {
+            let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
+            tokens.windows(3).find_map(|three| match three {
+                [TokenTree::Ident(name), TokenTree::Punct(_), value] if name == option => Some(value.clone()),
+                _ => None,
+            })
+        }
+        _ => None,
+    })
+}
+
+/// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind beside the struct, so both can't have one
+/// name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its name.
+pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
+    let kind = syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?;
+    if input.ident != kind.value() {
+        return None;
+    }
+    let (kind, word) = (&input.ident, if matches!(input.data, Data::Enum(_)) { "enum" } else { "struct" });
+    let vis = input.vis.to_token_stream();
+    let vis = if vis.is_empty() { String::new() } else { format!("{vis} ") };
+    let what = format!(
+        "`{kind}` is the name of the {word} and of its kind: the {word} is the spec, `#[resource]` makes the kind"
+    );
+    errors.push(kind, codes::STRUCT_NAMED_AS_ITS_KIND, &what, &format!("write `{vis}{word} {kind}Spec`"));
+    Some(format_ident!("{kind}Spec"))
+}
+
+/// Returns the type that `status = "SiteStatus"` or `status = SiteStatus` names.
+pub(super) fn status(options: &[KubeOption]) -> Option<Type> {
+    let value = TokenStream::from(value_of(options, "status")?);
+    let Ok(text) = syn::parse2::<LitStr>(value.clone()) else { return syn::parse2(value).ok() };
+    text.parse().ok()
+}
+
+/// Returns the source of the schema. With `schema = "manual"` and `schema = "disabled"` it is the user.
+pub(super) fn schema_source(options: &[KubeOption]) -> SchemaSource {
+    let is_schema = |token: TokenTree| matches!(token, TokenTree::Ident(name) if name == "schema");
+    let is_given = options.iter().any(|option| match option {
+        KubeOption::Unparsed(tokens) => tokens.clone().into_iter().any(is_schema),
+        option => option.is_named("schema"),
+    });
+    if is_given { SchemaSource::User } else { SchemaSource::Derived }
+}
+
+/// Reads the tokens between the name of an option and the next comma: nothing, `= …` or `(…)`.
+fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
+    let mut tokens: Vec<TokenTree> = Vec::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        tokens.push(input.parse()?);
+    }
+    match tokens.first() {
+        None | Some(TokenTree::Group(_)) => Ok(tokens),
+        Some(TokenTree::Punct(punct)) if punct.as_char() == '=' => Ok(tokens),
+        Some(_) => Err(syn::Error::new(name.span(), "not an option")),
+    }
+}
+
+/// Names that other tools have for an option, with the help.
+const OTHER_OPTIONS: [(&str, &str); 14] = [
+    ("additional_printer_columns", PRINTCOLUMN),
+    ("api_version", "write `group = \"example.com\", version = \"v1\"`"),
+    ("categories", "write `category = \"…\"`"),
+    ("cluster", CLUSTER_SCOPED),
+    ("cluster_scoped", CLUSTER_SCOPED),
+    ("columns", PRINTCOLUMN),
+    ("crates", "remove it: `#[resource]` knows its crates"),
+    ("description", "write it as a doc comment above the struct, or `doc = \"…\"`"),
+    ("name", "write `kind = \"…\"`; `plural` and `singular` are its other names"),
+    ("names", "write `kind = \"…\"`; `plural`, `singular`, `shortname` and `category` are options, too"),
+    ("printer_columns", PRINTCOLUMN),
+    ("short_names", "write `shortname = \"…\"`, once for each"),
+    ("subresource", "write `status = \"…\"` or `scale(…)`"),
+    ("subresources", "write `status = \"…\"` or `scale(…)`"),
+];
+const CLUSTER_SCOPED: &str = "remove it: a kind without `namespaced` is cluster-scoped";
+const PRINTCOLUMN: &str =
+    "write `printcolumn(name = \"Ready\", type_ = \"integer\", json_path = \".status.ready\")`, once for each";
+
+/// Reports `scope = "Namespaced"`, which is how a `CustomResourceDefinition` spells it. Returns the flag that does the same;
+/// a cluster-scoped kind needs none.
+fn scope(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<KubeOption> {
+    let written: String = value.iter().map(ToString::to_string).collect();
+    let is_cluster = written.to_ascii_lowercase().contains("cluster");
+    let help = if is_cluster { CLUSTER_SCOPED } else { "write `namespaced`" };
+    errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, "`#[resource]` has no option `scope`", help);
+    (!is_cluster).then_some(KubeOption::Namespaced)
+}
+
+/// Checks one option. Returns it, or a valid one in its place; `None` for an option that kube's derive does not have.
+fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<KubeOption> {
+    let text = name.to_string();
+    if text == "scope" {
+        return scope(&name, &value, errors);
+    }
+    if let Some((_, help)) = OTHER_OPTIONS.iter().find(|(other, _)| *other == snake_case(&text)) {
+        errors.push(&name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`#[resource]` has no option `{text}`"), help);
+        return None;
+    }
+    if !KNOWN.contains(&text.as_str()) {
+        let help = nearest(&text, &KNOWN).map_or_else(
+            || format!("its options are {}", KNOWN.join(", ")),
+            |known| format!("did you mean `{known}`?"),
+        );
+        errors.push(&name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`#[resource]` has no option `{text}`"), &help);
+        return None;
+    }
+    let is_string = match value.as_slice() {
+        [_, TokenTree::Literal(literal)] => syn::parse2::<LitStr>(literal.to_token_stream()).is_ok(),
+        [_, TokenTree::Ident(_)] => false,
+        // A macro call may expand to a string: kube's derive finds out.
+        _ => true,
+    };
+    if STRINGS.contains(&text.as_str()) && !is_string {
+        let written = &value[1];
+        let quoted = match written {
+            TokenTree::Ident(ident) => ident.to_string(),
+            _ => "…".to_owned(),
+        };
+        let (what, help) = (format!("`{text}` takes a string"), format!("write `{text} = \"{quoted}\"`"));
+        errors.push(written, codes::NOT_A_STRING, &what, &help);
+        return Some(KubeOption::Text { name, value: quoted });
+    }
+    if let Some(example) = name_in_place_of_invalid(&text, &value, errors) {
+        return Some(KubeOption::Text { name, value: example.to_owned() });
+    }
+    Some(KubeOption::Written { name, value })
+}
+
+/// Reports K0043 for a group or a version that API servers reject. Returns a valid one for it.
+fn name_in_place_of_invalid(option: &str, value: &[TokenTree], errors: &mut Errors) -> Option<&'static str> {
+    let (example, allowed, is_valid): (_, _, fn(&str) -> bool) = match option {
+        "group" => ("apps.example.com", "lower-case letters, digits, `-` and `.`", is_group),
+        "version" => ("v1", "a lower-case letter, then letters, digits and `-`", is_version),
+        _ => return None,
+    };
+    let written = value.get(1)?;
+    let literal = syn::parse2::<LitStr>(written.to_token_stream()).ok().filter(|text| !is_valid(&text.value()))?;
+    let what = format!("`{}` can't be a {option}, which is {allowed}", literal.value());
+    errors.push(written, codes::INCOMPLETE_KIND, &what, &format!("write for example `{option} = \"{example}\"`"));
+    Some(example)
+}
+
+/// Returns `true` if a group has only characters that API servers accept. `generate-crds` checks the rest, such as the length.
+fn is_group(text: &str) -> bool {
+    text.chars().all(|c| is_label_character(c) || c == '.')
+}
+
+/// Returns `true` if a version has only characters that API servers accept, a letter first.
+fn is_version(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_label_character)
+}
+
+fn is_label_character(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
+}
+
+/// Returns the kind of a spec, to be used after a mistake: `Web` of `WebSpec`, and `FooKind` of `Foo`.
+fn kind_of(spec: &Ident) -> String {
+    let name = spec.to_string();
+    match name.strip_suffix("Spec") {
+        Some(kind) if !kind.is_empty() => kind.to_owned(),
+        _ => name + "Kind",
+    }
+}
