@@ -6,6 +6,7 @@ mod features;
 mod kubernetes;
 mod ledger;
 mod new_project;
+mod packages;
 mod process;
 mod real_server;
 mod steps;
@@ -110,6 +111,15 @@ enum StepCommand {
     Spelling(Options),
     /// Checks licences and sources of dependencies. Needs cargo-deny (`--install` installs it with cargo). Seconds.
     Deny(Options),
+    /// Packages every published crate; builds the quickstart and the tool `kctl` from the packages, outside the workspace, and
+    /// tests them there. Needs tar. 5 minutes.
+    Packages {
+        #[command(flatten)]
+        options: Options,
+        /// Builds each package alone as well, as `cargo publish` does. 20 minutes.
+        #[arg(long)]
+        each: bool,
+    },
     /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
     Workflows(Options),
     /// Makes a project with `kctl new`, and runs what its README and its workflow say. 5 minutes.
@@ -161,6 +171,10 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Book(options) => alone(options, |gate| Step::Book.run(gate)),
         StepCommand::Spelling(options) => alone(options, |gate| Step::Spelling.run(gate)),
         StepCommand::Deny(options) => alone(options, |gate| Step::Deny.run(gate)),
+        StepCommand::Packages { options, each: false } => alone(options, |gate| Step::Packages.run(gate)),
+        StepCommand::Packages { options, each: true } => {
+            alone(options, |_gate| packages::check(packages::Builds::EachToo))
+        }
         StepCommand::Workflows(options) => alone(options, |gate| Step::Workflows.run(gate)),
         StepCommand::NewProject(options) => alone(options, |gate| Step::NewProject.run(gate)),
         StepCommand::Kubectl(options) => alone(options, |gate| Step::Kubectl.run(gate)),
@@ -214,7 +228,7 @@ mod tests {
     fn every_step_is_a_command_and_in_the_gate() {
         let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
         let listed: Vec<&str> =
-            gate.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(str::split_whitespace).collect();
+            gate.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(|line| line.split([' ', ','])).collect();
         for step in Step::ALL {
             assert!(Cli::command().find_subcommand(step.name()).is_some(), "{}", step.name());
             assert!(listed.contains(&step.name()), ".ci/run lacks {}: {listed:?}", step.name());

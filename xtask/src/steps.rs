@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use crate::{
     Result,
     ci::Gate,
-    features, new_project,
+    features, new_project, packages,
     process::{Run, cargo, find, root, scratch},
     real_server, tools,
 };
@@ -34,11 +34,12 @@ pub(crate) enum Step {
     Spelling,
     Workflows,
     Deny,
+    Packages,
     RealServer,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -53,6 +54,7 @@ impl Step {
         Self::Spelling,
         Self::Workflows,
         Self::Deny,
+        Self::Packages,
         Self::RealServer,
     ];
 
@@ -73,6 +75,7 @@ impl Step {
             Self::Spelling => "spelling",
             Self::Workflows => "workflows",
             Self::Deny => "deny",
+            Self::Packages => "packages",
             Self::RealServer => "real-server",
         }
     }
@@ -93,6 +96,7 @@ impl Step {
             Self::Spelling => spelling(gate),
             Self::Workflows => workflows(gate),
             Self::Deny => deny(gate),
+            Self::Packages => packages::check(packages::Builds::Together),
             Self::RealServer => real_server::suites(gate, None),
         }
     }

@@ -1,0 +1,172 @@
+//! The packages of a release: complete, each enough to build its crate, and together enough for a crate outside the workspace.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Result,
+    process::{Run, cargo, root, scratch, target},
+    steps::of_workspace,
+};
+
+/// The published crates, in the order of their dependencies.
+const CRATES: [&str; 8] = [
+    "kctl-macros",
+    "kctl-cel",
+    "kctl-webhook",
+    "kctl-interpreter",
+    "kctl-runtime",
+    "kctl-apiserver",
+    "kctl",
+    "kctl-cli",
+];
+const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+const FIELDS: [&str; 7] = ["description", "license", "repository", "readme", "keywords", "categories", "rust-version"];
+/// The crates that a program without the feature `dev` doesn't need.
+const DEV_ONLY: [&str; 2] = ["kctl-apiserver", "kctl-interpreter"];
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result {
+    std::fs::copy(from, to).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Where the packages are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Builds {
+    /// In a project outside the workspace that uses all of them.
+    Together,
+    /// Each alone as well, as `cargo publish` does.
+    EachToo,
+}
+
+/// Packages every crate; builds and tests the quickstart, and the tool `kctl`, against the packages.
+pub(crate) fn check(builds: Builds) -> Result {
+    let packages = cargo("package").args(["--locked", "--allow-dirty"]);
+    let packages = packages.args((builds == Builds::Together).then_some("--no-verify"));
+    packages.args(CRATES.iter().flat_map(|name| ["--package", name])).run()?;
+    let version = of_workspace("version")?;
+    let outside = scratch("outside")?;
+    std::fs::remove_dir_all(&outside).map_err(|error| format!("{}: {error}", outside.display()))?;
+    std::fs::create_dir(&outside).map_err(|error| format!("{}: {error}", outside.display()))?;
+    for name in CRATES {
+        unpack(name, &version, &outside)?;
+    }
+    quickstart(&version, &outside)
+}
+
+/// Unpacks a crate, and checks that crates.io and docs.rs find in it what they show.
+fn unpack(name: &str, version: &str, outside: &Path) -> Result {
+    let package = target().join("package").join(format!("{name}-{version}.crate"));
+    // With new times: those in packages are old, and Cargo would take the result of an earlier build.
+    Run::new("tar").arg("-xzmf").arg(package).arg("-C").arg(outside).quietly()?;
+    let folder = outside.join(format!("{name}-{version}"));
+    for file in FILES {
+        if read(&folder.join(file))?.is_empty() {
+            return Err(format!("{file} in the package of {name} is empty"));
+        }
+    }
+    let manifest = read(&folder.join("Cargo.toml"))?;
+    match FIELDS.iter().find(|field| !manifest.lines().any(|line| line.starts_with(&format!("{field} = ")))) {
+        Some(field) => Err(format!("{name}/Cargo.toml has no {field}: add `{field}.workspace = true` or a value")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the manifest of a workspace outside this one. Its patch stands for crates.io.
+fn workspace(version: &str) -> String {
+    let patch = |name: &str| format!("{name} = {{ path = \"{name}-{version}\" }}");
+    let patches = CRATES.map(patch).join("\n");
+    let others = CRATES.iter().filter(|name| **name != "kctl-cli").map(|name| format!("\"{name}-{version}\""));
+    format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"quickstart\", \"kctl-cli-{version}\"]\nexclude = [{}]\n\n\
+         [patch.crates-io]\n{patches}\n",
+        others.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Returns the manifest of the quickstart as a user writes it: versions, no paths.
+fn manifest(dependency: &str) -> String {
+    format!(
+        "[package]\nname = \"quickstart-outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
+         [dependencies]\n{dependency}\ntokio = {{ version = \"1\", features = [\"rt-multi-thread\", \"macros\"] }}\n\n\
+         [dev-dependencies]\ntokio = {{ version = \"1\", features = [\"test-util\"] }}\n"
+    )
+}
+
+/// Builds and tests the quickstart against the packages, and looks at its dependencies with and without `dev`.
+fn quickstart(version: &str, outside: &Path) -> Result {
+    let folder = outside.join("quickstart");
+    let source = folder.join("src");
+    std::fs::create_dir_all(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    copy(&root().join("examples/quickstart/src/main.rs"), &source.join("main.rs"))?;
+    copy(&root().join("Cargo.lock"), &outside.join("Cargo.lock"))?;
+    write(&outside.join("Cargo.toml"), &workspace(version))?;
+    write(&folder.join("Cargo.toml"), &manifest(&format!("kctl = \"{version}\"")))?;
+    let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", target()).folder(&folder);
+
+    run("test").arg("pods_follow_replicas").run()?;
+    run("build").args(["--package", "kctl-cli"]).run()?;
+    run("run").args(["--quiet", "--", "generate-rbac"]).read()?;
+    let paths = tree(run("tree"))?;
+    let in_workspace = format!("({}", root().display());
+    if let Some(line) = paths.lines().find(|line| line.contains(&in_workspace) && !is_below(line, outside)) {
+        return Err(format!("the crate outside the workspace uses a crate of it: {line}"));
+    }
+    let lean = format!("kctl = {{ version = \"{version}\", default-features = false, features = [\"v1_37\"] }}");
+    write(&folder.join("Cargo.toml"), &manifest(&lean))?;
+    let lean = tree(run("tree"))?;
+    let has = |name: &str| lean.lines().any(|line| line.starts_with(&format!("{name} ")));
+    if !has("kctl-runtime") {
+        return Err("a build without `dev` has no kctl-runtime: did `cargo tree` change?".into());
+    }
+    match DEV_ONLY.into_iter().find(|name| has(name)) {
+        Some(name) => Err(format!("a build without `dev` has {name}")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the packages that a program is built from, one a line.
+fn tree(tree: Run) -> Result<String> {
+    tree.args(["--prefix", "none", "--edges", "normal"]).read()
+}
+
+/// Returns `true` if the path that `cargo tree` prints behind a package is in the folder.
+fn is_below(line: &str, folder: &Path) -> bool {
+    let path = line.split_once('(').and_then(|(_package, rest)| rest.split(')').next()).map(PathBuf::from);
+    path.is_some_and(|path| path.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_behind_a_package_is_read() {
+        let line = "kctl-runtime v0.1.0 (/a/target/xtask/outside/kctl-runtime-0.1.0)";
+        assert!(is_below(line, Path::new("/a/target/xtask/outside")));
+        assert!(!is_below("kctl v0.1.0 (/a/kctl)", Path::new("/a/target/xtask/outside")));
+        assert!(!is_below("serde v1.0.0", Path::new("/a")));
+    }
+
+    #[test]
+    fn every_published_crate_is_packaged() {
+        let workspace = read(&root().join("Cargo.toml")).unwrap();
+        let members = workspace.lines().find_map(|line| line.strip_prefix("members = [")).unwrap();
+        let folders = members.trim_end_matches(']').split(", ").map(|member| member.trim_matches('"'));
+        let is_published = |folder: &&str| {
+            !read(&root().join(folder).join("Cargo.toml")).unwrap().lines().any(|line| line == "publish = false")
+        };
+        let mut published: Vec<&str> = folders.filter(is_published).collect();
+        published.sort_unstable();
+        let mut packaged = CRATES.to_vec();
+        packaged.sort_unstable();
+        assert_eq!(published, packaged);
+    }
+}
