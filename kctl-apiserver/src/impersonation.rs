@@ -13,7 +13,7 @@ use crate::{
     kinds::core::{namespace, node, service_account},
     names::NameRule,
     request::{Caller, Params, Place, User, decode, place},
-    status::Refusal,
+    status::StatusError,
 };
 
 const USER: &str = "impersonate-user";
@@ -40,7 +40,7 @@ pub(crate) fn impersonated(
     last_modes: &mut LastModes,
     caller: &Caller,
     parts: &Parts,
-) -> Result<Caller, Refusal> {
+) -> Result<Caller, StatusError> {
     let Some(wanted) = wanted(&parts.headers)? else { return Ok(caller.clone()) };
     let last = last_modes.of(caller);
     let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
@@ -51,10 +51,10 @@ pub(crate) fn impersonated(
                 last_modes.set(caller, mode.name);
                 return Ok(user);
             }
-            Err(refusal) => first = first.or(Some(refusal)),
+            Err(error) => first = first.or(Some(error)),
         }
     }
-    Err(first.unwrap_or_else(|| Refusal::bad_request("all impersonation modes failed")))
+    Err(first.unwrap_or_else(|| StatusError::bad_request("all impersonation modes failed")))
 }
 
 /// The mode by which each user impersonated somebody the last time. It is tried first, so its error is the one that they see.
@@ -75,7 +75,7 @@ impl LastModes {
 }
 
 /// Returns the user that the headers name.
-fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
+fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -101,7 +101,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
     let extra: Vec<String> =
         wanted.extra.iter().map(|(key, values)| format!("{key:?}:[]string{}", listed(values))).collect();
     let extra = if extra.is_empty() { "(nil)".to_owned() } else { format!("{{{}}}", extra.join(", ")) };
-    Err(Refusal::bad_request(format!(
+    Err(StatusError::bad_request(format!(
         "requested &user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:[]string{}, Extra:map[string][]string{extra}}} without \
          impersonating a user name",
         wanted.uid,
@@ -157,7 +157,7 @@ struct Attempt<'a, R> {
 }
 
 impl<R: RuleResolver> Attempt<'_, R> {
-    fn allowed_by(&self, mode: &Mode) -> Result<Caller, Refusal> {
+    fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
         let is_constrained = !mode.name.is_empty();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
         if is_constrained {
@@ -193,7 +193,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller may send this request by this mode.
-    fn check_request(&self, mode: &str) -> Result<(), Refusal> {
+    fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
         let Some(Place { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
@@ -224,28 +224,28 @@ impl<R: RuleResolver> Attempt<'_, R> {
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }
 
-    fn check(&self, asked: &Attributes<'_>) -> Result<(), Refusal> {
+    fn check(&self, asked: &Attributes<'_>) -> Result<(), StatusError> {
         if authorizer::allowed(self.resolver, &self.caller.user, asked) {
             return Ok(());
         }
         Err(authorizer::forbidden(&self.caller.user, asked))
     }
 
-    fn check_uid(&self, verb: &str) -> Result<(), Refusal> {
+    fn check_uid(&self, verb: &str) -> Result<(), StatusError> {
         if self.wanted.uid.is_empty() {
             return Ok(());
         }
         self.check(&Attributes { name: &self.wanted.uid, ..of_authentication(verb, "uids", "") })
     }
 
-    fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), Refusal> {
+    fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), StatusError> {
         let groups = &self.wanted.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
         if is_constrained {
             let refused = |name: &str, why: &str| {
-                let mut refusal = authorizer::forbidden(&self.caller.user, &Attributes { name, ..of_groups });
-                refusal.message = format!("{}: {why}", refusal.message);
-                Err(refusal)
+                let mut error = authorizer::forbidden(&self.caller.user, &Attributes { name, ..of_groups });
+                error.message = format!("{}: {why}", error.message);
+                Err(error)
             };
             if groups.iter().any(String::is_empty) {
                 return refused("", "impersonating the empty string group is not allowed");
@@ -260,16 +260,16 @@ impl<R: RuleResolver> Attempt<'_, R> {
         groups.iter().try_for_each(|name| self.check(&Attributes { name, ..of_groups }))
     }
 
-    fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), Refusal> {
+    fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), StatusError> {
         let extra = &self.wanted.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
         for key in extra.keys().filter(|_| is_constrained) {
             if let Some(cause) = rules::domain_prefixed("extra.key", key).first() {
-                let mut refusal = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let mut error = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
                 let why =
                     format!("impersonating an invalid key in extra is not allowed: {}: {}", cause.field, cause.message);
-                refusal.message = format!("{}: {why}", refusal.message);
-                return Err(refusal);
+                error.message = format!("{}: {why}", error.message);
+                return Err(error);
             }
         }
         let many = Attributes { name: "*", ..of_authentication(verb, "userextras", "*") };
@@ -279,10 +279,10 @@ impl<R: RuleResolver> Attempt<'_, R> {
         let all = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
         for (key, value) in all {
             if is_constrained && value.is_empty() {
-                let mut refusal = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let mut error = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
                 let why = "impersonating the empty string value in extra is not allowed";
-                refusal.message = format!("{}: {why}", refusal.message);
-                return Err(refusal);
+                error.message = format!("{}: {why}", error.message);
+                return Err(error);
             }
             self.check(&Attributes { name: value, ..of_authentication(verb, "userextras", key) })?;
         }

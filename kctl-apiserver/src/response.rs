@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use serde_json::Value;
 
-use crate::status::Refusal;
+use crate::status::StatusError;
 
 /// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -89,12 +89,12 @@ fn do_not_guess(response: &mut Response<Body>) {
 }
 
 /// Returns the response for an error: its `Status` as JSON.
-pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
-    let mut response = respond(refusal.code, "application/json", full(bytes_of(&refusal.body())));
-    if let Some(seconds) = refusal.details["retryAfterSeconds"].as_u64() {
+pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
+    let mut response = respond(error.code, "application/json", full(bytes_of(&error.body())));
+    if let Some(seconds) = error.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    if refusal.is_of_filter {
+    if error.is_from_filter {
         do_not_guess(&mut response);
     }
     response

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use self::field::Term;
 use crate::{
     names::{check_label_value, check_qualified_name},
-    status::Refusal,
+    status::StatusError,
 };
 
 /// A parsed label selector and field selector.
@@ -38,9 +38,9 @@ impl Selector {
     ///
     /// # Errors
     /// One is not written as selectors are.
-    pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, Refusal> {
-        let labels = LabelParser { rest: labels.trim() }.parse().map_err(Refusal::bad_request)?;
-        let fields = field::terms(fields).map_err(Refusal::bad_request)?;
+    pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, StatusError> {
+        let labels = LabelParser { rest: labels.trim() }.parse().map_err(StatusError::bad_request)?;
+        let fields = field::terms(fields).map_err(StatusError::bad_request)?;
         Ok(Self { labels, fields })
     }
 
@@ -48,7 +48,7 @@ impl Selector {
     ///
     /// # Errors
     /// The first field that is not known.
-    pub(crate) fn check(&self, known: &[&str]) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, known: &[&str]) -> Result<(), StatusError> {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
                 "metadata.name" => true,
@@ -56,7 +56,7 @@ impl Selector {
                 path => known.contains(&path),
             };
             if !is_known {
-                return Err(Refusal::bad_request(unknown_field(path, known)));
+                return Err(StatusError::bad_request(unknown_field(path, known)));
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{clock::Chance, status::Refusal};
+use crate::{clock::Chance, status::StatusError};
 
 /// Questions of one request. One that has more, because objects keep changing or too many are deleted, is refused.
 const QUESTIONS_LEN_MAX: usize = 10_000;
@@ -58,14 +58,14 @@ impl Session {
     ///
     /// # Errors
     /// Some are not known: the caller hands this refusal on, and is called again when they are.
-    pub(crate) fn ask_all(&self, questions: Vec<Question>) -> Result<Vec<Reply>, Refusal> {
+    pub(crate) fn ask_all(&self, questions: Vec<Question>) -> Result<Vec<Reply>, StatusError> {
         let mut inner = self.inner.lock();
         let known: Vec<Option<Reply>> = questions
             .iter()
             .map(|question| inner.known.iter().find(|(asked, _)| asked == question).map(|(_, reply)| reply.clone()))
             .collect();
         if inner.known.len() + questions.len() > QUESTIONS_LEN_MAX {
-            return Err(Refusal::timed_out());
+            return Err(StatusError::timed_out());
         }
         let missing = questions.into_iter().zip(&known).filter(|(_, reply)| reply.is_none());
         let missing: Vec<Question> = missing.map(|(question, _)| question).collect();
@@ -73,11 +73,11 @@ impl Session {
             return Ok(known.into_iter().flatten().collect());
         }
         inner.open.extend(missing);
-        Err(Refusal::waiting())
+        Err(StatusError::waiting())
     }
 
     /// The answer to one question; see [`Self::ask_all`].
-    pub(crate) fn ask(&self, question: Question) -> Result<Reply, Refusal> {
+    pub(crate) fn ask(&self, question: Question) -> Result<Reply, StatusError> {
         let mut replies = self.ask_all(vec![question])?;
         Ok(replies.pop().expect("one question has one answer"))
     }
@@ -104,8 +104,8 @@ impl Session {
     ///
     /// # Errors
     /// The run waits: nothing of what it has found since counts.
-    pub(crate) fn settled(&self) -> Result<(), Refusal> {
-        if self.waits() { Err(Refusal::waiting()) } else { Ok(()) }
+    pub(crate) fn settled(&self) -> Result<(), StatusError> {
+        if self.waits() { Err(StatusError::waiting()) } else { Ok(()) }
     }
 
     /// What a run has left open.

@@ -19,7 +19,7 @@ use crate::{
     request::{Caller, User},
     request_log::RequestLog,
     session::Session,
-    status::Refusal,
+    status::StatusError,
     store::{Folder, Store},
     tokens::SharedSigner,
     transport::Transport,
@@ -113,7 +113,11 @@ impl State {
     }
 
     /// Returns the user as whom a request acts (see [`impersonation::impersonated`]).
-    pub(crate) fn impersonated(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, Refusal> {
+    pub(crate) fn impersonated(
+        &mut self,
+        caller: &Caller,
+        parts: &http::request::Parts,
+    ) -> Result<Caller, StatusError> {
         let rbac = Rbac { store: &self.store, cache: &self.rule_cache };
         impersonation::impersonated(&rbac, &mut self.last_modes, caller, parts)
     }

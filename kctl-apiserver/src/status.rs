@@ -1,4 +1,7 @@
-//! Refusals: the `Status` objects that clients of the API server know how to read.
+//! Errors of requests, as the `Status` objects that clients of an API server decode.
+//!
+//! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
+//! with the same codes, reasons, `details` and messages.
 
 use std::borrow::Cow;
 
@@ -8,34 +11,41 @@ use serde_json::{Value, json};
 pub(crate) use crate::cause::Cause;
 use crate::go;
 
-/// What the API server refuses, and why. The texts are those of `k8s.io/apimachinery/pkg/api/errors`.
+/// An error response, before it is written in the format that the client accepts.
+///
+/// Named after `StatusError` of `k8s.io/apimachinery/pkg/api/errors/errors.go`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusal {
-    /// The HTTP status.
+pub(crate) struct StatusError {
+    /// The HTTP status, which is also `code` of the `Status`.
     pub(crate) code: StatusCode,
-    /// The machine-readable reason, such as `NotFound`.
+    /// The machine-readable reason, such as `NotFound`; empty if upstream returns a plain error, which has none.
     pub(crate) reason: Cow<'static, str>,
-    /// The text for people.
+    /// The message for people. `kubectl` prints it as it is.
     pub(crate) message: String,
-    /// `details` of the Status: null when there are none.
+    /// `details` of the `Status`, or null if it has no details.
     pub(crate) details: Value,
-    /// The token with which a list goes on nevertheless; empty for none.
-    pub(crate) goes_on: String,
-    /// Whether no verb has seen the request: who asks may not. Such answers say that browsers are not to guess their type.
-    pub(crate) is_of_filter: bool,
+    /// `metadata.continue` of the `Status`, or empty.
+    ///
+    /// A list whose token has expired gets a token with which it may continue over the newest state
+    /// (`handleContinueTokenTooOld` is the client's side of it: an inconsistent continuation).
+    pub(crate) continue_token: String,
+    /// Marks an error of a filter of the handler chain, such as authorization: the request has reached no verb.
+    ///
+    /// `responsewriters.Forbidden` adds `X-Content-Type-Options: nosniff` to such responses.
+    pub(crate) is_from_filter: bool,
 }
 
-/// A resource in texts: `pods`, `deployments.apps`.
+/// A group and a resource, as `schema.GroupResource`. Displayed as `pods` or `deployments.apps`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct GroupResource {
-    /// The group; empty for the core.
+    /// The API group; empty for the core group.
     pub(crate) group: String,
-    /// The plural name.
+    /// The plural name of the resource, in lower case.
     pub(crate) resource: String,
 }
 
 impl GroupResource {
-    /// A resource of a group.
+    /// Creates it from an API group and the plural name of a resource.
     pub(crate) fn new(group: &str, resource: &str) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
@@ -51,6 +61,7 @@ impl std::fmt::Display for GroupResource {
     }
 }
 
+/// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object, without the empty ones.
 fn details(of: &GroupResource, name: &str) -> Value {
     let mut details = json!({});
     if !of.resource.is_empty() {
@@ -65,78 +76,91 @@ fn details(of: &GroupResource, name: &str) -> Value {
     details
 }
 
-impl Refusal {
+impl StatusError {
+    /// Creates an error without details.
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.into(), message.into());
-        Self { code, reason, message, details: Value::Null, goes_on: String::new(), is_of_filter: false }
+        Self { code, reason, message, details: Value::Null, continue_token: String::new(), is_from_filter: false }
     }
 
-    /// Nobody is answered with this: the request runs again when its questions were asked.
+    /// Returns the placeholder error with which a run ends that waits for webhooks.
+    ///
+    /// It is never sent: `server::service` runs the request again when the calls have their replies.
     pub(crate) fn waiting() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "", "the request waits for a webhook")
     }
 
-    /// The server, or somebody whom it has asked, has failed.
+    /// Returns `InternalError` (500): the server, or a webhook that it called, failed. See `NewInternalError`.
     pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
-        let mut refusal = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
-        refusal.details = json!({ "causes": [{ "message": why }] });
-        refusal
+        let mut status_error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        status_error.details = json!({ "causes": [{ "message": why }] });
+        status_error
     }
 
+    /// Returns `Timeout` (504), as `NewTimeoutError` of the timeout filter does.
     pub(crate) fn timed_out() -> Self {
         let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
-        let mut refusal = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        refusal.details = json!({});
-        refusal
+        let mut status_error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        status_error.details = json!({});
+        status_error
     }
 
-    pub(crate) fn about(mut self, of: &GroupResource, name: &str) -> Self {
+    /// Sets the details to a resource and the name of an object.
+    pub(crate) fn with_details(mut self, of: &GroupResource, name: &str) -> Self {
         self.details = details(of, name);
         self
     }
 
-    /// It comes before the request has got to any verb.
-    pub(crate) fn of_filter(mut self) -> Self {
-        self.is_of_filter = true;
+    /// Marks the error as one of a filter; see [`Self::is_from_filter`].
+    pub(crate) fn from_filter(mut self) -> Self {
+        self.is_from_filter = true;
         self
     }
 
+    /// Returns `NotFound` (404) for an object.
     pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name))).about(of, name)
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name)))
+            .with_details(of, name)
     }
 
+    /// Returns `AlreadyExists` (409) for the name of a create.
     pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {} already exists", go::quote(name)))
-            .about(of, name)
+            .with_details(of, name)
     }
 
-    /// The client may try again, with another name.
-    pub(crate) fn of_a_generated_name(mut self) -> Self {
+    /// Adds to `AlreadyExists` that the name was generated, so that the client may retry (`NewGenerateNameConflict`).
+    pub(crate) fn for_generated_name(mut self) -> Self {
         self.message += ", the server was not able to generate a unique name for the object";
         self.details["retryAfterSeconds"] = 1.into();
         self
     }
 
+    /// Returns `Conflict` (409).
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {of} {}: {why}", go::quote(name));
-        Self::new(StatusCode::CONFLICT, "Conflict", message).about(of, name)
+        Self::new(StatusCode::CONFLICT, "Conflict", message).with_details(of, name)
     }
 
-    /// The object has another resourceVersion than the writer has read.
+    /// Returns `Conflict` (409) for a write whose `resourceVersion` is not the stored one (`OptimisticLockErrorMsg`).
     pub(crate) fn modified(of: &GroupResource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(of, name, why)
     }
 
+    /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
     pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
         let quoted = if name.is_empty() { String::new() } else { format!(" {}", go::quote(name)) };
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}")).about(of, name)
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}"))
+            .with_details(of, name)
     }
 
-    /// `group` and `kind` are those of the object: this is the one refusal that names the kind.
+    /// Returns `Invalid` (422) with one cause per field error.
+    ///
+    /// `details.kind` is a kind here and not a resource, unlike in all other errors. Equal field errors are reported
+    /// once, as `ErrorList.ToAggregate` does.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        // Some causes are found twice, and told once.
         let mut once: Vec<&Cause> = Vec::new();
         for cause in causes {
             if !once.contains(&cause) {
@@ -149,70 +173,76 @@ impl Refusal {
             several => format!("[{}]", several.join(", ")),
         };
         let of = GroupResource::new(group, kind);
-        let mut refusal = Self::new(
+        let mut status_error = Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
             format!("{of} {} is invalid: {all}", go::quote(name)),
         );
-        refusal.details = details(&of, name);
-        refusal.details["causes"] = once
+        status_error.details = details(&of, name);
+        status_error.details["causes"] = once
             .iter()
             .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
             .collect();
-        refusal
+        status_error
     }
 
+    /// Returns `BadRequest` (400), mostly for a body or a query that could not be decoded.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    pub(crate) fn no_such_path() -> Self {
-        let mut refusal =
+    /// Returns `NotFound` (404) for a path that no resource or document is served at (`NewGenericServerResponse`).
+    pub(crate) fn path_not_found() -> Self {
+        let mut status_error =
             Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-        refusal.details = json!({});
-        refusal
+        status_error.details = json!({});
+        status_error
     }
 
+    /// Returns `MethodNotAllowed` (405) for a built-in resource that lacks the verb.
     pub(crate) fn method_not_allowed() -> Self {
-        let mut refusal = Self::new(
+        let mut status_error = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         );
-        refusal.details = json!({});
-        refusal
+        status_error.details = json!({});
+        status_error
     }
 
-    /// What the handler of custom kinds says.
+    /// Returns `MethodNotAllowed` (405) as the handler of custom resources does (`NewMethodNotSupported`).
     pub(crate) fn not_supported(of: &GroupResource, verb: &str) -> Self {
         let why = format!("{verb} is not supported on resources of kind \"{of}\"");
-        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why);
-        refusal.details = json!({ "group": of.group, "kind": of.resource });
-        refusal
+        let mut status_error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why);
+        status_error.details = json!({ "group": of.group, "kind": of.resource });
+        status_error
     }
 
+    /// Returns `Expired` (410): the requested `resourceVersion` or continue token is older than the history.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// The client may go on with this token.
-    pub(crate) fn going_on_with(mut self, token: String) -> Self {
-        self.goes_on = token;
+    /// Sets the token with which the client may continue its list.
+    pub(crate) fn with_continue_token(mut self, token: String) -> Self {
+        self.continue_token = token;
         self
     }
 
+    /// Returns `RequestEntityTooLarge` (413) for a body over `limits::BODY_LEN_MAX` bytes.
     pub(crate) fn too_large() -> Self {
         let message = format!("Request entity too large: limit is {}", crate::limits::BODY_LEN_MAX);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
+    /// Returns `UnsupportedMediaType` (415), with the media types that the request could have sent.
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub(crate) fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status",
@@ -222,15 +252,14 @@ impl Refusal {
             "message": self.message,
             "code": self.code.as_u16(),
         });
-        // Some internal errors have none.
         if !self.reason.is_empty() {
             body["reason"] = self.reason.as_ref().into();
         }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
         }
-        if !self.goes_on.is_empty() {
-            body["metadata"]["continue"] = self.goes_on.as_str().into();
+        if !self.continue_token.is_empty() {
+            body["metadata"]["continue"] = self.continue_token.as_str().into();
         }
         body
     }

@@ -24,7 +24,7 @@ use crate::{
     registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// The group of the configurations of admission.
@@ -104,7 +104,7 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// They cannot be converted, or the webhook is asked first.
-    fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, Refusal> {
+    fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
         let convert = |object: &Value| conversion::convert(state, self.call, &known, object);
@@ -173,7 +173,7 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 ///
 /// # Errors
 /// One of them denies it or cannot be asked, or its answer is still waited for.
-pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), Refusal> {
+pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
     let mut webhooks = webhook::Mutating::new(state, attributes.call);
     let by_policies = mutation::run(state, attributes, false)?;
     let by_webhooks = webhooks.run(state, attributes, false)?;
@@ -189,28 +189,28 @@ pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(
 ///
 /// # Errors
 /// As [`mutate`].
-pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     policy::validate(state, attributes)?;
     webhook::validate(state, attributes)
 }
 
 /// Mutating and validating admission of a delete.
-pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), Refusal> {
+pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)
 }
 
 /// Mutating and validating admission of what is sent to a subresource and not stored; hands on what has become of it.
-pub(crate) fn admit_sent(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, Refusal> {
+pub(crate) fn admit_sent(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::new(call, Operation::Create, name, sent))
 }
 
 /// Mutating and validating admission of a connection; hands on its options.
-pub(crate) fn admit_connection(state: &State, call: &Call, options: Value) -> Result<Value, Refusal> {
+pub(crate) fn admit_connection(state: &State, call: &Call, options: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::connect(call, options))
 }
 
-fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, Refusal> {
+fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)?;
     Ok(attributes.object.unwrap_or_default())

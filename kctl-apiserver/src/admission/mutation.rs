@@ -24,7 +24,7 @@ use crate::{
     evaluate::{as_text, weight},
     schema::ListType,
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Why a policy does not change an object.
@@ -32,14 +32,14 @@ enum Failure {
     /// What its failure policy is about.
     Fails(String),
     /// Its result is no object of the kind.
-    Untyped(Refusal),
+    Untyped(StatusError),
 }
 
 /// Lets all policies change the object, or once more those that want to see what came after them; says whether one did.
 ///
 /// # Errors
 /// One fails, and its failures are not ignored.
-pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, Refusal> {
+pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
         return Ok(any);
@@ -70,21 +70,21 @@ fn change_with_all(
     bound: &Bound,
     all: &[Option<Arc<Value>>],
     attributes: &mut Attributes<'_>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, StatusError> {
     let mut any = false;
-    let mut denial: Option<Refusal> = None;
+    let mut denial: Option<StatusError> = None;
     for params in all {
-        let refusal = match change(state, bound, params.as_deref(), attributes) {
+        let status_error = match change(state, bound, params.as_deref(), attributes) {
             Ok(changed) => {
                 any |= changed;
                 continue;
             }
-            Err(refusal) => refusal,
+            Err(status_error) => status_error,
         };
         match &mut denial {
-            None => denial = Some(refusal),
+            None => denial = Some(status_error),
             Some(first) => {
-                let more = refusal.details["causes"].as_array().cloned().unwrap_or_default();
+                let more = status_error.details["causes"].as_array().cloned().unwrap_or_default();
                 if let Some(causes) = first.details["causes"].as_array_mut() {
                     causes.extend(more);
                 }
@@ -100,7 +100,7 @@ fn change(
     bound: &Bound,
     params: Option<&Value>,
     attributes: &mut Attributes<'_>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, StatusError> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
@@ -116,7 +116,7 @@ fn change(
             Ok(changed) => changed,
             Err(Failure::Fails(_)) if ignores => continue,
             Err(Failure::Fails(why)) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
-            Err(Failure::Untyped(refusal)) => return Err(refusal),
+            Err(Failure::Untyped(status_error)) => return Err(status_error),
         };
         any |= attributes.object.as_ref() != Some(&changed);
         attributes.object = Some(changed);
@@ -240,12 +240,12 @@ fn unwritable(key: &Key) -> String {
 }
 
 /// A refusal that says nothing of the kind, unlike others.
-fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> Refusal {
+fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");
-    let mut refusal = Refusal::forbidden(&attributes.call.resource.of, name, &message);
-    refusal.message.clone_from(&message);
-    refusal.reason = reason.into();
-    refusal.details["causes"] = json!([{ "message": message }]);
-    refusal
+    let mut status_error = StatusError::forbidden(&attributes.call.resource.of, name, &message);
+    status_error.message.clone_from(&message);
+    status_error.reason = reason.into();
+    status_error.details["causes"] = json!([{ "message": message }]);
+    status_error
 }

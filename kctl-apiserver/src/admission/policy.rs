@@ -23,7 +23,7 @@ use crate::{
     request::Call,
     selector::selects,
     state::State,
-    status::{GroupResource, Refusal},
+    status::{GroupResource, StatusError},
 };
 
 const KIND: &str = "ValidatingAdmissionPolicy";
@@ -114,7 +114,7 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 ///
 /// # Errors
 /// One of them denies it.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
     for bound in bound(state, attributes.call, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
@@ -156,18 +156,18 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// A denial; its message begins as that of everything forbidden, whatever its reason is.
-fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> Refusal {
+fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
-    let mut refusal = Refusal::forbidden(&attributes.call.resource.of, name, why);
-    refusal.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
-    refusal.code = match reason {
+    let mut status_error = StatusError::forbidden(&attributes.call.resource.of, name, why);
+    status_error.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
+    status_error.code = match reason {
         "Forbidden" => StatusCode::FORBIDDEN,
         "Unauthorized" => StatusCode::UNAUTHORIZED,
         "RequestEntityTooLarge" => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::UNPROCESSABLE_ENTITY,
     };
-    refusal.details["causes"] = serde_json::json!([{ "message": why }]);
-    refusal
+    status_error.details["causes"] = serde_json::json!([{ "message": why }]);
+    status_error
 }
 
 /// Why a policy cannot be evaluated: how it or its binding is set up.

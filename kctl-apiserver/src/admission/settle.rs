@@ -14,15 +14,15 @@ use crate::{
     registry::Kind,
     request::Operation,
     schema::Schema,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Makes an object one of its type again: what the type does not have is dropped, what is new gets its defaults.
 ///
 /// # Errors
 /// It is of another type, or a value is.
-pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Refusal> {
-    decode::identified(object).map_err(|why| Refusal::internal(&why))?;
+pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
+    decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
         // No managers are a reset.
@@ -41,7 +41,7 @@ fn settle_built_in(
     attributes: &Attributes<'_>,
     (kind, api_version): (&str, &str),
     object: &mut Value,
-) -> Result<(), Refusal> {
+) -> Result<(), StatusError> {
     let text = |field: &str, own: &str| match object[field].as_str() {
         None | Some("") => own.to_owned(),
         Some(given) => given.to_owned(),
@@ -49,15 +49,15 @@ fn settle_built_in(
     let (given_kind, given_api) = (text("kind", kind), text("apiVersion", api_version));
     let is_other = (given_kind.as_str(), given_api.as_str()) != (kind, api_version);
     if let Some(schema) = Schema::built_in(&given_api, &given_kind) {
-        decode::typed(schema, object, None, Integers::InRange).map_err(|why| Refusal::internal(&why))?;
+        decode::typed(schema, object, None, Integers::InRange).map_err(|why| StatusError::internal(&why))?;
     }
     if is_other {
         let why =
             format!("{given_kind} in version {given_api:?} cannot be handled as a {kind} in version {api_version:?}");
         if Schema::built_in(&given_api, &given_kind).is_none() {
-            return Err(Refusal::internal(&why));
+            return Err(StatusError::internal(&why));
         }
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     object["kind"] = kind.into();
     object["apiVersion"] = api_version.into();
@@ -74,18 +74,18 @@ fn settle_built_in(
     Ok(())
 }
 
-fn settle_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Refusal> {
+fn settle_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.call.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (kind, api_version, own) = (text("kind"), text("apiVersion"), resource.api_version());
     if kind.is_empty() {
-        return Err(Refusal::internal(&format!("Object 'Kind' is missing in '{}'", go::json(object))));
+        return Err(StatusError::internal(&format!("Object 'Kind' is missing in '{}'", go::json(object))));
     }
     if api_version != own {
         let slash = if api_version.contains('/') { "" } else { "/" };
         let why =
             format!("{slash}{api_version}, Kind={kind} is unstructured and is not suitable for converting to {own:?}");
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});

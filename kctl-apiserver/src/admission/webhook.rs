@@ -22,7 +22,7 @@ use crate::{
     request::Call,
     session::{Question, Reply},
     state::State,
-    status::Refusal,
+    status::StatusError,
     webhook_call,
 };
 
@@ -56,7 +56,7 @@ impl Webhook {
 /// Why a webhook lets nothing through.
 enum Failure {
     /// It denies the request, or what it says does not fit the object: that is final.
-    Final(Refusal),
+    Final(StatusError),
     /// It cannot be asked: its policy decides.
     Call(String),
 }
@@ -76,7 +76,7 @@ fn all(state: &State, call: &Call, kind: &Kind) -> Vec<Webhook> {
 }
 
 /// The resource under which a webhook wants to be asked; nothing when it does not.
-fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, Refusal> {
+fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
     if !matching::object_fits(&value["objectSelector"], attributes)
@@ -93,7 +93,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
         Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
         Fit::Fails(why) => {
             let name = &attributes.name;
-            Err(Refusal::forbidden(&attributes.call.resource.of, name, &why))
+            Err(StatusError::forbidden(&attributes.call.resource.of, name, &why))
         }
     }
 }
@@ -121,7 +121,7 @@ fn question(
 }
 
 /// The request with its objects in another version of the resource.
-fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, Refusal> {
+fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, StatusError> {
     let shown = attributes.in_version(state, resource)?;
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
     let kind = kind.unwrap_or_else(|| attributes.kind());
@@ -145,7 +145,7 @@ fn judge(
 }
 
 /// The refusal of a webhook, with the status that it asks for (`ToStatusErr`).
-fn denied(name: &str, status: &Value) -> Refusal {
+fn denied(name: &str, status: &Value) -> StatusError {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
     let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
@@ -155,18 +155,20 @@ fn denied(name: &str, status: &Value) -> Refusal {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    let mut refusal = Refusal::new(code, "", message);
-    refusal.reason = text("reason").to_owned().into();
-    refusal.details = status["details"].clone();
-    refusal
+    let mut error = StatusError::new(code, "", message);
+    error.reason = text("reason").to_owned().into();
+    error.details = status["details"].clone();
+    error
 }
 
 /// What a failed call means: nothing where failures are ignored.
-fn by_policy(webhook: &Webhook, failure: Failure) -> Result<(), Refusal> {
+fn by_policy(webhook: &Webhook, failure: Failure) -> Result<(), StatusError> {
     match failure {
-        Failure::Final(refusal) => Err(refusal),
+        Failure::Final(error) => Err(error),
         Failure::Call(_) if webhook.ignores_failures() => Ok(()),
-        Failure::Call(why) => Err(Refusal::internal(&format!("failed calling webhook {:?}: {why}", webhook.name()))),
+        Failure::Call(why) => {
+            Err(StatusError::internal(&format!("failed calling webhook {:?}: {why}", webhook.name())))
+        }
     }
 }
 
@@ -196,7 +198,7 @@ impl Mutating {
         state: &State,
         attributes: &mut Attributes<'_>,
         once_more: bool,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, StatusError> {
         let due = std::mem::take(&mut self.due);
         let mut any = false;
         for (index, webhook) in self.webhooks.iter().enumerate() {
@@ -222,7 +224,7 @@ fn ask_mutating(
     webhook: &Webhook,
     attributes: &mut Attributes<'_>,
     resource: &Versioned,
-) -> Result<bool, Refusal> {
+) -> Result<bool, StatusError> {
     let question = match question(state, webhook, attributes, resource) {
         Ok(question) => question,
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
@@ -238,7 +240,7 @@ fn ask_mutating(
     }
     let Some(object) = &attributes.object else {
         let why = "attempted to modify the object, which is not supported for this operation";
-        return Err(Refusal::internal(&format!("admission webhook {:?} {why}", webhook.name())));
+        return Err(StatusError::internal(&format!("admission webhook {:?} {why}", webhook.name())));
     };
     // The patch is about the object as the webhook has seen it.
     let mut patched = review["request"]["object"].clone();
@@ -248,7 +250,7 @@ fn ask_mutating(
             let why = format!("received undecodable patch in webhook response: {why}");
             return by_policy(webhook, Failure::Call(why)).map(|()| false);
         }
-        Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(Refusal::internal(&why)),
+        Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(StatusError::internal(&why)),
     }
     if *resource != Versioned::of(&attributes.call.resource) {
         patched = conversion::convert(state, attributes.call, &attributes.call.resource, &patched)?;
@@ -260,29 +262,29 @@ fn ask_mutating(
 }
 
 /// Asks those that want it, all at once; the first refusal in their order is told.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
-    let mut refusals = Vec::new();
+    let mut errors = Vec::new();
     for webhook in all(state, attributes.call, &validating_webhook_configuration::KIND) {
         let resource = match wanted(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,
-            Err(refusal) => {
-                refusals.push(refusal);
+            Err(error) => {
+                errors.push(error);
                 continue;
             }
         };
         match question(state, &webhook, attributes, &resource) {
             Ok(question) => calls.push((webhook, question)),
-            Err(failure) => refusals.extend(by_policy(&webhook, failure).err()),
+            Err(failure) => errors.extend(by_policy(&webhook, failure).err()),
         }
     }
     let questions = calls.iter().map(|(_, question)| question.clone()).collect();
     let replies = attributes.call.session.ask_all(questions)?;
     for ((webhook, question), reply) in calls.iter().zip(&replies) {
         if let Err(failure) = judge(webhook, &question.review, reply, attributes, false) {
-            refusals.extend(by_policy(webhook, failure).err());
+            errors.extend(by_policy(webhook, failure).err());
         }
     }
-    refusals.into_iter().next().map_or(Ok(()), Err)
+    errors.into_iter().next().map_or(Ok(()), Err)
 }

@@ -43,7 +43,7 @@ fn applied(live: Option<&Value>, manager: &str, object: &Value) -> Value {
     apply(&request(object, manager), live, object).unwrap()
 }
 
-fn refusal(live: Option<&Value>, manager: &str, object: &Value) -> String {
+fn error(live: Option<&Value>, manager: &str, object: &Value) -> String {
     apply(&request(object, manager), live, object).unwrap_err().to_string()
 }
 
@@ -93,9 +93,9 @@ fn who_applies_the_same_value_owns_it_too_and_gets_no_time() {
 #[test]
 fn another_value_of_an_owned_field_is_a_conflict() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
-    let one = refusal(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
+    let one = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
     assert_eq!(one, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
-    let two = refusal(Some(&live), "m2", &config_map(&json!({"data": {"a": "2", "b": "7"}})));
+    let two = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2", "b": "7"}})));
     assert_eq!(two, "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\n- .data.b");
 }
 
@@ -103,11 +103,11 @@ fn another_value_of_an_owned_field_is_a_conflict() {
 fn conflicts_are_grouped_by_manager() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
-    let text = refusal(Some(&live), "m3", &config_map(&json!({"data": {"a": "2"}})));
+    let text = error(Some(&live), "m3", &config_map(&json!({"data": {"a": "2"}})));
     let expected =
         "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\nconflicts with \"m2\":\n- .data.a";
     assert_eq!(text, expected);
-    let text = refusal(Some(&live), "m1", &config_map(&json!({"data": {"a": "3"}})));
+    let text = error(Some(&live), "m1", &config_map(&json!({"data": {"a": "3"}})));
     assert_eq!(text, "Apply failed with 1 conflict: conflict with \"m2\": .data.a");
 }
 
@@ -172,14 +172,14 @@ fn who_applies_nothing_is_not_listed() {
 #[test]
 fn applied_managed_fields_are_refused() {
     let object = config_map(&json!({"metadata": {"managedFields": []}}));
-    assert_eq!(refusal(None, "m1", &object), "metadata.managedFields must be nil");
+    assert_eq!(error(None, "m1", &object), "metadata.managedFields must be nil");
 }
 
 #[test]
 fn values_of_other_types_are_refused() {
     let check = |rest: &Value, expected: &str| {
         let start = "failed to create typed patch object (/c; /v1, Kind=ConfigMap): ";
-        assert_eq!(refusal(None, "m1", &config_map(rest)), format!("{start}{expected}"));
+        assert_eq!(error(None, "m1", &config_map(rest)), format!("{start}{expected}"));
     };
     check(&json!({"data": {"a": 1}}), ".data.a: must be a string, found number 1");
     check(&json!({"data": []}), ".data: must be an object, found array");
@@ -192,7 +192,7 @@ fn values_of_other_types_are_refused() {
 fn all_places_of_a_pod_at_fault_are_named() {
     let check = |containers: &Value, expected: &str| {
         let start = "failed to create typed patch object (/p; /v1, Kind=Pod): ";
-        assert_eq!(refusal(None, "m1", &pod(containers)), format!("{start}{expected}"));
+        assert_eq!(error(None, "m1", &pod(containers)), format!("{start}{expected}"));
     };
     check(&json!([{"name": "a"}, {"name": "a"}]), ".spec.containers: duplicate entries for key [name=\"a\"]");
     check(&json!("x"), ".spec.containers: must be a list, found string \"x\"");
@@ -217,7 +217,7 @@ fn ports_are_told_apart_by_number_and_protocol() {
         },
     }}}});
     assert_eq!(owners(&object), json!([["m1", fields]]));
-    let text = refusal(Some(&object), "m2", &pod(&json!([{"name": "a", "image": "j"}])));
+    let text = error(Some(&object), "m2", &pod(&json!([{"name": "a", "image": "j"}])));
     assert_eq!(text, "Apply failed with 1 conflict: conflict with \"m1\": .spec.containers[name=\"a\"].image");
 }
 
@@ -280,7 +280,7 @@ fn creating_a_deployment_does_not_own_its_structs() {
         "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "c"}}}});
     let expected =
         "Apply failed with 2 conflicts: conflicts with \"up\" using apps/v1:\n- .spec.replicas\n- .spec.selector";
-    assert_eq!(refusal(Some(&live), "m1", &applied), expected);
+    assert_eq!(error(Some(&live), "m1", &applied), expected);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn kubectl_takes_over_what_it_applied_on_the_client_side() {
     assert_eq!(live["metadata"]["annotations"][annotation], expected);
     let before = json!({"f:data": {".": {}, "f:b": {}}, "f:metadata": {"f:annotations": {".": {}, format!("f:{annotation}"): {}}}});
     assert_eq!(owners(&live), json!([["kubectl", {"f:data": {"f:a": {}}}], ["kubectl-client-side-apply", before]]));
-    let text = refusal(Some(&live), "other", &config_map(&json!({"data": {"a": "8"}})));
+    let text = error(Some(&live), "other", &config_map(&json!({"data": {"a": "8"}})));
     assert_eq!(text, "Apply failed with 1 conflict: conflict with \"kubectl\": .data.a");
 }
 

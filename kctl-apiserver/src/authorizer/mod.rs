@@ -11,7 +11,7 @@ use crate::{
     kinds::core::namespace,
     request::{Call, Params, Place, User, Verb, asked, decode, place},
     selector,
-    status::{GroupResource, Refusal},
+    status::{GroupResource, StatusError},
 };
 
 /// The attributes of a request that RBAC rules are compared with.
@@ -29,8 +29,8 @@ pub(crate) struct Attributes<'a> {
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
-pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
-    authorize_to(call.verb.name(), resolver, call).map_err(Refusal::of_filter)
+pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
+    authorize_to(call.verb.name(), resolver, call).map_err(StatusError::from_filter)
 }
 
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
@@ -38,11 +38,11 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(),
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
-pub(crate) fn authorize_creation(resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
+pub(crate) fn authorize_creation(resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
     authorize_to("create", resolver, call)
 }
 
-fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result<(), Refusal> {
+fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
     // A rule with `resourceNames` also allows a list or watch that selects one of these names
     // (`endpoints/request/requestinfo.go`).
     let selected = match call.verb {
@@ -70,7 +70,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
-pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts: &Parts) -> Result<(), Refusal> {
+pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts: &Parts) -> Result<(), StatusError> {
     let path = decode(parts.uri.path());
     let Some(place) = place(&path) else { return Ok(()) };
     let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -82,16 +82,16 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     if allowed(resolver, user, &attributes) {
         return Ok(());
     }
-    Err(denied(resolver, user, &attributes).of_filter())
+    Err(denied(resolver, user, &attributes).from_filter())
 }
 
 /// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
-fn denied(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> Refusal {
-    let mut refusal = forbidden(user, asked);
+fn denied(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> StatusError {
+    let mut error = forbidden(user, asked);
     if let Some(reason) = denial(resolver, user, asked.namespace) {
-        refusal.message = format!("{}: {reason}", refusal.message);
+        error.message = format!("{}: {reason}", error.message);
     }
-    refusal
+    error
 }
 
 /// Returns the reason of the authorizer for a denial, if it has one.
@@ -100,7 +100,7 @@ pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str)
 }
 
 /// Returns the error for a user without permission.
-pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
+pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> StatusError {
     let Attributes { verb, group, resource, subresource, namespace, name } = asked;
     let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let scope = if namespace.is_empty() {
@@ -109,15 +109,15 @@ pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
         format!("in the namespace {namespace:?}")
     };
     let why = format!("User {:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}", user.name);
-    Refusal::forbidden(&GroupResource::new(group, resource), name, &why)
+    StatusError::forbidden(&GroupResource::new(group, resource), name, &why)
 }
 
 /// Returns the error for a user without permission for a path that is not of a resource.
-pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> Refusal {
+pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError {
     let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
-    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why);
-    refusal.details = json!({});
-    refusal.of_filter()
+    let mut error = StatusError::new(StatusCode::FORBIDDEN, "Forbidden", why);
+    error.details = json!({});
+    error.from_filter()
 }
 
 /// Returns `true` if a user may do everything.

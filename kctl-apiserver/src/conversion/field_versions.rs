@@ -35,7 +35,7 @@ impl Versions for FieldVersions<'_> {
             .filter(|to| to.api_version() == api_version)
             .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
         if is_asked(&to) && !is_bare(object) {
-            return convert(self.state, self.call, &to, object).map_err(|refusal| refusal.message);
+            return convert(self.state, self.call, &to, object).map_err(|error| error.message);
         }
         // Fields that the version does not have stay here; reads drop them.
         let mut renamed = object.clone();

@@ -21,7 +21,7 @@ use crate::{
     registry::Resource,
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::Key,
 };
 
@@ -83,7 +83,7 @@ fn drop_unknown(to: &Resource, object: &mut Value) {
 ///
 /// # Errors
 /// Fails if the conversion webhook fails, or if its response is still outstanding.
-pub(crate) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Refusal> {
+pub(crate) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, StatusError> {
     find_at(state, call, &call.key())
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Ref
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, Refusal> {
+pub(crate) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
     let Some(object) = state.get(&call.resource.of, key) else { return Ok(None) };
     all_shown(state, call, vec![object]).map(|mut all| all.pop())
 }
@@ -109,7 +109,7 @@ pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn all_shown(state: &State, call: &Call, objects: Vec<Arc<Value>>) -> Result<Vec<Arc<Value>>, Refusal> {
+pub(crate) fn all_shown(state: &State, call: &Call, objects: Vec<Arc<Value>>) -> Result<Vec<Arc<Value>>, StatusError> {
     convert_all(state, call, &call.resource, objects)
 }
 
@@ -138,7 +138,7 @@ impl Kept {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, Refusal> {
+pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, StatusError> {
     let resource = &call.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
@@ -170,7 +170,7 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn convert(state: &State, call: &Call, to: &Resource, object: &Value) -> Result<Value, Refusal> {
+pub(crate) fn convert(state: &State, call: &Call, to: &Resource, object: &Value) -> Result<Value, StatusError> {
     let mut all = convert_all(state, call, to, vec![Arc::new(object.clone())])?;
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
 }
@@ -180,7 +180,7 @@ fn convert_all(
     call: &Call,
     to: &Resource,
     mut objects: Vec<Arc<Value>>,
-) -> Result<Vec<Arc<Value>>, Refusal> {
+) -> Result<Vec<Arc<Value>>, StatusError> {
     let mut open = Vec::new();
     for (index, object) in objects.iter_mut().enumerate() {
         match way(to, object) {

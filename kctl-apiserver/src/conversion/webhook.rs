@@ -13,7 +13,7 @@ use crate::{
     registry::Resource,
     session::{Question, Reply},
     state::State,
-    status::Refusal,
+    status::StatusError,
     webhook_call,
 };
 
@@ -25,7 +25,7 @@ const REVIEW: &str = "apiextensions.k8s.io/v1";
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
-pub(crate) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, Refusal> {
+pub(crate) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, StatusError> {
     let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
     let unversioned = |object: &&Value| {
         let mut object = Value::clone(object);
@@ -49,20 +49,20 @@ fn kind_of(objects: &[&Value]) -> String {
     format!("{}, Kind={}", text("apiVersion"), text("kind"))
 }
 
-fn refusal(objects: &[&Value], what: &str) -> Refusal {
+fn error(objects: &[&Value], what: &str) -> StatusError {
     let message = format!("conversion webhook for {} {what}", kind_of(objects));
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
-fn failed(objects: &[&Value], why: &str) -> Refusal {
-    refusal(objects, &format!("failed: {why}"))
+fn failed(objects: &[&Value], why: &str) -> StatusError {
+    error(objects, &format!("failed: {why}"))
 }
 
 /// Returns the objects of a response. Of their metadata only labels and annotations may differ from the originals.
 ///
 /// # Errors
 /// Fails if the webhook failed, or if its response is not valid.
-pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Result<Vec<Value>, Refusal> {
+pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Result<Vec<Value>, StatusError> {
     let body = webhook_call::body(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();
@@ -80,14 +80,14 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Resul
     }
     let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
     if objects.len() != asked.len() {
-        return Err(refusal(asked, &format!("returned {} objects, expected {}", objects.len(), asked.len())));
+        return Err(error(asked, &format!("returned {} objects, expected {}", objects.len(), asked.len())));
     }
     let checked = objects.into_iter().zip(asked).map(|(object, original)| {
         restored(to, original, object).map_err(|why| match why {
             // The real server sends one object per call.
-            Wrong::Version(why) => refusal(asked, &format!("returned invalid object at index 0: {why}")),
-            Wrong::Identity(why) => refusal(asked, &format!("returned invalid object: {why}")),
-            Wrong::Metadata(why) => refusal(asked, &format!("returned invalid metadata: {why}")),
+            Wrong::Version(why) => error(asked, &format!("returned invalid object at index 0: {why}")),
+            Wrong::Identity(why) => error(asked, &format!("returned invalid object: {why}")),
+            Wrong::Metadata(why) => error(asked, &format!("returned invalid metadata: {why}")),
         })
     });
     checked.collect()

@@ -4,8 +4,8 @@ use http::{StatusCode, header, request::Parts};
 use serde_json::json;
 
 use crate::{
-    request::{Clause, clauses, refusals_are_yaml},
-    status::Refusal,
+    request::{Clause, clauses, errors_are_yaml},
+    status::StatusError,
 };
 
 const JSON: &str = "application/json";
@@ -29,7 +29,7 @@ fn accept(parts: &Parts) -> &str {
 
 /// Whether refusals are wanted in YAML.
 pub(super) fn wants_yaml(parts: &Parts) -> bool {
-    refusals_are_yaml(accept(parts))
+    errors_are_yaml(accept(parts))
 }
 
 /// The first of these forms that the header names; the first one of all without a header. A form may have several names.
@@ -50,7 +50,7 @@ impl Form {
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, Refusal> {
+    pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {
             return Ok(Self::Json);
@@ -60,9 +60,9 @@ impl Form {
         let clauses = clauses(accept);
         if is_routed && !clauses.iter().any(|clause| clause.is_routed(forms)) {
             let why = format!("406: Not Acceptable\n\nAvailable representations: {forms}");
-            let mut refusal = Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
-            refusal.details = json!({});
-            return Err(refusal);
+            let mut error = StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
+            error.details = json!({});
+            return Err(error);
         }
         if is_version {
             return Ok(Self::Json);
@@ -80,6 +80,6 @@ impl Form {
             }
         }
         let why = format!("only the following media types are accepted: {FORMS}");
-        Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why))
+        Err(StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why))
     }
 }

@@ -7,7 +7,7 @@ use super::{accept, refused};
 use crate::{
     response::{Body, full, respond},
     state::State,
-    status::Refusal,
+    status::StatusError,
     tokens,
 };
 
@@ -16,14 +16,14 @@ const KEYS: &str = "application/jwk-set+json";
 /// Answers a request about such a path.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
-        return refused(parts, &Refusal::method_not_allowed());
+        return refused(parts, &StatusError::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
     if accept::first_of(parts, &[(form, form)]).is_none() {
         let why = format!("406: Not Acceptable\n\nAvailable representations: {form}");
-        let mut refusal = Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
-        refusal.details = json!({});
-        return refused(parts, &refusal);
+        let mut error = StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
+        error.details = json!({});
+        return refused(parts, &error);
     }
     let document: Result<Value, _> = match form {
         KEYS => state.signer.get().map(tokens::Signer::keys),
@@ -32,8 +32,8 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
     let document = match document {
         Ok(document) => document,
         Err(why) => {
-            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
-            return refused(parts, &refusal);
+            let error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
+            return refused(parts, &error);
         }
     };
     let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));

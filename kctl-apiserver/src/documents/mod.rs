@@ -17,7 +17,7 @@ use crate::{
     request::{self, User},
     response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Discovery of all groups in one answer.
@@ -31,11 +31,11 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     // Where a kind could be, that was asked for already.
     let is_of_objects = request::place(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
-        let mut refusal = authorizer::forbidden_path(user, &verb, path);
+        let mut error = authorizer::forbidden_path(user, &verb, path);
         if let Some(reason) = authorizer::denial(state, user, "") {
-            refusal.message = format!("{}: {reason}", refusal.message);
+            error.message = format!("{}: {reason}", error.message);
         }
-        return refused(parts, &refusal);
+        return refused(parts, &error);
     }
     let registry = &state.registry;
     if registry.is_remote(path) {
@@ -50,14 +50,14 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         matches!(path.as_slice(), ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group));
     let Some(document) = document(registry, &path) else {
         return if no_version {
-            refused(parts, &Refusal::no_such_path())
+            refused(parts, &StatusError::path_not_found())
         } else {
             text(StatusCode::NOT_FOUND, "404 page not found\n")
         };
     };
     let is_routed = is_routed(registry, &path);
     if is_routed && parts.method != Method::GET {
-        return refused(parts, &Refusal::method_not_allowed());
+        return refused(parts, &StatusError::method_not_allowed());
     }
     discovered(registry, &path, &document, is_routed, parts)
 }
@@ -78,7 +78,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     Some(match names {
         ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::answer(state, names, parts),
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
-            refused(parts, &Refusal::no_such_path())
+            refused(parts, &StatusError::path_not_found())
         }
         ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
         // Nobody looks at the method of these.
@@ -102,9 +102,9 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
             schemas::as_file(document, state.clock.now())
         }
         ["api", version] if registry::resources(registry, "", version).is_none() => {
-            refused(parts, &Refusal::no_such_path())
+            refused(parts, &StatusError::path_not_found())
         }
-        ["api", _, _, ..] | ["version", _, ..] => refused(parts, &Refusal::no_such_path()),
+        ["api", _, _, ..] | ["version", _, ..] => refused(parts, &StatusError::path_not_found()),
         _ => return None,
     })
 }
@@ -112,7 +112,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 /// Discovery in the form that was asked for.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
     match Form::of(parts, path, is_routed) {
-        Err(refusal) => refused(parts, &refusal),
+        Err(error) => refused(parts, &error),
         Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
             let document = registry::aggregated(registry, path[0] == "api");
             let (form, bytes) = match form {
@@ -140,10 +140,10 @@ fn is_routed(registry: &Registry, path: &[&str]) -> bool {
 }
 
 /// A refusal in the form that was asked for.
-pub(crate) fn refused(parts: &Parts, refusal: &Refusal) -> Response<Body> {
-    let mut response = refuse(refusal);
+pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
+    let mut response = refuse(error);
     if accept::wants_yaml(parts) {
-        *response.body_mut() = full(yaml(&refusal.body()));
+        *response.body_mut() = full(yaml(&error.body()));
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/yaml"));
     }
     response

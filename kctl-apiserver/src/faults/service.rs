@@ -100,7 +100,7 @@ async fn alive(connection: &Connection) {
 /// What happens before the server sees the request; the answer, when it never does.
 async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<Result<Response<Body>, Reset>> {
     match fault? {
-        RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(refusal(code, retry_after))),
+        RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(status_error(code, retry_after))),
         RequestFault::Reset(Moment::Before) => Some(Err(Reset)),
         RequestFault::Delay(time) => {
             tokio::time::sleep(time).await;
@@ -135,7 +135,7 @@ async fn after(
 ) -> Result<Response<Body>, Reset> {
     match fault {
         Some(RequestFault::Refuse { code, retry_after, moment: Moment::After }) => {
-            return Ok(refusal(code, retry_after));
+            return Ok(status_error(code, retry_after));
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(Reset),
         Some(RequestFault::Half) => return Ok(half(answer).await),
@@ -159,7 +159,7 @@ async fn half(answer: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, body.boxed_unsync())
 }
 
-fn refusal(code: u16, retry_after: Option<u32>) -> Response<Body> {
+fn status_error(code: u16, retry_after: Option<u32>) -> Response<Body> {
     let reason = match code {
         409 => "Conflict",
         410 => "Expired",

@@ -59,7 +59,7 @@ pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
 }
 
 /// Whether refusals are wanted in YAML: it is the first form in which they can be told, which no tables are.
-pub(crate) fn refusals_are_yaml(header: &str) -> bool {
+pub(crate) fn errors_are_yaml(header: &str) -> bool {
     clauses(header)
         .iter()
         .find(|clause| clause.is_known() && clause.parameter("as").is_empty())
@@ -81,7 +81,7 @@ mod tests {
             let found: Vec<&str> = clauses(header).iter().map(|clause| clause.media).collect();
             assert_eq!(found, expected, "{header}");
         }
-        assert!(refusals_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io,application/yaml"));
-        assert!(!refusals_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io"));
+        assert!(errors_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io,application/yaml"));
+        assert!(!errors_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io"));
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, request::Parts};
 use serde_json::{Value, json};
 
-pub(crate) use accept::{Clause, clauses, refusals_are_yaml};
+pub(crate) use accept::{Clause, clauses, errors_are_yaml};
 pub(crate) use operation::Operation;
 pub(crate) use params::{Params, decode};
 
@@ -19,7 +19,7 @@ use crate::{
     registry::{Registry, Resource},
     session::Session,
     stale::Stale,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// The user of a request, as authentication identified it.
@@ -233,20 +233,20 @@ fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> 
 ///
 /// # Errors
 /// There is no such place, or not for this verb.
-fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, Refusal> {
+fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, StatusError> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
     let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch));
     let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
     if lacks_subresource && is_custom {
-        return Err(Refusal::not_found(&resource.of, place.name));
+        return Err(StatusError::not_found(&resource.of, place.name));
     }
     let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
     // Without a namespace there are lists alone. The handler of custom kinds does not read to the end.
     let is_too_long = !place.is_whole && !is_custom;
     let is_nowhere = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
     if namespaced_wrongly || lacks_subresource || is_nowhere {
-        return Err(Refusal::no_such_path());
+        return Err(StatusError::path_not_found());
     }
     // A new object has no name in the path, an object of its own has one; subresources are created by name.
     let is_named = match asked {
@@ -260,10 +260,10 @@ fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Resul
     match verb {
         Some(verb) if is_named && !lacks_namespace => Ok(verb),
         Some(Verb::Update | Verb::Patch) if is_custom && !is_named => {
-            Err(Refusal::bad_request("name must be provided"))
+            Err(StatusError::bad_request("name must be provided"))
         }
-        _ if is_custom => Err(Refusal::not_supported(&resource.of, asked.map_or("", Verb::name))),
-        _ => Err(Refusal::method_not_allowed()),
+        _ if is_custom => Err(StatusError::not_supported(&resource.of, asked.map_or("", Verb::name))),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
@@ -283,7 +283,7 @@ impl Call {
         parts: &Parts,
         body: Bytes,
         session: &Arc<Session>,
-    ) -> Option<Result<Self, Refusal>> {
+    ) -> Option<Result<Self, StatusError>> {
         let path = decode(parts.uri.path());
         let place = place(&path)?;
         if !registry.serves(place.group, place.version) {
@@ -291,7 +291,7 @@ impl Call {
         }
         let Some(resource) = registry.get(place.group, place.version, place.resource) else {
             // Groups of definitions have nobody who speaks for what is not in them.
-            return registry.is_built_in(place.group).then(|| Err(Refusal::no_such_path()));
+            return registry.is_built_in(place.group).then(|| Err(StatusError::path_not_found()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
         let asked = verb(&parts.method, &place, &params, resource.custom.is_some());
@@ -306,7 +306,7 @@ impl Call {
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
         if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
             let why = format!("Name parameter invalid: {}: {why}", go::quote(place.name));
-            return Some(Err(Refusal::bad_request(why)));
+            return Some(Err(StatusError::bad_request(why)));
         }
         Some(Ok(Self {
             verb,

@@ -5,7 +5,7 @@ use std::{
     num::{IntErrorKind, ParseIntError},
 };
 
-use crate::{go, status::Refusal};
+use crate::{go, status::StatusError};
 
 /// Options of a request by name. Of an option given twice the first counts.
 #[derive(Clone, Debug, Default)]
@@ -77,14 +77,14 @@ impl Params {
     }
 
     /// A whole number; nothing when it is not given.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
         let Some(text) = self.first.get(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|error: ParseIntError| {
             let why = match error.kind() {
                 IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                 _ => "invalid syntax",
             };
-            Refusal::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)))
+            StatusError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)))
         })
     }
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, Response, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::{identity::Identity, names::Names};
-use crate::{ApiServer, Body, InProcess, User, request::Caller, status::Refusal};
+use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusError};
 
 /// Paths that anybody may read.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
@@ -41,12 +41,12 @@ impl Authenticator {
     /// The service in the name of the client, or a refusal.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
         if !self.is_named_rightly(request) {
-            let refusal = Refusal::new(
+            let error = StatusError::new(
                 http::StatusCode::FORBIDDEN,
                 "Forbidden",
                 "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san",
             );
-            return Err(Box::new(self.server.refuse(request, &refusal)));
+            return Err(Box::new(self.server.refuse(request, &error)));
         }
         let path = request.uri().path();
         let public = PUBLIC
@@ -58,8 +58,8 @@ impl Authenticator {
             Some(caller) => Ok(self.server.service_of(caller)),
             None if public && is_nobody => Ok(self.server.service_as(User::anonymous())),
             None => {
-                let refusal = Refusal::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
-                Err(Box::new(self.server.refuse(request, &refusal)))
+                let error = StatusError::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
+                Err(Box::new(self.server.refuse(request, &error)))
             }
         }
     }

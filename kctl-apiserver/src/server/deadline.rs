@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     go,
     request::{Params, decode, place},
-    status::Refusal,
+    status::StatusError,
 };
 
 /// What takes as long as its client likes.
@@ -22,7 +22,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// It says no duration.
-pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, Refusal> {
+pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     let query = parts.uri.query().unwrap_or_default();
     if !query.contains("timeout") {
         return Ok(None);
@@ -33,7 +33,7 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, Refusal> {
         return Ok(None);
     }
     let nanos = go::parse_duration(asked)
-        .map_err(|why| Refusal::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
+        .map_err(|why| StatusError::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
     Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
 }
 
@@ -45,13 +45,13 @@ fn is_long(path: &str, params: &Params) -> bool {
 }
 
 /// The refusal that a client gets in time: what is known to take longer is not waited for.
-pub(super) fn within(parts: &Parts, refusal: Refusal) -> Refusal {
-    let waits = refusal.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
+pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
+    let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
         let message = "Timeout: request did not complete within the allotted timeout";
-        let mut refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        refusal.details = json!({});
-        return refusal;
+        let mut error = StatusError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        error.details = json!({});
+        return error;
     }
-    refusal
+    error
 }

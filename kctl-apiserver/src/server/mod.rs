@@ -273,12 +273,12 @@ impl ApiServer {
     pub(crate) fn refuse<B>(
         &self,
         request: &http::Request<B>,
-        refusal: &crate::status::Refusal,
+        error: &crate::status::StatusError,
     ) -> Response<crate::response::Body> {
         let mut state = self.state.lock();
         let id = audit::AuditId::of(&mut state, request.headers());
-        audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, refusal.code);
-        id.on(pretty::indented(request.uri(), request.headers(), crate::response::refuse(refusal)))
+        audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, error.code);
+        id.on(pretty::indented(request.uri(), request.headers(), crate::response::refuse(error)))
     }
 
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail

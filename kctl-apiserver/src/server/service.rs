@@ -26,11 +26,11 @@ use crate::{
     faults::Connection,
     kinds::core::pod,
     limits::BODY_LEN_MAX,
-    request::{Call, Caller, refusals_are_yaml},
+    request::{Call, Caller, errors_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     session::{Question, Session},
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::Acting,
     transport::Transport,
     verbs::{self, Answer, Payload, wants_yaml},
@@ -82,10 +82,10 @@ where
                     let within = allotted.map_or(REQUEST_WITHIN, |allotted| allotted.min(REQUEST_WITHIN));
                     match whole(body, within).await {
                         Ok(body) => answer(&state, &caller, &parts, body, within).await,
-                        Err(refusal) => refuse_audited(&mut state.lock(), &caller, &parts, &refusal),
+                        Err(status_error) => refuse_audited(&mut state.lock(), &caller, &parts, &status_error),
                     }
                 }
-                Err(refusal) => refuse_audited(&mut state.lock(), &caller, &parts, &refusal),
+                Err(status_error) => refuse_audited(&mut state.lock(), &caller, &parts, &status_error),
             };
             let response = pretty::indented(&parts.uri, &parts.headers, response);
             Ok(id.on(compressed(&parts, response)))
@@ -94,7 +94,7 @@ where
 }
 
 /// A body, once it is there. A client that never ends it is not waited for.
-async fn whole<B>(body: B, within: Duration) -> Result<Bytes, Refusal>
+async fn whole<B>(body: B, within: Duration) -> Result<Bytes, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -103,13 +103,13 @@ where
     // Most bodies are there at once: they need no timer.
     let read = match futures::poll!(collected.as_mut()) {
         Poll::Ready(read) => read,
-        Poll::Pending => tokio::time::timeout(within, collected).await.map_err(|_late| Refusal::timed_out())?,
+        Poll::Pending => tokio::time::timeout(within, collected).await.map_err(|_late| StatusError::timed_out())?,
     };
     match read {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::too_large()),
+        Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large()),
         // The client is gone, or will be.
-        Err(error) => Err(Refusal::bad_request(error.to_string())),
+        Err(error) => Err(StatusError::bad_request(error.to_string())),
     }
 }
 
@@ -128,10 +128,10 @@ async fn answer(
     body: Bytes,
     within: Duration,
 ) -> Response<Body> {
-    let impersonated = state.lock().impersonated(caller, parts).map_err(Refusal::of_filter);
+    let impersonated = state.lock().impersonated(caller, parts).map_err(StatusError::from_filter);
     let caller = match impersonated {
         Ok(caller) => caller,
-        Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
+        Err(status_error) => return refuse_audited(&mut state.lock(), caller, parts, &status_error),
     };
     let session = Arc::new(Session::default());
     let end = Instant::now() + within;
@@ -149,15 +149,15 @@ async fn answer(
         });
         match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
             Ok(answers) => session.learn(answers),
-            Err(_) => return refuse_audited(&mut state.lock(), &caller, parts, &Refusal::timed_out()),
+            Err(_) => return refuse_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
         }
     }
 }
 
 /// Refuses a request that no verb has seen, or that none has answered in time.
-fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, refusal: &Refusal) -> Response<Body> {
-    audit_other(state, &parts.into(), Some(caller), refusal.code);
-    documents::refused(parts, refusal)
+fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
+    audit_other(state, &parts.into(), Some(caller), status_error.code);
+    documents::refused(parts, status_error)
 }
 
 fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
@@ -173,16 +173,17 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
         }
         let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
             Ok(()) => documents::answer(&locked, &caller.user, parts),
-            Err(refusal) => refuse(&refusal),
+            Err(status_error) => refuse(&status_error),
         };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
         return Run::Done(document);
     };
     let call = match call {
         Ok(call) => call,
-        Err(refusal) => {
-            let refusal = authorizer::authorize_unknown(&*locked, &caller.user, parts).err().unwrap_or(refusal);
-            return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal));
+        Err(status_error) => {
+            let status_error =
+                authorizer::authorize_unknown(&*locked, &caller.user, parts).err().unwrap_or(status_error);
+            return Run::Done(refuse_audited(&mut locked, caller, parts, &status_error));
         }
     };
     if call.resource.is(&pod::KIND) {
@@ -209,23 +210,23 @@ fn finish(
     mut locked: MutexGuard<'_, State>,
     parts: &Parts,
     call: &Call,
-    performed: Result<Answer, Refusal>,
+    performed: Result<Answer, StatusError>,
 ) -> Response<Body> {
-    let performed = performed.map_err(|refusal| deadline::within(parts, refusal));
-    let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
+    let performed = performed.map_err(|status_error| deadline::within(parts, status_error));
+    let code = performed.as_ref().map_or_else(|status_error| status_error.code, |answer| answer.code);
     let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
     record(&mut locked, call, client, code, performed.as_ref().ok());
     audit(&mut locked, call, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(refusal) if refusals_are_yaml(call.header("accept")) => {
-            let mut response = refuse(&refusal);
-            *response.body_mut() = full(yaml(&refusal.body()));
+        Err(status_error) if errors_are_yaml(call.header("accept")) => {
+            let mut response = refuse(&status_error);
+            *response.body_mut() = full(yaml(&status_error.body()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
             response
         }
-        Err(refusal) => refuse(&refusal),
+        Err(status_error) => refuse(&status_error),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
             let start = start.under(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));

@@ -41,7 +41,7 @@ pub(crate) struct Claims {
     pub(crate) iss: String,
     pub(crate) jti: String,
     #[serde(rename = "kubernetes.io")]
-    pub(crate) about: About,
+    pub(crate) with_details: About,
     pub(crate) nbf: i64,
     pub(crate) sub: String,
 }
@@ -177,7 +177,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     if now < claims.nbf - LEEWAY_SECONDS {
         return Err(TokenError::over("service account token is not valid yet"));
     }
-    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
+    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.with_details;
     let found = |kind: &Kind, namespace: &str, name: &str| {
         store.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
     };
@@ -234,7 +234,7 @@ fn user(namespace: &str, account: &Named) -> Caller {
 }
 
 fn caller(claims: &Claims) -> Caller {
-    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
+    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.with_details;
     let mut caller = user(namespace, account);
     let mut add = |key: &str, value: &str| {
         if !value.is_empty() {

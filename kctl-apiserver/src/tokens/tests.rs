@@ -40,7 +40,7 @@ fn claims(token: &str) -> Value {
 }
 
 /// Returns the error for a token that is not valid.
-fn refusal(server: &ApiServer, token: &str) -> String {
+fn error(server: &ApiServer, token: &str) -> String {
     let state = server.state.lock();
     bearer(&state, &state.signer, token, &[]).unwrap_err().to_string()
 }
@@ -172,7 +172,7 @@ async fn token_of_a_secret_is_written_again_when_it_is_removed() {
     // Signatures have random parts, so it is another one.
     let secret = server.object("", "secrets", "default", "s").unwrap();
     assert_ne!(data_of(&secret, "token"), token);
-    let refused = refusal(&server, &token);
+    let refused = error(&server, &token);
     assert_eq!(refused, "invalid bearer token: Token does not match server's copy");
     assert!(server.user_of_token(&data_of(&secret, "token")).is_some());
 }
@@ -184,7 +184,7 @@ async fn secret_of_an_account_goes_with_it_and_its_token_ends() {
     send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(server.object("", "secrets", "default", "s"), None);
-    let refused = refusal(&server, &token);
+    let refused = error(&server, &token);
     assert_eq!(refused, "invalid bearer token: Token has been invalidated");
     create_secret(&server, "t").await;
     assert_eq!(server.object("", "secrets", "default", "t"), None, "there is no such account");

@@ -11,7 +11,7 @@ use crate::{
     kinds::core::{node, service},
     request::Call,
     state::State,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
 };
 
 /// Whether a request is about processes.
@@ -21,23 +21,23 @@ pub(super) fn is_about_processes(call: &Call) -> bool {
 
 /// Answers a request about processes. What connects is admitted before anything is looked for (`ConnectResource` of
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
-pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
     let options = if call.subresource == "log" { Value::Null } else { admitted(state, call)? };
     if call.subresource == "proxy" && call.name.matches(':').count() > 2 {
         let kind = of.resource.strip_suffix('s').unwrap_or(&of.resource);
-        return Err(Refusal::bad_request(format!("invalid {kind} request {}", go::quote(&call.name))));
+        return Err(StatusError::bad_request(format!("invalid {kind} request {}", go::quote(&call.name))));
     }
     let (_, name, port) = proxied(call);
     let key = (call.namespace.clone(), name.to_owned());
-    let Some(object) = state.get(of, &key) else { return Err(Refusal::not_found(of, name)) };
+    let Some(object) = state.get(of, &key) else { return Err(StatusError::not_found(of, name)) };
     match call.subresource.as_str() {
         _ if call.resource.is(&node::KIND) => Err(no_process()),
         _ if call.resource.is(&service::KIND) => {
             let why = format!("no endpoints available for service {:?}", called(name, port));
-            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
+            Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
         }
-        "proxy" if object["status"]["podIP"].is_null() => Err(Refusal::bad_request("address not allowed")),
+        "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
         "log" => log(state, call, &object),
         "exec" | "attach" => {
             container(call, &object, options["container"].as_str().unwrap_or_default())?;
@@ -65,15 +65,15 @@ fn called(name: &str, port: &str) -> String {
 }
 
 /// The options of a connection after admission.
-fn admitted(state: &State, call: &Call) -> Result<Value, Refusal> {
+fn admitted(state: &State, call: &Call) -> Result<Value, StatusError> {
     if call.dry_run() {
-        return Err(Refusal::bad_request("dryRun is not supported"));
+        return Err(StatusError::bad_request("dryRun is not supported"));
     }
     admission::admit_connection(state, call, options(call)?)
 }
 
 /// The options of a connection, which come in the query: texts, lists of texts, flags that are there or not.
-fn options(call: &Call) -> Result<Value, Refusal> {
+fn options(call: &Call) -> Result<Value, StatusError> {
     let kind = call.resource.subresource(&call.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = Map::new();
     options.insert("kind".into(), kind.into());
@@ -112,21 +112,21 @@ fn options(call: &Call) -> Result<Value, Refusal> {
 }
 
 /// Ports, each by itself or several in one text (`Convert_Slice_string_To_Slice_int32` of `pkg/apis/core/v1/conversion.go`).
-fn ports(given: &[String]) -> Result<Vec<u16>, Refusal> {
+fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = given.iter().flat_map(|text| text.split(','));
     let read = all.map(|text| {
         text.parse::<u16>().map_err(|_| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let why = if is_number { "value out of range" } else { "invalid syntax" };
             let text = go::quote(text);
-            Refusal::bad_request(format!("cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"))
+            StatusError::bad_request(format!("cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"))
         })
     });
     read.collect()
 }
 
 /// Nobody writes to a log here.
-fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
+fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, StatusError> {
     let mut causes = Vec::new();
     for (option, least, told) in [
         ("tailLines", 0, "must be greater than or equal to 0"),
@@ -139,7 +139,7 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
         }
     }
     if !causes.is_empty() {
-        return Err(Refusal::invalid("", "PodLogOptions", &call.name, &causes));
+        return Err(StatusError::invalid("", "PodLogOptions", &call.name, &causes));
     }
     container(call, pod, call.params.text("container"))?;
     let code = match node_of(pod) {
@@ -151,7 +151,7 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
 }
 
 /// Checks that one container is meant, and that the pod has it.
-fn container(call: &Call, pod: &Value, named: &str) -> Result<(), Refusal> {
+fn container(call: &Call, pod: &Value, named: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
@@ -160,10 +160,10 @@ fn container(call: &Call, pod: &Value, named: &str) -> Result<(), Refusal> {
         "" => {
             let names = names.join(" ");
             let why = format!("a container name must be specified for pod {}, choose one of: [{names}]", call.name);
-            Err(Refusal::bad_request(why))
+            Err(StatusError::bad_request(why))
         }
         named if names.contains(&named) => Ok(()),
-        named => Err(Refusal::bad_request(format!("container {named} is not valid for pod {}", call.name))),
+        named => Err(StatusError::bad_request(format!("container {named} is not valid for pod {}", call.name))),
     }
 }
 
@@ -176,18 +176,18 @@ fn has_node(state: &State, node: &str) -> bool {
 }
 
 /// Why there is no connection to a pod.
-fn connection(state: &State, call: &Call, pod: &Value) -> Refusal {
+fn connection(state: &State, call: &Call, pod: &Value) -> StatusError {
     match node_of(pod) {
-        None => Refusal::bad_request(format!("pod {} does not have a host assigned", call.name)),
+        None => StatusError::bad_request(format!("pod {} does not have a host assigned", call.name)),
         // The real server tells the name of the node with the kind of the request.
-        Some(node) if !has_node(state, node) => Refusal::not_found(&call.resource.of, node),
+        Some(node) if !has_node(state, node) => StatusError::not_found(&call.resource.of, node),
         Some(_) => no_process(),
     }
 }
 
-fn no_process() -> Refusal {
+fn no_process() -> StatusError {
     let why = "error dialing backend: no process runs on the nodes of this server";
-    let mut refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why);
-    refusal.details = json!({ "causes": [{ "message": why }] });
-    refusal
+    let mut status_error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why);
+    status_error.details = json!({ "causes": [{ "message": why }] });
+    status_error
 }

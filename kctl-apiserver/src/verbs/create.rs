@@ -5,11 +5,11 @@ use crate::{
     registry::kind::Review,
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
     write::{self, Ownership, Write, body, place},
 };
 
-pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let mut object = body::read(call)?;
     match call.resource.rules.review {
         None => {

@@ -19,18 +19,18 @@ use crate::{
     registry::{Resource, kind::DeleteAnswer},
     request::Call,
     state::State,
-    status::{GroupResource, Refusal},
+    status::{GroupResource, StatusError},
     store::Key,
 };
 
 /// Namespaces that stay.
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let (of, resource) = (&call.resource.of, &call.resource);
     let options = Options::of(call)?;
     warn(call, &options);
-    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
     check_preconditions(resource, &object, &options.value)?;
     let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);
@@ -77,13 +77,13 @@ fn warn(call: &Call, options: &Options) {
 }
 
 /// What may not go, however it is asked for.
-fn check_lasting(call: &Call) -> Result<(), Refusal> {
+fn check_lasting(call: &Call) -> Result<(), StatusError> {
     let (of, resource) = (&call.resource.of, &call.resource);
     if resource.is(&namespace::KIND) && LASTING.contains(&call.name.as_str()) {
-        return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
+        return Err(StatusError::forbidden(of, &call.name, "this namespace may not be deleted"));
     }
     if resource.is(&priority_class::KIND) && is_of_system(&call.name) {
-        return Err(Refusal::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
+        return Err(StatusError::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     Answer::ok(status)
 }
 
-pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let asked = list::asked(call)?;
     let mut options = Options::of(call)?;
     // What the list is of the objects have to be of.
@@ -147,24 +147,24 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
     let judged = conversion::all_shown(state, call, there.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone.
-    let (n_admitted, refusal) = admit_all(state, call, &options, &judged);
+    let (n_admitted, error) = admit_all(state, call, &options, &judged);
     if call.session.waits() {
-        return Err(Refusal::waiting());
+        return Err(StatusError::waiting());
     }
     if !options.is_dry {
         for (key, object) in &there[..n_admitted] {
             lifecycle::delete(state, &call.resource, key, object, options.propagation, options.grace);
         }
     }
-    match refusal {
-        Some(refusal) => Err(refusal),
+    match error {
+        Some(error) => Err(error),
         None => Ok(Answer::ok(doomed.list(call, &shown))),
     }
 }
 
 /// How many objects, from the first on, may be deleted, and why the next may not. Webhooks are asked about the first, and
 /// then about as many as have been admitted: one that denies everything is not asked about everything.
-fn admit_all(state: &State, call: &Call, options: &Options, all: &[Arc<Value>]) -> (usize, Option<Refusal>) {
+fn admit_all(state: &State, call: &Call, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
         let deletion = Deletion::of(state, &call.resource, object, options.propagation, options.grace);
@@ -177,13 +177,13 @@ fn admit_all(state: &State, call: &Call, options: &Options, all: &[Arc<Value>]) 
         match admitted {
             Ok(()) => n_admitted += 1,
             Err(_) if call.session.waits() && n_asked < n_admitted => n_asked += 1,
-            Err(refusal) => return (n_admitted, Some(refusal)),
+            Err(error) => return (n_admitted, Some(error)),
         }
     }
     (n_admitted, None)
 }
 
-pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), Refusal> {
+pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown, hint) in [
         ("uid", "UID", "The object might have been deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "The object might have been modified"),
@@ -200,13 +200,13 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
         if resource.rules.is_marked_first {
             let why =
                 format!("Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {known}");
-            return Err(Refusal::conflict(&resource.of, name, &why));
+            return Err(StatusError::conflict(&resource.of, name, &why));
         }
         let why = format!(
             "the {shown} in the precondition ({wanted}) does not match the {shown} in record ({known}). {hint}"
         );
         let group = resource.rules.error_group.unwrap_or(&resource.of.group);
-        return Err(Refusal::conflict(&GroupResource::new(group, resource.kind()), name, &why));
+        return Err(StatusError::conflict(&GroupResource::new(group, resource.kind()), name, &why));
     }
     Ok(())
 }

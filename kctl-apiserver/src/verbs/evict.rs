@@ -15,7 +15,7 @@ use crate::{
     request::Call,
     selector::selects,
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, GroupResource, StatusError},
 };
 
 /// When a budget that is not up to date may be asked again.
@@ -25,7 +25,7 @@ const DISRUPTED_LEN_MAX: usize = 2_000;
 /// The condition that says whether pods may go.
 const ALLOWED: &str = "DisruptionAllowed";
 
-pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, Refusal> {
+pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, StatusError> {
     let options = &eviction["deleteOptions"];
     let dry = call.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let of = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
@@ -48,7 +48,7 @@ pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: 
 }
 
 /// The delete that an eviction ends with. Its options are judged only now, when the pod says already why it goes.
-fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry: bool) -> Result<(), Refusal> {
+fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry: bool) -> Result<(), StatusError> {
     let options = Options::read(options.clone())?;
     if dry {
         return check_preconditions(&call.resource, pod, &options.value);
@@ -58,29 +58,29 @@ fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry
 }
 
 /// What an eviction may not ask for.
-pub(super) fn check_options(call: &Call, options: &Value) -> Result<(), Refusal> {
+pub(super) fn check_options(call: &Call, options: &Value) -> Result<(), StatusError> {
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
         let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();
         let cause = Cause { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
-        return Err(Refusal::invalid("policy", "Eviction", &call.name, &[cause]));
+        return Err(StatusError::invalid("policy", "Eviction", &call.name, &[cause]));
     }
     agree_on_dry_run(call, options)
 }
 
 /// An eviction says in two places whether it is only tried.
-fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
+fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), StatusError> {
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = call.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {
         return Ok(());
     }
     let why = format!("Non-matching dry-run options in request and content: [{outside}] and [{}]", inside.join(" "));
-    Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
 /// The budget that guards a pod: nothing guards one that has not begun or has ended.
-fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result<Option<Arc<Value>>, Refusal> {
+fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result<Option<Arc<Value>>, StatusError> {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     if ["Pending", "Succeeded", "Failed"].contains(&phase) || pod["metadata"]["deletionTimestamp"].is_string() {
         return Ok(None);
@@ -94,7 +94,7 @@ fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result
     let first = guards.next();
     if guards.next().is_some() {
         let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     Ok(first)
 }
@@ -114,7 +114,7 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || (healthy >= wanted && wanted > 0)
 }
 
-fn allows(budget: &Value, pod: &Value) -> Result<(), Refusal> {
+fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     if may_go_anyway(budget, pod) {
         return Ok(());
     }
@@ -122,7 +122,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), Refusal> {
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let seen = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);
     let forbidden =
-        |why: &str| Err(Refusal::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
+        |why: &str| Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
     let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
     let why = if !seen {
         format!("The disruption budget {name} is still being processed by the server.")
@@ -136,12 +136,12 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), Refusal> {
         return Ok(());
     };
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    let mut refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-    refusal.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": why }] });
+    let mut error = StatusError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    error.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": why }] });
     if !seen {
-        refusal.details["retryAfterSeconds"] = RETRY_AFTER_SECONDS.into();
+        error.details["retryAfterSeconds"] = RETRY_AFTER_SECONDS.into();
     }
-    Err(refusal)
+    Err(error)
 }
 
 /// Why a budget allows no disruption.

@@ -19,12 +19,12 @@ use crate::{
     request::Call,
     selector::Selector,
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::{Key, Object, Table, head},
 };
 
 /// `is_text`: the client wants the objects as they are, in JSON.
-pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
+pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(call)?;
     let reach = Reach::of(state, call, &asked)?;
     let revision = state.revision;
@@ -63,7 +63,7 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
 ///
 /// # Errors
 /// The first of its options that is wrong, in the order of the real server.
-pub(super) fn asked(call: &Call) -> Result<(Asked, Selector), Refusal> {
+pub(super) fn asked(call: &Call) -> Result<(Asked, Selector), StatusError> {
     let asked = Asked::read(call)?;
     Asked::check_versions(call)?;
     let selector = asked.selector(call)?;
@@ -83,7 +83,11 @@ impl Doomed {
     ///
     /// # Errors
     /// As of that list.
-    pub(super) fn of(state: &mut State, call: &Call, (asked, selector): &(Asked, Selector)) -> Result<Self, Refusal> {
+    pub(super) fn of(
+        state: &mut State,
+        call: &Call,
+        (asked, selector): &(Asked, Selector),
+    ) -> Result<Self, StatusError> {
         let reach = Reach::of(state, call, asked)?;
         let revision = state.revision;
         let table = state.table(&call.resource.of);

@@ -28,7 +28,7 @@ use crate::{
     authorizer, go,
     request::{Call, Verb},
     state::State,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
     store::head,
     write::body::is_dry_run,
 };
@@ -70,14 +70,16 @@ impl Answer {
 }
 
 /// Does what a call asks for. What is changed is kept before it is answered, where objects are kept.
-pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     if !changes(call) {
         return answer(state, call);
     }
-    state.make_up().map_err(|error| Refusal::internal(&format!("{error}: nothing is changed until it can be kept")))?;
+    state
+        .make_up()
+        .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
     let answer = answer(state, call)?;
     let lost = "it is done, and lost if the server ends before it can be kept";
-    state.make_up().map_err(|error| Refusal::internal(&format!("{error}: {lost}")))?;
+    state.make_up().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
     Ok(answer)
 }
 
@@ -87,7 +89,7 @@ fn changes(call: &Call) -> bool {
     !reads && !is_dry_run(call) && !reviews::is_of(call)
 }
 
-fn answer(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+fn answer(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     authorizer::authorize(state, call)?;
     call.session.warn_all(deprecation(call));
     if connect::is_about_processes(call) {
@@ -136,7 +138,7 @@ fn deprecation(call: &Call) -> Option<String> {
     call.resource.rules.deprecation.map(str::to_owned)
 }
 
-fn check_options(call: &Call) -> Result<(), Refusal> {
+fn check_options(call: &Call) -> Result<(), StatusError> {
     let kind = match call.verb {
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
@@ -174,7 +176,7 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
             causes.push(unsupported("fieldValidation", &given, r#""", "Ignore", "Strict", "Warn""#));
         }
     }
-    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", kind, "", &causes)) }
+    if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", kind, "", &causes)) }
 }
 
 /// What is wrong with the name of a field manager (`ValidateFieldManager`).

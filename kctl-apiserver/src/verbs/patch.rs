@@ -9,7 +9,7 @@ use crate::{
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
     write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, unpersisted_fields},
 };
 
@@ -17,35 +17,35 @@ use crate::{
 ///
 /// # Errors
 /// There is no such form, or not for the kind.
-pub(super) fn media_type(call: &Call) -> Result<&str, Refusal> {
+pub(super) fn media_type(call: &Call) -> Result<&str, StatusError> {
     let media = call.header("content-type").split(';').next().unwrap_or_default();
     match media {
         "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
         "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
-        _ if call.resource.custom.is_some() => Err(Refusal::unsupported_media_type(
+        _ if call.resource.custom.is_some() => Err(StatusError::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
         // The router does not mind the blank.
-        spaced if spaced.ends_with(' ') => Err(Refusal::unsupported_media_type(
+        spaced if spaced.ends_with(' ') => Err(StatusError::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
              application/apply-patch+yaml",
         )),
         _ => {
-            let mut refusal = Refusal::unsupported_media_type("");
-            refusal.message = "415: Unsupported Media Type".into();
-            refusal.details = json!({});
-            Err(refusal)
+            let mut status_error = StatusError::unsupported_media_type("");
+            status_error.message = "415: Unsupported Media Type".into();
+            status_error.details = json!({});
+            Err(status_error)
         }
     }
 }
 
-pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
     let media = media_type(call)?;
     if call.applies() {
         return apply_patch(state, call);
     }
-    let old = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
     let object = patched(call, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
     let mut new = body::fit_as(call, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
@@ -56,7 +56,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 
 /// Returns the patched object. If a patch does not name `metadata.managedFields`, they are left out: the managers are those of
 /// the live object.
-fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, Refusal> {
+fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
         operate(&mut object, &call.body)?;
@@ -81,8 +81,8 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, Refusal> {
     // It is laid over the type, and not over its JSON: there a number is what it is worth.
     go::whole_numbers(&mut patch);
     crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
-        BAD_RETAIN_KEYS => Refusal::bad_request(why),
-        _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
+        BAD_RETAIN_KEYS => StatusError::bad_request(why),
+        _ => StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
     for field in ["kind", "apiVersion"] {
         if !patch[field].is_null() && !patch[field].is_string() {
@@ -95,32 +95,32 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-fn undecodable(why: &str) -> Refusal {
-    Refusal::bad_request(format!("error decoding patch: {why}"))
+fn undecodable(why: &str) -> StatusError {
+    StatusError::bad_request(format!("error decoding patch: {why}"))
 }
 
 /// Applies a JSON patch.
-pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
+pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
-        JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
+        JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
         JsonPatchError::TooManyOperations(_) => {
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", error.to_string())
+            StatusError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", error.to_string())
         }
         JsonPatchError::Rejected => {
-            let mut refusal = Refusal::invalid("", "", "", &[]);
-            refusal.message = error.to_string();
-            refusal.details = json!({});
-            refusal
+            let mut status_error = StatusError::invalid("", "", "", &[]);
+            status_error.message = error.to_string();
+            status_error.details = json!({});
+            status_error
         }
     })
 }
 
-fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
     let old = conversion::find(state, call)?;
     // What is below an object is not applied where there is none.
     if old.is_none() && !call.subresource.is_empty() && !update::is_created_by_update(call) {
-        return Err(Refusal::not_found(of, &call.name));
+        return Err(StatusError::not_found(of, &call.name));
     }
     let (applied, repeated) = applied(call)?;
     let new = apply::apply(&FieldManager::of(call, state).request(), old.as_deref(), &applied);
@@ -140,7 +140,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         if !uid.is_empty() {
             let why =
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
-            return Err(Refusal::conflict(of, &call.name, &why));
+            return Err(StatusError::conflict(of, &call.name, &why));
         }
         let new = Write::create(new, Ownership::Given(managed_fields));
         return Ok(Answer::created(write::write(state, call, Write { unpersisted, ..new })?));
@@ -150,17 +150,17 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// An applied object that is none of its built-in type.
-fn unconverted(call: &Call, misfit: body::Misfit) -> Refusal {
+fn unconverted(call: &Call, misfit: body::Misfit) -> StatusError {
     match misfit {
         body::Misfit::Content(why) if call.resource.custom.is_none() => {
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
+            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
         }
         other => other.of_patch(),
     }
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Returns it with a line for each field that comes twice.
-fn applied(call: &Call) -> Result<(Value, Vec<String>), Refusal> {
+fn applied(call: &Call) -> Result<(Value, Vec<String>), StatusError> {
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
         (applied, Vec::new())
@@ -175,17 +175,17 @@ fn applied(call: &Call) -> Result<(Value, Vec<String>), Refusal> {
         (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
     if kind != call.resource.kind() || version != call.resource.api_version() {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+        return Err(StatusError::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     go::whole_numbers(&mut applied);
     Ok((applied, repeated))
 }
 
 /// Refuses fields that come twice in the applied object, or warns about them, as `fieldValidation` says.
-fn report_repeated(call: &Call, repeated: Vec<String>) -> Result<(), Refusal> {
+fn report_repeated(call: &Call, repeated: Vec<String>) -> Result<(), StatusError> {
     match call.params.text("fieldValidation") {
         "Strict" if !repeated.is_empty() => {
-            Err(Refusal::bad_request(format!("strict decoding error: {}", repeated.join(", "))))
+            Err(StatusError::bad_request(format!("strict decoding error: {}", repeated.join(", "))))
         }
         "Ignore" => Ok(()),
         _ => {
@@ -200,22 +200,22 @@ fn plain_json(text: &str) -> Option<Value> {
     decode::unrepeated(text).filter(Value::is_object).filter(|_| !decode::is_other_in_yaml(text))
 }
 
-pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
+pub(super) fn refused(call: &Call, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {
-            let mut refusal = Refusal::conflict(&call.resource.of, &call.name, "");
-            refusal.message = text;
+            let mut status_error = StatusError::conflict(&call.resource.of, &call.name, "");
+            status_error.message = text;
             let causes = conflicts.iter().map(|conflict| {
                 json!({ "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field })
             });
-            refusal.details = json!({ "causes": causes.collect::<Vec<_>>() });
-            refusal
+            status_error.details = json!({ "causes": causes.collect::<Vec<_>>() });
+            status_error
         }
         apply::ApplyError::Untyped { .. } | apply::ApplyError::Unconverted(_) => {
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
+            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
         }
-        _ => Refusal::bad_request(text),
+        _ => StatusError::bad_request(text),
     }
 }
 

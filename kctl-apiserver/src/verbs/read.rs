@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::Answer;
-use crate::{conversion, go, registry::Resource, request::Call, state::State, status::Refusal, store::head};
+use crate::{conversion, go, registry::Resource, request::Call, state::State, status::StatusError, store::head};
 
 /// `is_text`: the client wants the object as it is, in JSON.
-pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
+pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, StatusError> {
     if call.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
-        return Err(Refusal::bad_request(why));
+        return Err(StatusError::bad_request(why));
     }
     let version = call.params.text("resourceVersion");
     if !version.is_empty() && go::parse_uint(version).is_err() {
@@ -24,7 +24,7 @@ pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, R
     {
         return Ok(Answer::text(stored.line().clone(), key.1));
     }
-    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
     Ok(Answer::ok(object))
 }
 

@@ -10,7 +10,7 @@ use crate::{
     request::{Call, Caller, Operation, User},
     selector,
     state::State,
-    status::Refusal,
+    status::StatusError,
     tokens,
     write::{self, FieldManager},
 };
@@ -21,7 +21,7 @@ pub(super) fn is_of(call: &Call) -> bool {
 }
 
 /// The answer to a review.
-pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
+pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, StatusError> {
     write::default(call, &mut asked, None);
     apply::update(&FieldManager::of(call, state).request(), None, &mut asked);
     let mut attributes = admission::Attributes::new(call, Operation::Create, "", asked);
@@ -60,25 +60,25 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
             let known = bearer(state, token, texts(&spec["audiences"]));
             reviewed(&mut asked["status"], known);
         }
-        Some(Review::Binding) | None => return Err(Refusal::method_not_allowed()),
+        Some(Review::Binding) | None => return Err(StatusError::method_not_allowed()),
     }
     Ok(asked)
 }
 
 /// What is wrong with a question, which is told before webhooks are asked that only look.
-fn check(call: &Call, asked: &Value) -> Result<(), Refusal> {
+fn check(call: &Call, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
     match call.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let causes = admit::rules::review::causes(call.resource.kind(), asked);
             // The real server names no kind here.
-            if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(&call.resource.of.group, "", "", &causes)) }
+            if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid(&call.resource.of.group, "", "", &causes)) }
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
-            Err(Refusal::bad_request("no namespace on request"))
+            Err(StatusError::bad_request("no namespace on request"))
         }
         Some(Review::Token) if text(&spec["token"]).is_empty() => {
-            Err(Refusal::bad_request("token is required for TokenReview in authentication"))
+            Err(StatusError::bad_request("token is required for TokenReview in authentication"))
         }
         _ => Ok(()),
     }

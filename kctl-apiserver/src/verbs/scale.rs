@@ -13,7 +13,7 @@ use crate::{
     request::{Call, Operation, Verb},
     schema::Schema,
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, GroupResource, StatusError},
     write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
@@ -89,17 +89,17 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
-pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn get(state: &State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
-    let object = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
     let path = paths(call).spec;
     if call.resource.custom.is_some() && at(&object, &path).is_null() {
-        return Err(Refusal::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
+        return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
     }
     Ok(Answer::ok(scale_of(call, &object)))
 }
 
-pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
     // The body is read before the object is looked for.
     let sent = if call.verb == Verb::Update {
@@ -110,7 +110,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         super::patch::media_type(call)?;
         None
     };
-    let old = conversion::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
     let applies = call.applies();
     let mut scale = match sent {
         Some(sent) => sent,
@@ -120,7 +120,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         place::match_names(call, &mut scale)?;
     }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
-        return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
+        return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));
     };
     judge(call, &scale, replicas)?;
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
@@ -135,7 +135,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             known.as_str().unwrap_or_default()
         );
         let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
-        return Err(Refusal::conflict(&part, &call.name, &why));
+        return Err(StatusError::conflict(&part, &call.name, &why));
     }
     let replicas = admitted(state, call, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
@@ -168,7 +168,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// The real server cannot apply the scale of a custom kind: it takes it for an object of that kind as soon as nothing conflicts.
-fn unknown_to_managers(call: &Call, has_managers: bool) -> Refusal {
+fn unknown_to_managers(call: &Call, has_managers: bool) -> StatusError {
     let sent = decode::body("application/yaml", &call.body, "Scale").unwrap_or_default();
     let namespace = sent["metadata"]["namespace"].as_str().unwrap_or_default();
     let what = if has_managers {
@@ -180,11 +180,11 @@ fn unknown_to_managers(call: &Call, has_managers: bool) -> Refusal {
         "{what} autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
          autoscaling/v1"
     );
-    Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why)
+    StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
 /// The managers of the object after its replicas were written or applied.
-fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<Value>, Refusal> {
+fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(call).spec;
     if call.verb == Verb::Update && call.resource.custom.is_some() && !scale["kind"].is_string() {
         // The real server cannot tell what changes in an object without a kind, and then nobody owns anything of it.
@@ -220,7 +220,7 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
 }
 
 /// The replicas that admission leaves.
-fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i64, Refusal> {
+fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i64, StatusError> {
     let was = Arc::new(scale_of(call, old));
     let mut scale = Value::clone(&was);
     scale["spec"]["replicas"] = replicas.into();
@@ -232,7 +232,7 @@ fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i6
 }
 
 /// What is wrong with a scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom kind with its replicas alone.
-fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), Refusal> {
+fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let of = &call.resource.of;
     let (group, kind, field, what) = match &call.resource.custom {
         Some(_) => {
@@ -249,18 +249,18 @@ fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), Refusal> {
         let message = format!("Invalid value: {replicas}: {what}");
         causes.push(Cause { reason: "FieldValueInvalid", message, field });
     }
-    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(group, kind, &call.name, &causes)) }
+    if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &call.name, &causes)) }
 }
 
 /// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.
-fn sent(call: &Call) -> Result<Value, Refusal> {
+fn sent(call: &Call) -> Result<Value, StatusError> {
     let read = body::read_as(call, "Scale", scale_owners::API_VERSION);
     if call.resource.custom.is_none() {
         return read;
     }
     let as_sent = body::read_built_in(call, "Scale")?;
     let mut scale = read.map_err(|_unsaid| {
-        Refusal::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
+        StatusError::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
     })?;
     if !as_sent["kind"].is_string() {
         scale.as_object_mut().map(|scale| scale.remove("kind"));
@@ -269,7 +269,7 @@ fn sent(call: &Call) -> Result<Value, Refusal> {
 }
 
 /// The scale of an object as a patch leaves it.
-fn patched(call: &Call, old: &Value) -> Result<Value, Refusal> {
+fn patched(call: &Call, old: &Value) -> Result<Value, StatusError> {
     let content_type = call.header("content-type");
     let mut scale = scale_of(call, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
@@ -279,7 +279,7 @@ fn patched(call: &Call, old: &Value) -> Result<Value, Refusal> {
         super::patch::operate(&mut scale, &call.body)?;
     } else {
         let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
-        let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
+        let body = decode::body(body_type, &call.body, "Scale").map_err(StatusError::bad_request)?;
         if call.applies() {
             applicable(&body)?;
         }
@@ -295,17 +295,17 @@ fn patched(call: &Call, old: &Value) -> Result<Value, Refusal> {
 }
 
 /// Whether it can be applied as a Scale.
-fn applicable(body: &Value) -> Result<(), Refusal> {
+fn applicable(body: &Value) -> Result<(), StatusError> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if (kind, version) != ("Scale", scale_owners::API_VERSION) {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+        return Err(StatusError::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
     let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
     let (key, kind) = apply::named(body);
     let why = format!("failed to create typed patch object ({key}; {kind}): .{first}: field not declared in schema");
-    Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }

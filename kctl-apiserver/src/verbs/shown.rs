@@ -7,7 +7,7 @@ use super::read::in_version;
 use crate::{
     registry::Resource,
     request::{Call, Clause, Verb, clauses},
-    status::Refusal,
+    status::StatusError,
     table::{self, Include},
 };
 
@@ -68,12 +68,12 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 
 impl Form {
     /// The first form of the header that the server knows.
-    pub(crate) fn of(call: &Call) -> Result<Self, Refusal> {
+    pub(crate) fn of(call: &Call) -> Result<Self, StatusError> {
         Self::with_clause(call).map(|(form, _)| form)
     }
 
     /// The same, with the part of the header that names it.
-    fn with_clause(call: &Call) -> Result<(Self, Option<Clause<'_>>), Refusal> {
+    fn with_clause(call: &Call) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let accept = call.header("accept");
         if ["", "application/json"].contains(&accept) {
@@ -89,10 +89,10 @@ impl Form {
                 Verb::List | Verb::Watch => format!(", {STREAMS}"),
                 _ => String::new(),
             };
-            let mut refusal =
+            let mut error =
                 not_acceptable(&format!("406: Not Acceptable\n\nAvailable representations: {FORMS}{streams}"));
-            refusal.details = json!({});
-            return Err(refusal);
+            error.details = json!({});
+            return Err(error);
         }
         for clause in clauses.into_iter().filter(Clause::is_known) {
             let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
@@ -112,7 +112,7 @@ impl Form {
     ///
     /// # Errors
     /// The client has asked for the other one.
-    pub(crate) fn fits(self, call: &Call) -> Result<(), Refusal> {
+    pub(crate) fn fits(self, call: &Call) -> Result<(), StatusError> {
         let resource = &call.resource;
         // Go's name of the type, which events of both groups share.
         let group =
@@ -125,7 +125,7 @@ impl Form {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
                 if resource.custom.is_some() =>
             {
-                Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
+                Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
             }
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
                 Err(not_acceptable(&format!(
@@ -175,7 +175,7 @@ impl Form {
     ///
     /// # Errors
     /// It is what the client wants most.
-    pub(crate) fn streams(call: &Call) -> Result<(), Refusal> {
+    pub(crate) fn streams(call: &Call) -> Result<(), StatusError> {
         if wants_yaml(call) {
             return Err(not_acceptable(&format!("only the following media types are accepted: {STREAMS}")));
         }
@@ -214,16 +214,16 @@ fn has_columns(call: &Call) -> bool {
     rules.review.is_none() && !rules.answers_other_kinds.contains(&call.subresource.as_str())
 }
 
-fn not_acceptable(why: &str) -> Refusal {
-    Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
+fn not_acceptable(why: &str) -> StatusError {
+    StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
 }
 
-fn include(call: &Call) -> Result<Include, Refusal> {
+fn include(call: &Call) -> Result<Include, StatusError> {
     match call.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
         "None" => Ok(Include::None),
         "Object" => Ok(Include::Object),
-        other => Err(Refusal::bad_request(format!(
+        other => Err(StatusError::bad_request(format!(
             "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
         ))),
     }

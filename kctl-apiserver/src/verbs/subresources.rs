@@ -12,18 +12,18 @@ use crate::{
     registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, GroupResource, StatusError},
     write::{self, FieldManager, body, ownership, place, precondition},
 };
 
 /// `POST` to a subresource of an object.
-pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let of = &call.resource.of;
-    let Some((kind, api_version)) = own_type(call) else { return Err(Refusal::method_not_allowed()) };
+    let Some((kind, api_version)) = own_type(call) else { return Err(StatusError::method_not_allowed()) };
     let sent = body::read_as(call, &kind, &api_version)?;
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
     if !["", call.namespace.as_str()].contains(&within) {
-        return Err(Refusal::bad_request(
+        return Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
@@ -31,9 +31,9 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
     if is_named_by_path && named != call.name {
-        return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
+        return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
-    let find = || state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name));
+    let find = || state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name));
     match call.subresource.as_str() {
         "binding" => {
             let sent = admit_binding(state, call, &call.name, shown(state, call, sent))?;
@@ -45,12 +45,12 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
             evict::evict(state, call, &find()?, &sent)
         }
         "token" => super::token::create(state, call, sent),
-        _ => Err(Refusal::method_not_allowed()),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
 /// A binding as mutating admission leaves it, when nothing is wrong with that.
-fn admit_binding(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, Refusal> {
+fn admit_binding(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(call, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
     check_binding(attributes.object.as_ref().unwrap_or(&Value::Null))?;
@@ -89,17 +89,17 @@ pub(super) fn success(code: StatusCode) -> Answer {
 }
 
 /// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
-pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> Result<Answer, Refusal> {
+pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> Result<Answer, StatusError> {
     place::check_namespace(state, call, &binding)?;
     ownership::own_written(state, call, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let binding = &admit_binding(state, call, &name, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
-        return Err(Refusal::bad_request("Name parameter required."));
+        return Err(StatusError::bad_request("Name parameter required."));
     }
     let pod = state.get(&pods(), &(call.namespace.clone(), name.to_owned()));
-    let pod = pod.ok_or_else(|| Refusal::not_found(&pods(), name))?;
+    let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
     bind(state, call, name, &pod, binding)
 }
 
@@ -108,7 +108,7 @@ fn pods() -> GroupResource {
 }
 
 /// The real server answers as if it had failed (`ValidatePodBinding`).
-fn check_binding(binding: &Value) -> Result<(), Refusal> {
+fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     let mut wrong = Vec::new();
     if !["", "Node"].contains(&text("kind")) {
@@ -120,13 +120,13 @@ fn check_binding(binding: &Value) -> Result<(), Refusal> {
     }
     match wrong.as_slice() {
         [] => Ok(()),
-        [one] => Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", one.clone())),
-        several => Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", several.join(", ")))),
+        [one] => Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", one.clone())),
+        several => Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", several.join(", ")))),
     }
 }
 
 /// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
-fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &Value) -> Result<Answer, Refusal> {
+fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &Value) -> Result<Answer, StatusError> {
     for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
         let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
         if !given.is_empty() && given != known {
@@ -137,7 +137,7 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {
         let why = format!("pod {name} is already assigned to node {bound:?}");
-        return Err(Refusal::conflict(&GroupResource::new("", "pods/binding"), name, &why));
+        return Err(StatusError::conflict(&GroupResource::new("", "pods/binding"), name, &why));
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
@@ -161,22 +161,22 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
 }
 
 /// The body of a namespace whose finalizers were changed.
-pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let mut sent = body::read(call)?;
     place::match_names(call, &mut sent)?;
     let of = &call.resource.of;
-    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name))?;
     let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
         return Err(precondition::failed(call, "UID", given, known));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(Refusal::modified(of, &call.name));
+        return Err(StatusError::modified(of, &call.name));
     }
     let causes = causes_of_finalizers(call, &sent["spec"]["finalizers"]);
     if !causes.is_empty() {
-        return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }
     let mut attributes = Attributes::new(call, Operation::Update, &call.name, sent).with_old(&old);
     if admission::may_mutate(state, call) {
@@ -195,7 +195,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     let mut causes = write::changes_of_metadata(call, &old, &new);
     causes.extend(crate::admit::metadata(&call.resource, &new));
     if !causes.is_empty() {
-        return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }
     apply::update(&FieldManager::of(call, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);

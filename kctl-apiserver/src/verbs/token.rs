@@ -13,7 +13,7 @@ use crate::{
     registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, GroupResource, StatusError},
     tokens::{About, Claims, ISSUER, Named},
 };
 
@@ -29,13 +29,13 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
 /// Webhooks see a request before its account is looked for, and once more when all is known of it but the token.
-pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answer, Refusal> {
+pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answer, StatusError> {
     let mut attributes = Attributes::new(call, Operation::Create, &call.name, shown(state, call, sent));
     admission::mutate(state, &mut attributes)?;
     let mut request = attributes.object.take().unwrap_or_default();
     check_name(call, &request)?;
     let of = &call.resource.of;
-    let account = &state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let account = &state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name))?;
     complete(state, call, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
     let too_long = format!("may not specify a duration larger than 2^{} seconds", SECONDS_MAX.trailing_zeros());
@@ -50,7 +50,7 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
     attributes.object = Some(request);
     admission::validate(state, &attributes)?;
     let mut request = attributes.object.unwrap_or_default();
-    let mut about = About {
+    let mut with_details = About {
         namespace: call.namespace.clone(),
         serviceaccount: Named::of(account),
         ..bound(state, call, &request["spec"]["boundObjectRef"])?
@@ -58,8 +58,8 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
     let now = state.clock.now();
     let mut life = seconds;
-    if about.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
-        about.warnafter = Some(now.as_second() + seconds);
+    if with_details.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
+        with_details.warnafter = Some(now.as_second() + seconds);
         life = SECONDS_EXTENDED;
     }
     let claims = Claims {
@@ -68,13 +68,13 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
         iat: now.as_second(),
         iss: ISSUER.into(),
         jti: state.chance.uid(),
-        about,
+        with_details,
         nbf: now.as_second(),
         sub: format!("system:serviceaccount:{}:{}", call.namespace, call.name),
     };
     let token = state.signer.get().and_then(|signer| signer.sign(&claims));
     let token =
-        token.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
+        token.map_err(|why| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     request["status"] = json!({ "token": token, "expirationTimestamp": crate::clock::seconds(expires) });
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
@@ -100,7 +100,7 @@ fn shown(state: &State, call: &Call, mut request: Value) -> Value {
 }
 
 /// The name of the account may be left out, and is known before the account is looked for.
-fn check_name(call: &Call, request: &Value) -> Result<(), Refusal> {
+fn check_name(call: &Call, request: &Value) -> Result<(), StatusError> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if ["", call.name.as_str()].contains(&name) {
         return Ok(());
@@ -109,12 +109,16 @@ fn check_name(call: &Call, request: &Value) -> Result<(), Refusal> {
 }
 
 /// Fills in what the request need not say, and refuses what it says otherwise.
-fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) -> Result<(), Refusal> {
+fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
     let own = Named::of(account).uid;
     if !uid.is_empty() && uid != own {
         let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
-        return Err(Refusal::conflict(&GroupResource::new("authentication.k8s.io", "TokenRequest"), &call.name, &why));
+        return Err(StatusError::conflict(
+            &GroupResource::new("authentication.k8s.io", "TokenRequest"),
+            &call.name,
+            &why,
+        ));
     }
     for field in ["name", "namespace", "uid"] {
         request["metadata"][field] = account["metadata"][field].clone();
@@ -128,23 +132,23 @@ fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) ->
     Ok(())
 }
 
-fn invalid(name: &str, field: &str, value: &Value, why: &str) -> Refusal {
+fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     let message = format!("Invalid value: {value}: {why}");
     let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
-    Refusal::invalid("authentication.k8s.io", "TokenRequest", name, &[cause])
+    StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[cause])
 }
 
 /// What a token is bound to: it counts for as long as that is there.
-fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal> {
-    let mut about = About::default();
+fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, StatusError> {
+    let mut with_details = About::default();
     if reference.is_null() {
-        return Ok(about);
+        return Ok(with_details);
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
-    let find = |kind: &Kind, namespace: &str, name: &str| -> Result<Arc<Value>, Refusal> {
+    let find = |kind: &Kind, namespace: &str, name: &str| -> Result<Arc<Value>, StatusError> {
         let of = kind.group_resource();
-        state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| Refusal::not_found(&of, name))
+        state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&of, name))
     };
     let (group, version) = match api_version.split_once('/') {
         // A version that cannot be read is none (`FromAPIVersionAndKind`).
@@ -154,7 +158,7 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
     };
     let is_known = group.is_empty() && ["Pod", "Secret", "Node"].contains(&kind);
     if is_known && name.is_empty() {
-        return Err(Refusal::bad_request("Name parameter required."));
+        return Err(StatusError::bad_request("Name parameter required."));
     }
     let object = match (group, kind) {
         ("", "Pod") => find(&pod::KIND, &call.namespace, name)?,
@@ -162,12 +166,12 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
         ("", "Node") => find(&node::KIND, "", name)?,
         _ => {
             let what = format!("{group}/{version}, Kind={kind}");
-            return Err(Refusal::bad_request(format!("cannot bind token to object of type {what}")));
+            return Err(StatusError::bad_request(format!("cannot bind token to object of type {what}")));
         }
     };
     let named = Named::of(&object);
     if kind == "Pod" && object["spec"]["serviceAccountName"] != call.name.as_str() {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
             call.name
         )));
@@ -178,18 +182,18 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have \
              been deleted and then recreated"
         );
-        return Err(Refusal::conflict(&GroupResource::new(group, kind), name, &why));
+        return Err(StatusError::conflict(&GroupResource::new(group, kind), name, &why));
     }
     match kind {
         "Pod" => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
             let known = find(&node::KIND, "", node).map(|node| Named::of(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
-            about.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
-            about.pod = Some(named);
+            with_details.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
+            with_details.pod = Some(named);
         }
-        "Secret" => about.secret = Some(named),
-        _ => about.node = Some(named),
+        "Secret" => with_details.secret = Some(named),
+        _ => with_details.node = Some(named),
     }
-    Ok(about)
+    Ok(with_details)
 }

@@ -7,17 +7,17 @@ use crate::{
     authorizer, conversion,
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
     write::{self, Ownership, Write, body, place, precondition},
 };
 
-pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
     let mut new = body::read(call)?;
     place::match_names(call, &mut new)?;
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
     let Some(old) = conversion::find(state, call)? else {
         if !is_created_by_update(call) {
-            return Err(Refusal::not_found(&call.resource.of, &call.name));
+            return Err(StatusError::not_found(&call.resource.of, &call.name));
         }
         authorizer::authorize_creation(state, call)?;
         if !uid.is_empty() {

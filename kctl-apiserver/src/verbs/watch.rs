@@ -28,7 +28,7 @@ use crate::{
     schema,
     selector::Selector,
     state::State,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
     store::{Event, Kind, Lines, Object, event_line, head},
 };
 
@@ -97,7 +97,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// apimachinery, `validateWatchOptions`.
-    fn check(&self, call: &Call) -> Result<(), Refusal> {
+    fn check(&self, call: &Call) -> Result<(), StatusError> {
         if self.by_path {
             return list::Asked::check_versions(call);
         }
@@ -119,10 +119,10 @@ impl<'a> Wanted<'a> {
         if continues && !matching.is_empty() {
             causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
         }
-        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+        if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
     }
 
-    fn revision(&self) -> Result<u64, Refusal> {
+    fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),
             text => text.parse().map_err(|_| list::unreadable_version(text)),
@@ -130,7 +130,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
+pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, StatusError> {
     let options = list::Asked::read(call)?;
     let life = life(options.seconds);
     let wanted = Wanted::of(call);
@@ -159,8 +159,8 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         gate: None,
         over: unknown.is_some(),
     };
-    if let Some(refusal) = unknown {
-        start.initial = vec![Said::error(&refusal)];
+    if let Some(status_error) = unknown {
+        start.initial = vec![Said::error(&status_error)];
     } else if sends_initial {
         let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         let stale = table.stale(call);
@@ -194,7 +194,7 @@ impl Start {
     /// A watch whose time is over before it begins. Whoever waits for the newest state does so in vain, and is told.
     fn end_at_once(&mut self, wanted: &Wanted<'_>) {
         let waits = wanted.initial == Some(true) && wanted.version.is_empty();
-        let late = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
+        let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
         self.initial = waits.then(|| Said::error(&late)).into_iter().collect();
         self.over = true;
     }
@@ -357,9 +357,9 @@ impl Watcher {
             self.any = true;
             return line.clone();
         }
-        if let Err(refusal) = convert(&self.state, &self.start.resource, &mut events).await {
+        if let Err(status_error) = convert(&self.state, &self.start.resource, &mut events).await {
             self.over = true;
-            events = vec![Said::error(&refusal)];
+            events = vec![Said::error(&status_error)];
         }
         let now = self.state.lock().clock.now();
         let mut body = Vec::new();
@@ -415,7 +415,7 @@ impl Watcher {
                 Next::TooOld(known) => {
                     self.over = true;
                     let why = format!("too old resource version: {} ({known})", self.start.revision);
-                    return Some(self.lines(vec![Said::error(&Refusal::expired(why))]).await);
+                    return Some(self.lines(vec![Said::error(&StatusError::expired(why))]).await);
                 }
                 Next::Nothing => {}
             }

@@ -6,10 +6,10 @@ use super::{
     Admission, Write, plugins,
     quotas::{self, Charges},
 };
-use crate::{admission, request::Call, state::State, status::Refusal, store::Key};
+use crate::{admission, request::Call, state::State, status::StatusError, store::Key};
 
 /// Runs validating admission. Returns what the object uses of the quotas of its namespace.
-pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) -> Result<Charges, Refusal> {
+pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());
     }

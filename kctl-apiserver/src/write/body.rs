@@ -14,7 +14,7 @@ use crate::{
     registry::{Custom, Resource},
     request::{Call, Verb},
     schema::Schema,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
     ways::at_mut,
 };
 
@@ -22,20 +22,20 @@ use crate::{
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// Reads the body of a create or a replace.
-pub(crate) fn read(call: &Call) -> Result<Value, Refusal> {
+pub(crate) fn read(call: &Call) -> Result<Value, StatusError> {
     if call.resource.custom.is_some() && media_type(call) == proto::MEDIA_TYPE {
-        return Err(Refusal::unsupported_media_type("application/json, application/yaml"));
+        return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
     let object = read_built_in(call, call.resource.kind())?;
     fit(call, object)
 }
 
 /// Reads a body that need not be of the kind of the resource: what is sent to subresources, options.
-pub(crate) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
+pub(crate) fn read_built_in(call: &Call, kind: &str) -> Result<Value, StatusError> {
     if !ACCEPTED.contains(&media_type(call).as_ref()) {
-        return Err(Refusal::unsupported_media_type(&ACCEPTED.join(", ")));
+        return Err(StatusError::unsupported_media_type(&ACCEPTED.join(", ")));
     }
-    decode::body(&media_type(call), &call.body, kind).map_err(Refusal::bad_request)
+    decode::body(&media_type(call), &call.body, kind).map_err(StatusError::bad_request)
 }
 
 /// Whether nothing is to be kept of a request: a delete says so in its body as well, an eviction in the options of the delete
@@ -64,35 +64,35 @@ fn media_type(call: &Call) -> Cow<'_, str> {
 /// Why an object does not fit its kind.
 pub(crate) enum Misfit {
     /// Another kind or version than that of the path.
-    Identity(Refusal),
+    Identity(StatusError),
     /// A wrong type or, when the request is strict, an unknown field.
     Content(String),
 }
 
 impl Misfit {
     /// `version` is that of the body.
-    fn of_body(self, kind: &str, version: &str) -> Refusal {
+    fn of_body(self, kind: &str, version: &str) -> StatusError {
         match self {
-            Self::Identity(refusal) => refusal,
+            Self::Identity(status_error) => status_error,
             Self::Content(why) => cannot_be_handled(kind, version, &why),
         }
     }
 
     /// A patch has made it so.
-    pub(crate) fn of_patch(self) -> Refusal {
+    pub(crate) fn of_patch(self) -> StatusError {
         let why = match self {
-            Self::Identity(refusal) if refusal.code != http::StatusCode::BAD_REQUEST => return refusal,
-            Self::Identity(refusal) => refusal.message,
+            Self::Identity(status_error) if status_error.code != http::StatusCode::BAD_REQUEST => return status_error,
+            Self::Identity(status_error) => status_error.message,
             Self::Content(why) => why,
         };
         let cause =
             Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: "patch".into() };
-        Refusal::invalid("", "", "", &[cause])
+        StatusError::invalid("", "", "", &[cause])
     }
 }
 
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
-fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
+fn fit(call: &Call, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
     let version = match call.resource.custom {
         Some(_) => object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned(),
@@ -181,7 +181,7 @@ fn repeated(call: &Call, sent: &[u8]) -> Vec<String> {
 }
 
 /// Reads what is sent to a subresource that has a built-in type of its own.
-pub(crate) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, Refusal> {
+pub(crate) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, StatusError> {
     let mut object = read_built_in(call, kind)?;
     // Evictions are also taken in their first version, which has the same fields.
     if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
@@ -280,8 +280,8 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     ))
 }
 
-fn cannot_be_handled(kind: &str, version: &str, why: &str) -> Refusal {
-    Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+fn cannot_be_handled(kind: &str, version: &str, why: &str) -> StatusError {
+    StatusError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use crate::{
     kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
     request::{Call, User},
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
 /// `old` is what it was before.
-pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &call.resource;
     if resource.of.group != RBAC || authorizer::is_admin(&call.caller.user) {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Va
         let may = may(state, call, "bind", kind.resource, name);
         let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
             // Upstream names the binding's resource, not the role's.
-            return if may { Ok(()) } else { Err(Refusal::not_found(&resource.of, name)) };
+            return if may { Ok(()) } else { Err(StatusError::not_found(&resource.of, name)) };
         };
         (role["rules"].clone(), may)
     } else {
@@ -56,12 +56,12 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Va
         quoted(call.caller.user.groups.iter().map(String::as_str)),
         lacking.join("\n")
     );
-    Err(Refusal::forbidden(&call.resource.of, name, &why))
+    Err(StatusError::forbidden(&call.resource.of, name, &why))
 }
 
 /// Refuses a role that gathers the rules of others, before or after the write, unless its writer may do everything: whoever
 /// changes what is gathered could keep others from tightening it.
-fn may_aggregate(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+fn may_aggregate(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
         { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
@@ -71,7 +71,7 @@ fn may_aggregate(state: &State, call: &Call, old: Option<&Value>, object: &Value
     if is_about_it && !lacking(state, &call.caller.user, "", &all).is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = "must have cluster-admin privileges to use the aggregationRule";
-        return Err(Refusal::forbidden(&call.resource.of, name, why));
+        return Err(StatusError::forbidden(&call.resource.of, name, why));
     }
     Ok(())
 }

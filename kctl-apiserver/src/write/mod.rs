@@ -35,7 +35,7 @@ use crate::{
     admission::Attributes,
     request::{Call, Operation},
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// A decoded object on its way to the store.
@@ -88,7 +88,7 @@ impl Write {
 ///
 /// # Errors
 /// Fails with the first step that rejects the object, or if the response of a webhook is still outstanding.
-pub(crate) fn write(state: &mut State, call: &Call, mut write: Write) -> Result<Arc<Value>, Refusal> {
+pub(crate) fn write(state: &mut State, call: &Call, mut write: Write) -> Result<Arc<Value>, StatusError> {
     place::check(state, call, &mut write)?;
     let owned = mutate::admit(state, call, &mut write)?;
     escalation::check(state, call, write.old(), &write.object)?;

@@ -7,11 +7,11 @@ use super::{
     ownership::{self, Owned},
     place, plugins, prepare,
 };
-use crate::{admission, request::Call, state::State, status::Refusal};
+use crate::{admission, request::Call, state::State, status::StatusError};
 
 /// Runs mutating admission: policies, webhooks and plugins. Returns the source of managedFields, because no manager owns what is
 /// changed here.
-pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result<Owned, Refusal> {
+pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result<Owned, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, call) {
         Owned::Fields(by_webhooks(state, call, write)?)
     } else {
@@ -22,7 +22,7 @@ pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result
 }
 
 /// Runs policies and webhooks. Returns the managedFields that they leave.
-fn by_webhooks(state: &mut State, call: &Call, write: &mut Write) -> Result<Value, Refusal> {
+fn by_webhooks(state: &mut State, call: &Call, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, call, write)?;
     show(state, call, write)?;
     ownership::set_managed(&mut write.object, managed);
@@ -38,7 +38,7 @@ fn by_webhooks(state: &mut State, call: &Call, write: &mut Write) -> Result<Valu
 }
 
 /// Makes an object what webhooks see.
-fn show(state: &mut State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
+fn show(state: &mut State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
     let (rules, object) = (call.resource.rules, &mut write.object);
     if write.old.is_some() {
         prepare::changed_as_read(call, object);

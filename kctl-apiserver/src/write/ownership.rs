@@ -15,7 +15,7 @@ use crate::{
     registry::{Resource, kind::OwnedState},
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Lists of which an empty one is none.
@@ -32,7 +32,7 @@ pub(crate) enum Ownership {
 }
 
 impl Ownership {
-    fn own(&self, state: &State, call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), Refusal> {
+    fn own(&self, state: &State, call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), StatusError> {
         match self {
             Self::Written => own_written(state, call, old, object),
             Self::Applied => Ok(()),
@@ -45,7 +45,12 @@ impl Ownership {
 }
 
 /// Makes the field manager of a request the owner of what it has changed, or of all of a new object.
-pub(crate) fn own_written(state: &State, call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), Refusal> {
+pub(crate) fn own_written(
+    state: &State,
+    call: &Call,
+    old: Option<&Value>,
+    object: &mut Value,
+) -> Result<(), StatusError> {
     apply::update(&FieldManager::of(call, state).request(), old, object);
     call.session.settled()
 }
@@ -121,7 +126,7 @@ fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
 }
 
 /// Returns the managedFields that a write would have without mutating admission, which sees them.
-pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) -> Result<Value, Refusal> {
+pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(call, write) {
         Owned::Fields(managed) => return Ok(managed),
         Owned::State(sent) => sent,
@@ -149,7 +154,7 @@ pub(super) fn set(
     owned: Owned,
     new: Option<New>,
     write: &mut Write,
-) -> Result<(), Refusal> {
+) -> Result<(), StatusError> {
     let (ownership, old, object) = (&write.ownership, write.old.as_deref(), &mut write.object);
     match (owned, new) {
         (Owned::Fields(managed), _) => set_managed(object, managed),

@@ -27,7 +27,7 @@ use crate::{
     },
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, Refusal},
+    status::{Cause, GroupResource, StatusError},
 };
 
 /// Ports that nodes have for services: `--service-node-port-range`.
@@ -37,27 +37,27 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// How a plugin refuses the object of a request.
-pub(super) struct Refuse<'a> {
+/// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does.
+pub(super) struct Forbid<'a> {
     of: &'a GroupResource,
     name: &'a str,
 }
 
-impl<'a> Refuse<'a> {
+impl<'a> Forbid<'a> {
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
         Self { of: &attributes.call.resource.of, name: &attributes.name }
     }
 
-    pub(super) fn refusal(&self, why: &str) -> Refusal {
-        Refusal::forbidden(self.of, self.name, why)
+    pub(super) fn error(&self, why: &str) -> StatusError {
+        StatusError::forbidden(self.of, self.name, why)
     }
 
-    fn because(&self, why: &str) -> Result<(), Refusal> {
-        Err(self.refusal(why))
+    fn reject(&self, why: &str) -> Result<(), StatusError> {
+        Err(self.error(why))
     }
 
-    /// Refuses when there is anything to tell, each text once, as `NewAggregate` tells it.
-    fn all(&self, errors: &[String]) -> Result<(), Refusal> {
+    /// Rejects if there are any errors, each message once and joined as `utilerrors.NewAggregate` joins them.
+    fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
         let mut told: Vec<&str> = Vec::new();
         for error in errors {
             if !told.contains(&error.as_str()) {
@@ -66,14 +66,14 @@ impl<'a> Refuse<'a> {
         }
         match told.as_slice() {
             [] => Ok(()),
-            [one] => self.because(one),
-            several => self.because(&format!("[{}]", several.join(", "))),
+            [one] => self.reject(one),
+            several => self.reject(&format!("[{}]", several.join(", "))),
         }
     }
 }
 
 /// Runs the plugins that act before the object is prepared.
-pub(super) fn adjust(state: &State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
+pub(super) fn adjust(state: &State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
     match &write.old {
         None if call.resource.is(&service::KIND) => services::check(state, call, None, &write.object),
         None => Ok(()),
@@ -85,7 +85,7 @@ pub(super) fn adjust(state: &State, call: &Call, write: &mut Write) -> Result<()
 }
 
 /// Gives a prepared object what the server allocates, and runs the plugins that complete it.
-pub(super) fn complete(state: &mut State, call: &Call, write: &mut Write) -> Result<(), Refusal> {
+pub(super) fn complete(state: &mut State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
     (call.resource.rules.allocate)(state, &mut write.object);
     match &write.old {
         None => admit(state, call, &mut write.object),
@@ -94,7 +94,7 @@ pub(super) fn complete(state: &mut State, call: &Call, write: &mut Write) -> Res
 }
 
 /// Only one class is that of pods without a class.
-fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal> {
+fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), StatusError> {
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
     let Some(other) = state.objects(&call.resource.of, None).find(|other| is_other(other)) else { return Ok(()) };
@@ -103,11 +103,11 @@ fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal>
     }
     let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
-    Err(Refusal::forbidden(&call.resource.of, name.as_str().unwrap_or_default(), &why))
+    Err(StatusError::forbidden(&call.resource.of, name.as_str().unwrap_or_default(), &why))
 }
 
 /// What mutating plugins make of a new object, which webhooks are shown.
-pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let resource = &call.resource;
     if resource.is(&pod::KIND) {
         limits::fill(state, &call.namespace, object);
@@ -137,20 +137,20 @@ fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
 }
 
 /// Asks the validating plugins about what is about to be stored, in the order of the real server (`AllOrderedPlugins`).
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let (call, Some(object)) = (attributes.call, &attributes.object) else { return Ok(()) };
     check_limits(state, attributes, object)?;
     security::check(state, attributes, object)?;
-    let refuse = Refuse::of(attributes);
+    let forbid = Forbid::of(attributes);
     let old = attributes.old.as_deref();
     let is = |kind| call.resource.is(kind);
     match (attributes.operation, call.subresource.as_str()) {
-        (Operation::Create, "") if is(&pod::KIND) => pods::check_overhead(state, &refuse, object),
+        (Operation::Create, "") if is(&pod::KIND) => pods::check_overhead(state, &forbid, object),
         (Operation::Update, "resize") if is(&pod::KIND) => {
-            old.map_or(Ok(()), |old| limits::check_resize(state, &refuse, old, object))
+            old.map_or(Ok(()), |old| limits::check_resize(state, &forbid, old, object))
         }
         (_, "") if is(&persistent_volume_claim::KIND) => {
-            old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object))
+            old.map_or(Ok(()), |old| may_grow(state, &forbid, old, object))
         }
         (_, "") if is(&priority_class::KIND) => one_default(state, call, object),
         _ if is(&certificate_signing_request::KIND) => signers::check(state, attributes, object),
@@ -159,24 +159,24 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// Pods are compared with limits when they are new and when they are resized; what is going is left alone.
-fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
-    let (call, refuse) = (attributes.call, Refuse::of(attributes));
+fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    let (call, forbid) = (attributes.call, Forbid::of(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
         return Ok(());
     }
     match (attributes.operation, call.subresource.as_str()) {
         (Operation::Create, "") | (Operation::Update, "resize") if call.resource.is(&pod::KIND) => {
-            limits::check_pod(state, &refuse, &call.namespace, object)
+            limits::check_pod(state, &forbid, &call.namespace, object)
         }
         (_, "") if call.resource.is(&persistent_volume_claim::KIND) => {
-            limits::check_claim(state, &refuse, &call.namespace, object)
+            limits::check_claim(state, &forbid, &call.namespace, object)
         }
         _ => Ok(()),
     }
 }
 
 /// Completes a new object, or refuses it.
-fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), StatusError> {
     fill(state, call, object)?;
     let resource = &call.resource;
     if resource.is(&pod::KIND) {
@@ -196,7 +196,7 @@ fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Refus
 }
 
 /// Completes a changed object, or refuses it.
-fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
+fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), StatusError> {
     if call.resource.is(&service::KIND) && call.subresource.is_empty() {
         services::check(state, call, Some(old), new)?;
         give_ports(state, call, new)?;
@@ -221,7 +221,7 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
 }
 
 /// A bound claim grows when its class allows that (`PersistentVolumeClaimResize`).
-fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Result<(), Refusal> {
+fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
     let size = |claim: &Value| {
         let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
         size.unwrap_or_default()
@@ -230,7 +230,7 @@ fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Res
         return Ok(());
     }
     if old["status"]["phase"] != "Bound" {
-        return refuse.because("Only bound persistent volume claims can be expanded");
+        return forbid.reject("Only bound persistent volume claims can be expanded");
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
     let of = storage_class::KIND.group_resource();
@@ -238,14 +238,14 @@ fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Res
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }
-    refuse.because(
+    forbid.reject(
         "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
          support resize",
     )
 }
 
 /// Services that nodes serve have ports there, each its own.
-fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Refusal> {
+fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
     }
@@ -278,7 +278,7 @@ fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Ref
         let message = format!("Invalid value: {port}: {why}");
         let field = format!("spec.ports[{index}].nodePort");
         let cause = Cause { reason: "FieldValueInvalid", message, field };
-        return Err(Refusal::invalid("", "Service", &name, &[cause]));
+        return Err(StatusError::invalid("", "Service", &name, &[cause]));
     }
     taken.extend(ports(service));
     give_free(service, &mut taken);

@@ -6,35 +6,35 @@ use serde_json::Value;
 use super::Write;
 use crate::{
     request::{Call, Verb},
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
 };
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry`).
-pub(super) fn check(call: &Call, write: &Write) -> Result<(), Refusal> {
+pub(super) fn check(call: &Call, write: &Write) -> Result<(), StatusError> {
     let resource = &call.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     // A `POST` with a version is rejected when the object is stored.
     let is_read = !write.is_new() || call.verb != Verb::Create;
     if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
         let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let Some(old) = write.old() else { return Ok(()) };
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(Refusal::modified(&resource.of, &call.name));
+        return Err(StatusError::modified(&resource.of, &call.name));
     }
     // Patches and applies begin with the version of the object, and may have removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
         let message = "Invalid value: 0: must be specified for an update".into();
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
-        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
+        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
     Ok(())
 }
 
 /// Returns the error of a write that names another uid or version than the stored object has.
-pub(crate) fn failed(call: &Call, field: &str, given: &str, known: &Value) -> Refusal {
+pub(crate) fn failed(call: &Call, field: &str, given: &str, known: &Value) -> StatusError {
     let of = &call.resource.of;
     // A dry run is judged before the storage has put its prefix to the key.
     let prefix = if call.dry_run() { "" } else { "/registry" };
@@ -47,5 +47,5 @@ pub(crate) fn failed(call: &Call, field: &str, given: &str, known: &Value) -> Re
         call.name,
         known.as_str().unwrap_or_default()
     );
-    Refusal::conflict(of, &call.name, &why)
+    StatusError::conflict(of, &call.name, &why)
 }

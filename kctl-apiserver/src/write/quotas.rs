@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::plugins::Refuse;
+use super::plugins::Forbid;
 use crate::{
     admission::Attributes,
     kinds,
     lifecycle::Writer,
     quota::{Change, Counter, charged, shown},
     state::State,
-    status::{GroupResource, Refusal},
+    status::{GroupResource, StatusError},
     store::Key,
 };
 
@@ -31,7 +31,7 @@ fn of_quotas() -> GroupResource {
 ///
 /// # Errors
 /// One of them is too small.
-pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, Refusal> {
+pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
     let call = attributes.call;
     let mut charges = Vec::new();
     let (Some(counter), Some(new)) = (Counter::of(&call.resource), &attributes.object) else {
@@ -44,7 +44,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
     let is_status = call.subresource == "status";
     let change = Change { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects(&of_quotas(), Some(&call.namespace)) {
-        let after = charged(&quota, &change).map_err(|why| Refuse::of(attributes).refusal(&why))?;
+        let after = charged(&quota, &change).map_err(|why| Forbid::of(attributes).error(&why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));
     }
     Ok(Charges(charges))

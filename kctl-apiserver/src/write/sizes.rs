@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{request::Call, state::State, status::Refusal, store::Key};
+use crate::{request::Call, state::State, status::StatusError, store::Key};
 
 /// What etcd takes in one request: `--max-request-bytes`.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
@@ -13,7 +13,7 @@ const REQUEST_BYTES_REST: usize = 43;
 ///
 /// # Errors
 /// It is too large for one request.
-pub(super) fn check(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), Refusal> {
+pub(super) fn check(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &call.resource.of;
     // Most requests add little to what is stored already: nobody has to write them to know that.
     let known = state.stored(of, key).map_or(0, |stored| stored.text().len());
@@ -29,7 +29,7 @@ pub(super) fn check(state: &State, call: &Call, key: &Key, object: &Value) -> Re
     if object_len + 2 * (key_len - 1) + REQUEST_BYTES_REST <= REQUEST_BYTES_MAX {
         return Ok(());
     }
-    Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
+    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
 }
 
 /// The length of all texts in a value.

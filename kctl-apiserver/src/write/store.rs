@@ -11,7 +11,7 @@ use crate::{
     conversion, crd, go, lifecycle,
     request::{Call, Verb},
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::{DEFINITIONS, Key},
 };
 
@@ -22,7 +22,7 @@ pub(super) fn store(
     key: &Key,
     mut write: Write,
     charges: Charges,
-) -> Result<Arc<Value>, Refusal> {
+) -> Result<Arc<Value>, StatusError> {
     read_again(call, &mut write.object);
     if write.is_new() {
         check_new(state, call, key, &write.object)?;
@@ -58,22 +58,22 @@ fn read_again(call: &Call, object: &mut Value) {
 }
 
 /// Checks that a new object names no version and that its name is free.
-fn check_new(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), Refusal> {
+fn check_new(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), StatusError> {
     // A dry run does not reach the storage, which checks the version.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
     if has_version && call.verb == Verb::Create && !call.dry_run() {
         let message = "resourceVersion should not be set on objects to be created";
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let of = &call.resource.of;
     let Some(known) = state.get(of, key) else { return Ok(()) };
-    let mut refusal = Refusal::already_exists(of, &key.1);
+    let mut error = StatusError::already_exists(of, &key.1);
     if known["metadata"]["deletionTimestamp"].is_string() {
-        refusal.message.insert_str(0, "object is being deleted: ");
+        error.message.insert_str(0, "object is being deleted: ");
     }
     let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
-    Err(if is_generated { refusal.of_a_generated_name() } else { refusal })
+    Err(if is_generated { error.for_generated_name() } else { error })
 }
 
 /// Returns the response to a dry run: an update shows the version of the stored object.

@@ -11,7 +11,7 @@ use crate::{
     request::Call,
     schema::Schema,
     state::State,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
     ways::at,
 };
 
@@ -27,10 +27,10 @@ pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<Cause> {
 }
 
 /// Validates an object, and warns about it. `errors` were found before.
-pub(super) fn validate(call: &Call, write: &Write, errors: Vec<Cause>) -> Result<(), Refusal> {
+pub(super) fn validate(call: &Call, write: &Write, errors: Vec<Cause>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
-    if let Some(refusal) = identity::of_another_type(&call.resource, object) {
-        return Err(refusal);
+    if let Some(error) = identity::of_another_type(&call.resource, object) {
+        return Err(error);
     }
     validate_own(call, old, object, errors)?;
     // A write of the status has no warnings.
@@ -64,7 +64,7 @@ fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
 }
 
 /// The same of an object that is of the type of its path.
-fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), Refusal> {
+fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), StatusError> {
     let resource = &call.resource;
     let rules = resource.rules;
     let of_metadata = admit::metadata(resource, object);
@@ -192,11 +192,11 @@ pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     causes
 }
 
-fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), Refusal> {
+fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if causes.is_empty() {
         return Ok(());
     }
     let group = resource.rules.error_group.unwrap_or(&resource.of.group);
-    Err(Refusal::invalid(group, resource.kind(), name, causes))
+    Err(StatusError::invalid(group, resource.kind(), name, causes))
 }

@@ -8,7 +8,7 @@ use crate::{
     go,
     request::Call,
     schema::Schema,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
     write::body::{self, identity},
 };
 
@@ -26,12 +26,12 @@ pub(in crate::verbs) struct Options {
 
 impl Options {
     /// The options in the body, or else those of the query.
-    pub(super) fn of(call: &Call) -> Result<Self, Refusal> {
+    pub(super) fn of(call: &Call) -> Result<Self, StatusError> {
         Self::read(if call.body.is_empty() { of_query(call)? } else { of_body(call)? })
     }
 
     /// Judges options (`ValidateDeleteOptions`).
-    pub(in crate::verbs) fn read(value: Value) -> Result<Self, Refusal> {
+    pub(in crate::verbs) fn read(value: Value) -> Result<Self, StatusError> {
         let policy = value["propagationPolicy"].as_str();
         let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
@@ -50,7 +50,7 @@ impl Options {
             add("FieldValueNotSupported", message, "dryRun");
         }
         if !causes.is_empty() {
-            return Err(Refusal::invalid("meta.k8s.io", KIND, "", &causes));
+            return Err(StatusError::invalid("meta.k8s.io", KIND, "", &causes));
         }
         let propagation = match (&value["orphanDependents"], known.flatten()) {
             (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),
@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-fn of_query(call: &Call) -> Result<Value, Refusal> {
+fn of_query(call: &Call) -> Result<Value, StatusError> {
     let mut value = json!({});
     if call.params.given("propagationPolicy") {
         value["propagationPolicy"] = call.params.text("propagationPolicy").into();
@@ -86,17 +86,17 @@ fn of_query(call: &Call) -> Result<Value, Refusal> {
     Ok(value)
 }
 
-fn of_body(call: &Call) -> Result<Value, Refusal> {
+fn of_body(call: &Call) -> Result<Value, StatusError> {
     let value = body::read_built_in(call, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
     identity::read_version(version)?;
     if !["", KIND].contains(&kind) {
-        return Err(Refusal::bad_request(format!("kind: must be {KIND}, found {kind:?}")));
+        return Err(StatusError::bad_request(format!("kind: must be {KIND}, found {kind:?}")));
     }
     if let Some(schema) =
         Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
     {
-        decode::typed(schema, &mut value.clone(), None, Integers::InRange).map_err(Refusal::bad_request)?;
+        decode::typed(schema, &mut value.clone(), None, Integers::InRange).map_err(StatusError::bad_request)?;
     }
     Ok(value)
 }

@@ -3,7 +3,7 @@
 use crate::{
     request::Call,
     selector::Selector,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
 };
 
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
@@ -23,7 +23,7 @@ impl Asked {
     ///
     /// # Errors
     /// The first option that cannot be read.
-    pub(in crate::verbs) fn read(call: &Call) -> Result<Self, Refusal> {
+    pub(in crate::verbs) fn read(call: &Call) -> Result<Self, StatusError> {
         let seconds = call.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
         let selector = Selector::read(call.params.text("labelSelector"), call.params.text("fieldSelector"))?;
@@ -34,7 +34,7 @@ impl Asked {
     ///
     /// # Errors
     /// All that is wrong.
-    pub(in crate::verbs) fn check_versions(call: &Call) -> Result<(), Refusal> {
+    pub(in crate::verbs) fn check_versions(call: &Call) -> Result<(), StatusError> {
         let (version, matching) = (call.params.text("resourceVersion"), call.params.text(MATCH));
         let continues = !call.params.text("continue").is_empty();
         let mut causes = Vec::new();
@@ -56,14 +56,14 @@ impl Asked {
         if call.params.given("sendInitialEvents") {
             causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
-        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+        if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
     }
 
     /// The selector, once the kind knows its fields; a name in the path selects that object.
     ///
     /// # Errors
     /// A field that objects of the kind are not selected by, or that is not the name in the path.
-    pub(in crate::verbs) fn selector(&self, call: &Call) -> Result<Selector, Refusal> {
+    pub(in crate::verbs) fn selector(&self, call: &Call) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
         let known = match &call.resource.custom {
             Some(custom_kind) => {
@@ -83,7 +83,7 @@ impl Asked {
         self.selector
             .clone()
             .named(&call.name)
-            .ok_or_else(|| Refusal::bad_request("fieldSelector metadata.name doesn't match requested name"))
+            .ok_or_else(|| StatusError::bad_request("fieldSelector metadata.name doesn't match requested name"))
     }
 }
 

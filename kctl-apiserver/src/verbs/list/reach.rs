@@ -13,7 +13,7 @@ use crate::{
     decode, go,
     request::{Call, Verb},
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::{Key, Table},
 };
 
@@ -41,7 +41,7 @@ impl Reach {
     ///
     /// # Errors
     /// The token or the version cannot be read, or nobody knows it yet.
-    pub(in crate::verbs) fn of(state: &State, call: &Call, asked: &Asked) -> Result<Self, Refusal> {
+    pub(in crate::verbs) fn of(state: &State, call: &Call, asked: &Asked) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = call.params.text("resourceVersion");
         // What is at hand comes as a whole.
@@ -50,7 +50,7 @@ impl Reach {
         if !token.is_empty() {
             let (revision, after) = decode_token(call, token)?;
             if !["", "0"].contains(&version) {
-                return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
+                return Err(StatusError::bad_request("specifying resource version is not allowed when using continue"));
             }
             if let Some(revision) = revision {
                 not_from_the_future(state, &revision.to_string())?;
@@ -60,8 +60,8 @@ impl Reach {
         if version.is_empty() {
             return Ok(Self { at: None, after: None, limit, compacted });
         }
-        let revision =
-            read_version(version).map_err(|why| Refusal::bad_request(format!("invalid resource version: {why}")))?;
+        let revision = read_version(version)
+            .map_err(|why| StatusError::bad_request(format!("invalid resource version: {why}")))?;
         not_from_the_future(state, version)?;
         // Pages of a version are of that very one, unless the client says otherwise; what is deleted is always listed in pages
         // (`DeleteCollection` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
@@ -77,12 +77,17 @@ impl Reach {
     ///
     /// # Errors
     /// It is too long ago.
-    pub(in crate::verbs) fn past(&self, call: &Call, table: &Table, current: u64) -> Result<Option<Table>, Refusal> {
+    pub(in crate::verbs) fn past(
+        &self,
+        call: &Call,
+        table: &Table,
+        current: u64,
+    ) -> Result<Option<Table>, StatusError> {
         let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
         let kept = (at >= self.compacted).then(|| table.at(at)).flatten();
         kept.map(Some).ok_or_else(|| match &self.after {
-            Some(after) => Refusal::expired(INCONSISTENT).going_on_with(token(call, None, after)),
-            None => Refusal::expired("The resourceVersion for the provided list is too old."),
+            Some(after) => StatusError::expired(INCONSISTENT).with_continue_token(token(call, None, after)),
+            None => StatusError::expired("The resourceVersion for the provided list is too old."),
         })
     }
 }
@@ -102,22 +107,22 @@ fn read_version(text: &str) -> Result<u64, String> {
 }
 
 /// Where one object or a watch is asked for, the real server takes this for its own fault.
-pub(in crate::verbs) fn unreadable_version(version: &str) -> Refusal {
+pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
     let why = read_version(version).err().unwrap_or_default();
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
+    StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
 /// A version that does not exist yet is waited for by the real server, for three seconds; here nobody can know one.
-pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), Refusal> {
+pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if asked <= current {
         return Ok(());
     }
     let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-    let mut refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+    let mut status_error = StatusError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
     let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
-    refusal.details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
-    Err(refusal)
+    status_error.details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
+    Err(status_error)
 }
 
 /// A token as the real server makes them: opaque to clients. Without a revision it goes on in what is there then.
@@ -133,9 +138,9 @@ pub(super) fn token(call: &Call, revision: Option<u64>, (namespace, name): &Key)
 }
 
 /// The revision and the key of a token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
-fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), Refusal> {
+fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), StatusError> {
     let refused =
-        |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        |why: String| StatusError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = BASE64.decode(text).map_err(|error| refused(error.to_string()))?;
     let token = decode::json(&bytes).map_err(refused)?;
     for (field, of_type) in [("v", "a string"), ("rv", "an integer"), ("start", "a string")] {

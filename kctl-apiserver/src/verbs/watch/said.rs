@@ -9,7 +9,7 @@ use crate::{
     registry::Resource,
     selector::Selector,
     state::State,
-    status::Refusal,
+    status::StatusError,
     store::Kind,
 };
 
@@ -34,8 +34,8 @@ pub(super) struct Change {
 }
 
 impl Said {
-    pub(super) fn error(refusal: &Refusal) -> Self {
-        Self::Value(json!({ "type": "ERROR", "object": refusal.body() }))
+    pub(super) fn error(status_error: &StatusError) -> Self {
+        Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
 
     /// The objects that a webhook may have to convert.
@@ -81,7 +81,7 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 ///
 /// # Errors
 /// The webhook fails.
-pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &mut [Said]) -> Result<(), Refusal> {
+pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &mut [Said]) -> Result<(), StatusError> {
     if !conversion::is_asked(resource) {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::{
     decode,
     registry::Resource,
     request::{Call, Verb},
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
 };
 
 /// What a custom object says that it is.
@@ -50,14 +50,14 @@ pub(crate) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
 }
 
 /// Makes an object one of a built-in type, unless it says to be of another one.
-pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), Refusal> {
+pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
     // What is left out is that of the path.
     let given_kind = if given_kind.is_empty() { kind } else { given_kind };
     let given_version = if given_version.is_empty() { api_version } else { given_version };
     if (given_kind, given_version) != (kind, api_version) {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "{given_kind} in version {given_version:?} cannot be handled as a {kind} in version {api_version:?}"
         )));
     }
@@ -79,10 +79,10 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 }
 
 /// The group and version of an object without what means nothing (`ParseGroupVersion` of apimachinery).
-pub(crate) fn read_version(given: &str) -> Result<&str, Refusal> {
+pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
     let version = given.strip_prefix('/').unwrap_or(given);
     if given.matches('/').count() > 1 || version.ends_with('/') {
-        return Err(Refusal::bad_request(format!("apiVersion: must be group/version or version, found {given:?}")));
+        return Err(StatusError::bad_request(format!("apiVersion: must be group/version or version, found {given:?}")));
     }
     Ok(version)
 }
@@ -91,8 +91,8 @@ pub(crate) fn read_version(given: &str) -> Result<&str, Refusal> {
 fn readable(call: &Call, object: &Value) -> Result<(), Misfit> {
     let patches = call.verb == Verb::Patch;
     let misfit = |why: &str| {
-        let refusal = || Misfit::Identity(unrecognized(call.resource.kind(), why));
-        Err(if patches { Misfit::Content(why.to_owned()) } else { refusal() })
+        let error = || Misfit::Identity(unrecognized(call.resource.kind(), why));
+        Err(if patches { Misfit::Content(why.to_owned()) } else { error() })
     };
     if let Err(why) = decode::identified(object) {
         return misfit(&why);
@@ -108,24 +108,24 @@ fn readable(call: &Call, object: &Value) -> Result<(), Misfit> {
         return Err(Misfit::Content("apiVersion: must be a string, found null".into()));
     }
     if patches && api_version.as_str().is_none_or(str::is_empty) {
-        return Err(Misfit::Identity(Refusal::internal("apiVersion: Required value")));
+        return Err(Misfit::Identity(StatusError::internal("apiVersion: Required value")));
     }
     Ok(())
 }
 
-fn unrecognized(kind: &str, why: &str) -> Refusal {
-    Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+fn unrecognized(kind: &str, why: &str) -> StatusError {
+    StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
 }
 
 /// What is sent as a whole has the version of the path.
-pub(crate) fn is_accepted(call: &Call, object: &Value) -> Result<(), Refusal> {
+pub(crate) fn is_accepted(call: &Call, object: &Value) -> Result<(), StatusError> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), call.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
     if call.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
 }
 
 /// A custom object of another type, as it is refused in the end (`customResourceValidator.ValidateTypeMeta`).
-pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Refusal> {
+pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut causes = Vec::new();
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];
@@ -140,11 +140,11 @@ pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Ref
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    Some(Refusal::invalid(group, &kind, &text(&object["metadata"]["name"]), &causes))
+    Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &causes))
 }
 
-fn wrong_version(given: &str, expected: &str) -> Refusal {
-    Refusal::bad_request(format!(
+fn wrong_version(given: &str, expected: &str) -> StatusError {
+    StatusError::bad_request(format!(
         "the API version in the data ({given}) does not match the expected API version ({expected})"
     ))
 }

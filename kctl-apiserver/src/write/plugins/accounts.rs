@@ -10,7 +10,7 @@ use crate::{
     controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Start of the names of volumes with tokens.
@@ -37,7 +37,7 @@ fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
 ///
 /// # Errors
 /// It is not there.
-fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, Refusal> {
+fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&call.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
         state.get(&crate::kinds::core::service_account::KIND.group_resource(), &(namespace.clone(), name.to_owned()));
@@ -51,7 +51,7 @@ fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, Refusa
 ///
 /// # Errors
 /// Its account is not there, or it uses Secrets that the account does not allow.
-pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
         return check_mirror(call, pod);
     }
@@ -77,7 +77,7 @@ pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<()
 }
 
 /// A pod that a kubelet mirrors uses nothing of the API server.
-fn check_mirror(call: &Call, pod: &Value) -> Result<(), Refusal> {
+fn check_mirror(call: &Call, pod: &Value) -> Result<(), StatusError> {
     let refuse = |why: &str| Err(forbidden(call, pod, why));
     if !text(&pod["spec"]["serviceAccountName"]).is_empty() {
         return refuse("a mirror pod may not reference service accounts");
@@ -115,7 +115,7 @@ fn secrets_of(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
 }
 
 /// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
-fn check_secrets(call: &Call, pod: &Value, account: &Value) -> Result<(), Refusal> {
+fn check_secrets(call: &Call, pod: &Value, account: &Value) -> Result<(), StatusError> {
     let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
     let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
     let by = text(&account["metadata"]["name"]);

@@ -6,14 +6,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Refuse, text};
+use super::{Forbid, text};
 use crate::{
     admit::{
         amounts::{self, Amounts, Side},
         quantity::Quantity,
     },
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Where a pod says what was filled in.
@@ -81,7 +81,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 }
 
 /// Refuses a pod that is beyond a limit of its namespace.
-pub(super) fn check_pod(state: &State, refuse: &Refuse<'_>, namespace: &str, pod: &Value) -> Result<(), Refusal> {
+pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
     for range in ranges(state, namespace) {
         let mut errors = Vec::new();
         let list = range["spec"]["limits"].as_array().into_iter().flatten();
@@ -100,13 +100,18 @@ pub(super) fn check_pod(state: &State, refuse: &Refuse<'_>, namespace: &str, pod
                 errors.extend(beyond(kind, limit, &of_pod(Side::Requests), &of_pod(Side::Limits)));
             }
         }
-        refuse.all(&errors)?;
+        forbid.all(&errors)?;
     }
     Ok(())
 }
 
 /// Refuses a claim that is beyond a limit of its namespace: only what it requests counts.
-pub(super) fn check_claim(state: &State, refuse: &Refuse<'_>, namespace: &str, claim: &Value) -> Result<(), Refusal> {
+pub(super) fn check_claim(
+    state: &State,
+    forbid: &Forbid<'_>,
+    namespace: &str,
+    claim: &Value,
+) -> Result<(), StatusError> {
     let requests = Side::Requests.of(&claim["spec"]);
     for range in ranges(state, namespace) {
         let mut errors = Vec::new();
@@ -126,7 +131,7 @@ pub(super) fn check_claim(state: &State, refuse: &Refuse<'_>, namespace: &str, c
                 }
             }
         }
-        refuse.all(&errors)?;
+        forbid.all(&errors)?;
     }
     Ok(())
 }
@@ -183,19 +188,19 @@ fn too_far(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &
 }
 
 /// Refuses a change of the size of a pod that its node has no room for (`PodResizeValidator`).
-pub(super) fn check_resize(state: &State, refuse: &Refuse<'_>, old: &Value, pod: &Value) -> Result<(), Refusal> {
+pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod: &Value) -> Result<(), StatusError> {
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
         return Ok(());
     }
     let Some(node) = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), name.to_owned()))
     else {
-        return refuse.because(&format!("node {name:?} not found"));
+        return forbid.reject(&format!("node {name:?} not found"));
     };
     let with_cause = |why: &str, reason: &str| {
-        let mut refusal = refuse.refusal(why);
-        refusal.details["causes"] = json!([{ "reason": reason }]);
-        Err(refusal)
+        let mut error = forbid.error(why);
+        error.details["causes"] = json!([{ "reason": reason }]);
+        Err(error)
     };
     let system = text(&node["metadata"]["labels"]["kubernetes.io/os"]);
     if !["", "linux"].contains(&system) {

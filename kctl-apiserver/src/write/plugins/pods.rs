@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Refuse, text};
+use super::{Forbid, text};
 use crate::{
     admit::{amounts, warnings},
     request::Call,
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// What pods do whose class says nothing.
@@ -16,7 +16,7 @@ const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 /// Labels of nodes that their pods have, too (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
-pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
     give_priority(state, call, pod)?;
     give_runtime(state, call, pod)?;
     for (label, value) in topology(state, text(&pod["spec"]["nodeName"])) {
@@ -67,12 +67,12 @@ fn called(object: &Value) -> &str {
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
 }
 
-pub(super) fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
-    Refusal::forbidden(&call.resource.of, called(pod), why)
+pub(super) fn forbidden(call: &Call, pod: &Value, why: &str) -> StatusError {
+    StatusError::forbidden(&call.resource.of, called(pod), why)
 }
 
 /// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.
-fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
     let class = if named.is_empty() {
@@ -126,7 +126,7 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync
 }
 
 /// The admission plugin `RuntimeClass`: overhead and place of a pod are those that its class says.
-fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
         return Err(forbidden(call, pod, &format!("pod rejected: RuntimeClass {named:?} not found")));
@@ -191,17 +191,17 @@ fn covers(whole: &Value, part: &Value) -> bool {
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// Whether the overhead of a pod is that of its class.
-pub(super) fn check_overhead(state: &State, refuse: &Refuse<'_>, pod: &Value) -> Result<(), Refusal> {
+pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) -> Result<(), StatusError> {
     let class = match runtime_class(state, pod) {
-        Some((named, None)) => return refuse.because(&format!("pod rejected: RuntimeClass {named:?} not found")),
+        Some((named, None)) => return forbid.reject(&format!("pod rejected: RuntimeClass {named:?} not found")),
         Some((_, class)) => class,
         None => None,
     };
     let given = &pod["spec"]["overhead"];
     match class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object()) {
-        Some(fixed) if amounts::read(fixed) != amounts::read(given) => refuse.because(OTHER_OVERHEAD),
+        Some(fixed) if amounts::read(fixed) != amounts::read(given) => forbid.reject(OTHER_OVERHEAD),
         None if given.is_object() => {
-            refuse.because("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+            forbid.reject("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
         }
         _ => Ok(()),
     }

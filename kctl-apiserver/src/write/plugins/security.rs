@@ -9,14 +9,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Refuse, text};
+use super::{Forbid, text};
 use crate::{
     admission::Attributes,
     kinds::core::{namespace, pod},
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
     request::Operation,
     state::State,
-    status::Refusal,
+    status::StatusError,
 };
 
 /// Pods that are looked at when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
@@ -24,7 +24,7 @@ const PODS_LEN_MAX: usize = 3000;
 /// Subresources through which nothing of what is judged can be written.
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
+pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let call = attributes.call;
     let is_whole = call.subresource.is_empty();
     if call.resource.is(&namespace::KIND) && is_whole {
@@ -63,7 +63,7 @@ fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     }
 }
 
-fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), Refusal> {
+fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let policy = policy_of(state, &attributes.call.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
         return Ok(());
@@ -72,7 +72,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
     let found = violations(policy.enforce, pod);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
-        return Refuse::of(attributes).because(&why);
+        return Forbid::of(attributes).reject(&why);
     }
     tell(attributes, &policy, pod);
     Ok(())
@@ -92,12 +92,12 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
         || temporary(pod).iter().any(|(name, image)| known.get(name) != Some(image))
 }
 
-fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), Refusal> {
+fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
     let policy = Policy::of(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
     let was_wrong = before.as_ref().is_some_and(|before| before.errors == policy.errors);
     if !policy.errors.is_empty() && !was_wrong {
-        return Err(Refusal::invalid("", "Namespace", &attributes.name, &policy.errors));
+        return Err(StatusError::invalid("", "Namespace", &attributes.name, &policy.errors));
     }
     let Some(before) = before.filter(|_| attributes.operation == Operation::Update) else { return Ok(()) };
     let (was, is) = (before.enforce, policy.enforce);

@@ -8,7 +8,7 @@ use crate::{
     kinds::core::service::validation,
     request::Call,
     state::State,
-    status::{Cause, Refusal},
+    status::{Cause, StatusError},
 };
 
 /// The addresses of services: `--service-cluster-ip-range`, of IPv4 alone.
@@ -16,7 +16,7 @@ const RANGE: &str = "10.96.0.0/16";
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
 /// Looks at the addresses of a service as it was sent, before any is given to it (`initIPFamilyFields`).
-pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), Refusal> {
+pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
     if spec["type"] == "ExternalName" {
@@ -31,7 +31,7 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
         if causes.is_empty() {
             return Ok(());
         }
-        Err(Refusal::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), causes))
+        Err(StatusError::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), causes))
     };
     refused(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();

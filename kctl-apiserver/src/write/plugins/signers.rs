@@ -4,29 +4,29 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Refuse, text};
-use crate::{admission::Attributes, authorizer, request::Operation, state::State, status::Refusal};
+use super::{Forbid, text};
+use crate::{admission::Attributes, authorizer, request::Operation, state::State, status::StatusError};
 
 /// The signer of certificates of clients, which must not make administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 const ADMINISTRATORS: &str = "system:masters";
 
-pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
-    let (refuse, old) = (Refuse::of(attributes), attributes.old.as_deref());
+pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    let (forbid, old) = (Forbid::of(attributes), attributes.old.as_deref());
     match (attributes.operation, attributes.call.subresource.as_str(), old) {
         (Operation::Create, "", _) => {
             if object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
                 let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
-                return refuse.because(&why);
+                return forbid.reject(&why);
             }
             Ok(())
         }
-        (Operation::Update, "approval", Some(old)) => may(state, attributes, &refuse, "approve", old),
+        (Operation::Update, "approval", Some(old)) => may(state, attributes, &forbid, "approve", old),
         (Operation::Update, "status", Some(old)) => {
             let signs = |part: &str| old["status"][part] != object["status"][part];
             // Other parts of the status are no certificate.
             if signs("certificate") || signs("conditions") {
-                may(state, attributes, &refuse, "sign", old)
+                may(state, attributes, &forbid, "sign", old)
             } else {
                 Ok(())
             }
@@ -39,10 +39,10 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
 fn may(
     state: &State,
     attributes: &Attributes<'_>,
-    refuse: &Refuse<'_>,
+    forbid: &Forbid<'_>,
     verb: &str,
     old: &Value,
-) -> Result<(), Refusal> {
+) -> Result<(), StatusError> {
     let signer = text(&old["spec"]["signerName"]);
     let domain = signer.split('/').next().unwrap_or_default();
     let of_domain = format!("{domain}/*");
@@ -58,7 +58,7 @@ fn may(
     if [signer, of_domain.as_str()].into_iter().any(|name| authorizer::allowed(state, user, &asked(name))) {
         return Ok(());
     }
-    refuse.because(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
+    forbid.reject(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
 }
 
 /// Whether a request in PEM names the administrators as an organization. The identifier of that attribute stands before its
