@@ -1,22 +1,22 @@
-//! The causes of a refusal, as `k8s.io/apimachinery/pkg/util/validation/field` words them.
+//! The field errors that validation of one object collects, worded as in `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use serde_json::Value;
 
 use crate::{
-    cause::{Cause, with_detail},
+    field_error::{FieldError, with_detail},
     names::{NameRule, check_label_value, check_qualified_name},
 };
 
-/// Causes in the order in which they were found.
+/// Field errors in the order in which they were found (`field.ErrorList`).
 #[derive(Default)]
-pub(crate) struct Errors(Vec<Cause>);
+pub(crate) struct Errors(Vec<FieldError>);
 
 impl Errors {
-    pub(crate) fn into_causes(self) -> Vec<Cause> {
+    pub(crate) fn into_causes(self) -> Vec<FieldError> {
         self.0
     }
 
-    pub(crate) fn extend(&mut self, found: Vec<Cause>) {
+    pub(crate) fn extend(&mut self, found: Vec<FieldError>) {
         self.0.extend(found);
     }
 
@@ -25,7 +25,7 @@ impl Errors {
     }
 
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
-        self.0.push(Cause::new(reason, field, message));
+        self.0.push(FieldError::new(reason, field, message));
     }
 
     pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
@@ -47,11 +47,11 @@ impl Errors {
     }
 
     pub(crate) fn required(&mut self, field: &str, detail: &str) {
-        self.0.push(Cause::required(field, detail));
+        self.0.push(FieldError::required(field, detail));
     }
 
     pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
-        self.0.push(Cause::forbidden(field, detail));
+        self.0.push(FieldError::forbidden(field, detail));
     }
 
     pub(crate) fn duplicate(&mut self, field: &str, value: &str) {

@@ -264,10 +264,12 @@ impl<R: RuleResolver> Attempt<'_, R> {
         let extra = &self.wanted.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
         for key in extra.keys().filter(|_| is_constrained) {
-            if let Some(cause) = rules::domain_prefixed("extra.key", key).first() {
+            if let Some(field_error) = rules::domain_prefixed("extra.key", key).first() {
                 let mut error = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
-                let why =
-                    format!("impersonating an invalid key in extra is not allowed: {}: {}", cause.field, cause.message);
+                let why = format!(
+                    "impersonating an invalid key in extra is not allowed: {}: {}",
+                    field_error.field, field_error.message
+                );
                 error.message = format!("{}: {why}", error.message);
                 return Err(error);
             }

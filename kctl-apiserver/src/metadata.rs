@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
-use crate::cause::Cause;
+use crate::field_error::FieldError;
 
 /// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
@@ -15,7 +15,7 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 ///
 /// Errors are in the order of kube-apiserver; those of labels and annotations, which it reports in random order, are
 /// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
-pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<Cause> {
+pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
     validate_namespace(text(meta, "namespace"), namespaced, &mut errors);
@@ -28,7 +28,7 @@ pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) ->
 }
 
 /// Judges labels and annotations alone.
-pub(crate) fn validate_texts(meta: &Value) -> Vec<Cause> {
+pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_labels(meta, &mut errors);
     validate_annotations(meta, &mut errors);
@@ -36,7 +36,7 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<Cause> {
 }
 
 /// Judges the metadata of an object within another, whose kind nobody knows: any name will do, or none.
-pub(crate) fn validate_embedded(meta: &Value) -> Vec<Cause> {
+pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(meta, "namespace");
     validate_namespace(namespace, !namespace.is_empty(), &mut errors);
@@ -52,19 +52,19 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<Cause> {
         let at = format!("metadata.managedFields[{index}]");
         if !matches!(text(entry, "operation"), "Apply" | "Update") {
             let operation = Value::from(text(entry, "operation"));
-            errors.push(Cause::invalid(&format!("{at}.operation"), &operation, "must be `Apply` or `Update`"));
+            errors.push(FieldError::invalid(&format!("{at}.operation"), &operation, "must be `Apply` or `Update`"));
         }
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
-            errors.push(Cause::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be `FieldsV1`"));
+            errors.push(FieldError::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be `FieldsV1`"));
         }
     }
     errors
 }
 
-fn validate_generation(meta: &Value, errors: &mut Vec<Cause>) {
+fn validate_generation(meta: &Value, errors: &mut Vec<FieldError>) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
-        errors.push(Cause::invalid("metadata.generation", &generation.into(), detail));
+        errors.push(FieldError::invalid("metadata.generation", &generation.into(), detail));
     }
 }
 
@@ -72,15 +72,15 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-fn add_invalid(errors: &mut Vec<Cause>, field: &str, value: &str, messages: Vec<String>) {
+fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages: Vec<String>) {
     if messages.is_empty() {
         return;
     }
     let value = Value::from(value);
-    errors.extend(messages.into_iter().map(|message| Cause::invalid(field, &value, &message)));
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid(field, &value, &message)));
 }
 
-fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<Cause>) {
+fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
     if !prefix.is_empty() {
         add_invalid(errors, "metadata.generateName", prefix, rule.check_prefix(prefix));
@@ -88,17 +88,17 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<Cause>) {
     if !name.is_empty() {
         add_invalid(errors, "metadata.name", name, rule.check(name));
     } else if prefix.is_empty() {
-        errors.push(Cause::required("metadata.name", "name or generateName is required"));
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     }
 }
 
-fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<Cause>) {
+fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
     let field = "metadata.namespace";
     match (namespaced, namespace.is_empty()) {
-        (true, true) => errors.push(Cause::required(field, "")),
+        (true, true) => errors.push(FieldError::required(field, "")),
         (true, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
         (false, true) => {}
-        (false, false) => errors.push(Cause::forbidden(field, "not allowed on this type")),
+        (false, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
     }
 }
 
@@ -107,14 +107,14 @@ fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a
     fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-fn validate_labels(meta: &Value, errors: &mut Vec<Cause>) {
+fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in entries(meta, "labels") {
         add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
         add_invalid(errors, "metadata.labels", value, check_label_value(value));
     }
 }
 
-fn validate_annotations(meta: &Value, errors: &mut Vec<Cause>) {
+fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.annotations";
     let mut n_bytes = 0;
     for (key, value) in entries(meta, "annotations") {
@@ -124,11 +124,11 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<Cause>) {
     }
     if n_bytes > ANNOTATIONS_BYTES_MAX {
         let message = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
-        errors.push(Cause { reason: "FieldValueTooLong", message, field: field.to_owned() });
+        errors.push(FieldError { reason: "FieldValueTooLong", message, field: field.to_owned() });
     }
 }
 
-fn validate_owner_references(meta: &Value, errors: &mut Vec<Cause>) {
+fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
     let shown = |reference: &Value| format!("{}/{}", text(reference, "kind"), text(reference, "name"));
@@ -146,12 +146,12 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<Cause>) {
         let second = shown(reference);
         let detail = "Only one reference can have Controller set to true. Found \"true\" in references for";
         let message = format!("Invalid value: [{all}]: {detail} {first} and {second}");
-        errors.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
         controller = Some(first);
     }
 }
 
-fn validate_owner_reference(reference: &Value, errors: &mut Vec<Cause>) {
+fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let api_version = text(reference, "apiVersion");
     let (group, version) = match api_version.split_once('/') {
@@ -160,16 +160,20 @@ fn validate_owner_reference(reference: &Value, errors: &mut Vec<Cause>) {
         None => ("", api_version),
     };
     if version.is_empty() {
-        errors.push(Cause::invalid(&format!("{field}.apiVersion"), &api_version.into(), "version must not be empty"));
+        errors.push(FieldError::invalid(
+            &format!("{field}.apiVersion"),
+            &api_version.into(),
+            "version must not be empty",
+        ));
     }
     for key in ["kind", "name", "uid"] {
         if text(reference, key).is_empty() {
-            errors.push(Cause::invalid(&format!("{field}.{key}"), &"".into(), "must not be empty"));
+            errors.push(FieldError::invalid(&format!("{field}.{key}"), &"".into(), "must not be empty"));
         }
     }
     if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
         let message = format!("Invalid value: {reference}: /v1, Kind=Event is disallowed from being an owner");
-        errors.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
     }
 }
 
@@ -192,7 +196,7 @@ pub(crate) const FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
-fn validate_finalizers(meta: &Value, errors: &mut Vec<Cause>) {
+fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.finalizers";
     let list = &meta["finalizers"];
     let names: Vec<&str> =
@@ -201,12 +205,12 @@ fn validate_finalizers(meta: &Value, errors: &mut Vec<Cause>) {
         add_invalid(errors, field, name, check_qualified_name(name));
         if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(Cause::invalid(&format!("{field}[{idx}]"), &(*name).into(), detail));
+            errors.push(FieldError::invalid(&format!("{field}[{idx}]"), &(*name).into(), detail));
         }
     }
     if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(Cause::invalid(field, list, detail));
+        errors.push(FieldError::invalid(field, list, detail));
     }
 }
 

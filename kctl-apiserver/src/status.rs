@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(crate) use crate::cause::Cause;
+pub(crate) use crate::field_error::FieldError;
 use crate::go;
 
 /// An error response, before it is written in the format that the client accepts.
@@ -160,14 +160,15 @@ impl StatusError {
     ///
     /// `details.kind` is a kind here and not a resource, unlike in all other errors. Equal field errors are reported
     /// once, as `ErrorList.ToAggregate` does.
-    pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let mut once: Vec<&Cause> = Vec::new();
-        for cause in causes {
-            if !once.contains(&cause) {
-                once.push(cause);
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let mut once: Vec<&FieldError> = Vec::new();
+        for field_error in errors {
+            if !once.contains(&field_error) {
+                once.push(field_error);
             }
         }
-        let texts: Vec<String> = once.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let texts: Vec<String> =
+            once.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)).collect();
         let all = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
@@ -181,7 +182,7 @@ impl StatusError {
         status_error.details = details(&of, name);
         status_error.details["causes"] = once
             .iter()
-            .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
+            .map(|field_error| json!({ "reason": field_error.reason, "message": field_error.message, "field": field_error.field }))
             .collect();
         status_error
     }

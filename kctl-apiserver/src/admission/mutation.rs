@@ -85,8 +85,8 @@ fn change_with_all(
             None => denial = Some(status_error),
             Some(first) => {
                 let more = status_error.details["causes"].as_array().cloned().unwrap_or_default();
-                if let Some(causes) = first.details["causes"].as_array_mut() {
-                    causes.extend(more);
+                if let Some(errors) = first.details["causes"].as_array_mut() {
+                    errors.extend(more);
                 }
             }
         }

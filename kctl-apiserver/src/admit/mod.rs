@@ -13,7 +13,7 @@ pub(crate) use self::{
 };
 pub(crate) use crate::amounts;
 pub use crate::{metadata, names, quantity};
-use crate::{metadata::validate_metadata, registry::Resource, status::Cause};
+use crate::{metadata::validate_metadata, registry::Resource, status::FieldError};
 
 /// Where claims named their class before they had a field for it.
 pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
@@ -25,9 +25,9 @@ pub(crate) fn class_of_claim(claim: &Value) -> &str {
 }
 
 /// Checks the metadata of an object.
-pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
+pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let errors = validate_metadata(&object["metadata"], resource.listed.namespaced, resource.rules.names);
     let without_domain = resource.rules.finalizers_without_domain;
-    let unknown = |cause: &Cause| without_domain && cause.message.contains("neither a standard finalizer name");
+    let unknown = |cause: &FieldError| without_domain && cause.message.contains("neither a standard finalizer name");
     errors.into_iter().filter(|cause| !unknown(cause)).collect()
 }

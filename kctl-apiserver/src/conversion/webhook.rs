@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::drop_unknown;
 use crate::{
-    cause::Cause,
     decode::misfit,
+    field_error::FieldError,
     metadata,
     registry::Resource,
     session::{Question, Reply},
@@ -142,10 +142,12 @@ fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), Strin
     if known == given {
         return Ok(());
     }
-    let causes = metadata::validate_texts(&json!({ field: given }));
+    let errors = metadata::validate_texts(&json!({ field: given }));
     // Upstream calls the field `annotation` in these errors.
-    let text = |cause: &Cause| format!("{}: {}", cause.field.replace("annotations", "annotation"), cause.message);
-    match causes.as_slice() {
+    let text = |field_error: &FieldError| {
+        format!("{}: {}", field_error.field.replace("annotations", "annotation"), field_error.message)
+    };
+    match errors.as_slice() {
         [] => Ok(()),
         [one] => Err(text(one)),
         all => Err(format!("[{}]", all.iter().map(text).collect::<Vec<_>>().join(", "))),

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::accepted::{condition, set_condition};
-use crate::{cause::Cause, go};
+use crate::{field_error::FieldError, go};
 
 /// The annotation that says where a definition was approved, or why not.
 const ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -56,15 +56,15 @@ impl Approval {
 }
 
 /// What is wrong with the approval; an update is not told what was so before.
-pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<Cause> {
+pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldError> {
     let is = Approval::of(definition);
     if !is_protected(definition) || old.map(Approval::of) == Some(is) {
         return None;
     }
     let field = format!("metadata.annotations[{ANNOTATION}]");
     match is {
-        Approval::Missing => Some(Cause::required(&field, &is.problem())),
-        Approval::Invalid => Some(Cause::invalid(&field, &annotation(definition).into(), &is.problem())),
+        Approval::Missing => Some(FieldError::required(&field, &is.problem())),
+        Approval::Invalid => Some(FieldError::invalid(&field, &annotation(definition).into(), &is.problem())),
         Approval::Bypassed | Approval::Given => None,
     }
 }

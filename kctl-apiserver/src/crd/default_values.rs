@@ -5,15 +5,15 @@
 use serde_json::Value;
 
 use super::{Rules, prune, validate};
-use crate::{cause::Cause, schema::Schema};
+use crate::{field_error::FieldError, schema::Schema};
 
 /// Checks the defaults of a structural schema, from its root.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, true, errors);
 }
 
 /// Values of maps are left out: nothing is judged there, and nothing becomes a default but in place of null.
-fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<Cause>) {
+fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     one(schema, &format!("{path}.default"), is_root, errors);
     if schema["items"].is_object() {
         node(&schema["items"], &format!("{path}.items"), false, errors);
@@ -23,7 +23,7 @@ fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<Cause>) {
     }
 }
 
-fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<Cause>) {
+fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     let value = &schema["default"];
     if value.is_null() {
         return;
@@ -32,12 +32,12 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<Cause>) {
     let cursor = Schema::structural(&untyped);
     let mut pruned = value.clone();
     if !prune::values(cursor, &mut pruned).is_empty() {
-        errors.push(Cause::invalid(field, value, "must not have unknown fields"));
+        errors.push(FieldError::invalid(field, value, "must not have unknown fields"));
     }
     let mut found = Vec::new();
     if is_root && value.is_object() {
         let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
-        found.extend(missing.map(|name| Cause::required(name, "")));
+        found.extend(missing.map(|name| FieldError::required(name, "")));
     }
     if found.is_empty() {
         found = validate::once(cursor, value);

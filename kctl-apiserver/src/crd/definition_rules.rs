@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{approved, bundle, is_established, names, selectable, structural};
-use crate::{cause::Cause, go, names::NameRule, webhook_client};
+use crate::{field_error::FieldError, go, names::NameRule, webhook_client};
 
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -17,11 +17,11 @@ const WARNING_LEN_MAX: usize = 256;
 /// Validates a CRD after defaulting ([`super::default_definition`]).
 ///
 /// The types and the estimated costs of CEL rules are not checked.
-pub fn validate_definition(object: &Value) -> Vec<Cause> {
+pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     validated(None, object)
 }
 
-fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
+fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -33,7 +33,7 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
     resource_names(&spec["names"], "spec.names", &mut errors);
     if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
         let detail = "must be None if spec.preserveUnknownFields is true";
-        errors.push(Cause::invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail));
+        errors.push(FieldError::invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail));
     }
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
@@ -41,13 +41,13 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     errors
 }
 
 /// Validates the names in the status of a CRD.
-pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
+pub fn validate_definition_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors
@@ -57,12 +57,12 @@ pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
 /// can resolve a name conflict.
 ///
 /// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
-pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Cause> {
+pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validated(Some(old), new);
     if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
         let value = &new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
         let detail = format!("unable to load root certificates: {why}");
-        errors.push(Cause::invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail));
+        errors.push(FieldError::invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail));
     }
     // That it is the one of its names is told by what may not change.
     errors.retain(|error| error.field != "metadata.name");
@@ -74,7 +74,8 @@ pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Cause> {
         ("/spec/names/plural", "spec.names.plural", true),
     ];
     let changed = fixed.iter().filter(|(pointer, _, is_fixed)| *is_fixed && at(old, pointer) != at(new, pointer));
-    errors.extend(changed.map(|(pointer, field, _)| Cause::invalid(field, &at(new, pointer), "field is immutable")));
+    errors
+        .extend(changed.map(|(pointer, field, _)| FieldError::invalid(field, &at(new, pointer), "field is immutable")));
     errors
 }
 
@@ -82,11 +83,11 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<Cause>) {
-    errors.extend(problems.iter().map(|problem| Cause::invalid(field, &text.into(), problem)));
+fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<FieldError>) {
+    errors.extend(problems.iter().map(|problem| FieldError::invalid(field, &text.into(), problem)));
 }
 
-fn name(object: &Value, errors: &mut Vec<Cause>) {
+fn name(object: &Value, errors: &mut Vec<FieldError>) {
     let name = text(&object["metadata"], "name");
     if name.is_empty() {
         return;
@@ -95,47 +96,51 @@ fn name(object: &Value, errors: &mut Vec<Cause>) {
     let spec = &object["spec"];
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(Cause::invalid("metadata.name", &name.into(), detail));
+        errors.push(FieldError::invalid("metadata.name", &name.into(), detail));
     }
 }
 
-fn group(spec: &Value, errors: &mut Vec<Cause>) {
+fn group(spec: &Value, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     if group.is_empty() {
-        errors.push(Cause::required("spec.group", ""));
+        errors.push(FieldError::required("spec.group", ""));
         return;
     }
     let found = NameRule::Subdomain.check(group);
     problems("spec.group", group, &found, errors);
     if found.is_empty() && !group.contains('.') {
-        errors.push(Cause::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
+        errors.push(FieldError::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
     }
 }
 
 /// Checks a text that is one of these; none is the same as an empty one.
-fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<Cause>) {
+fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
     match value.as_str().unwrap_or_default() {
-        "" => errors.push(Cause::required(field, "")),
+        "" => errors.push(FieldError::required(field, "")),
         text if supported.contains(&text) => {}
         _ => {
             let supported: Vec<String> = supported.iter().map(|&text| text.to_owned()).collect();
-            errors.push(Cause::not_supported(field, value, &supported));
+            errors.push(FieldError::not_supported(field, value, &supported));
         }
     }
 }
 
 /// Validates the names of the versions and which one is stored.
-fn all_versions(versions: &[Value], errors: &mut Vec<Cause>) {
+fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     for (i, name) in names.iter().enumerate() {
         problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
     }
     let list = names.iter().copied().collect::<Value>();
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
-        errors.push(Cause::invalid("spec.versions", &list, "must contain unique version names"));
+        errors.push(FieldError::invalid("spec.versions", &list, "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.push(Cause::invalid("spec.versions", &list, "must have exactly one version marked as storage version"));
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            &list,
+            "must have exactly one version marked as storage version",
+        ));
     }
     // The first version was the only one in v1beta1, and is checked once more under that name.
     if let Some(name) = names.first().filter(|name| !name.is_empty()) {
@@ -148,7 +153,7 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
 
-fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
+fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
         let at = |key: &str, shared: &str| {
@@ -159,7 +164,7 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
             }
         };
         if !version["schema"]["openAPIV3Schema"].is_object() {
-            errors.push(Cause::required(&format!("{path}.schema.openAPIV3Schema"), ""));
+            errors.push(FieldError::required(&format!("{path}.schema.openAPIV3Schema"), ""));
         } else if let Some(path) = at("schema", "validation") {
             let (schema, path) = (&version["schema"]["openAPIV3Schema"], format!("{path}.openAPIV3Schema"));
             let has_status = version["subresources"]["status"].is_object();
@@ -178,24 +183,24 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
         if let Some(warning) = version["deprecationWarning"].as_str() {
             let field = format!("{path}.deprecationWarning");
             if version["deprecated"] != true {
-                errors.push(Cause::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
+                errors.push(FieldError::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
             }
             if version["deprecated"] != true {
                 continue;
             }
             if warning.len() > WARNING_LEN_MAX {
                 let detail = format!("must be <= {WARNING_LEN_MAX} characters long");
-                errors.push(Cause::invalid(&field, &warning.into(), &detail));
+                errors.push(FieldError::invalid(&field, &warning.into(), &detail));
             }
             if warning.is_empty() {
-                errors.push(Cause::invalid(&field, &warning.into(), "must not be an empty string"));
+                errors.push(FieldError::invalid(&field, &warning.into(), "must not be an empty string"));
             }
             if let Some((index, _)) = warning.char_indices().find(|(_, letter)| letter.is_control()) {
                 let detail = format!(
                     "must only contain printable UTF-8 characters; non-printable character found at index {index}"
                 );
                 let message = format!("Invalid value: {}: {detail}", go::json(&warning.into()));
-                errors.push(Cause::new("FieldValueInvalid", &field, message));
+                errors.push(FieldError::new("FieldValueInvalid", &field, message));
             }
         }
     }
@@ -240,7 +245,7 @@ const FLAGS: [&str; 6] = [
 const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 
 /// What the root of a schema says that would be lost on the status (`ValidateCustomResourceDefinitionValidation`).
-fn unfit_for_status(schema: &Value, path: &str) -> Option<Cause> {
+fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
     let is_set = |keyword: &str| match &schema[keyword] {
         Value::Null => false,
@@ -251,16 +256,16 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<Cause> {
     let has_reference = ["id", "$schema", "$ref"].iter().any(|keyword| is_set(keyword));
     if !has_reference && is_set("type") && schema["type"] != "object" {
         let detail = format!("only \"object\" is allowed as the type {WHERE}");
-        return Some(Cause::invalid(&format!("{path}.type"), &schema["type"], &detail));
+        return Some(FieldError::invalid(&format!("{path}.type"), &schema["type"], &detail));
     }
     let mut set = schema.as_object()?.keys().map(String::as_str).filter(|keyword| is_set(keyword));
     let unfit = set.find(|keyword| !FIT_FOR_STATUS.contains(keyword))?;
-    Some(Cause::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
+    Some(FieldError::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
 const SIMPLE_PATH: &str = "must be a simple json path starting with .";
 
-fn scale(scale: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !scale.is_object() {
         return;
     }
@@ -272,56 +277,56 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<Cause>) {
         let (value, field) = (text(scale, key), format!("{path}.{key}"));
         if value.is_empty() {
             if key != "labelSelectorPath" {
-                errors.push(Cause::required(&field, ""));
+                errors.push(FieldError::required(&field, ""));
             }
         } else if !value.starts_with('.') {
-            errors.push(Cause::invalid(&field, &value.into(), SIMPLE_PATH));
+            errors.push(FieldError::invalid(&field, &value.into(), SIMPLE_PATH));
         } else if !roots.iter().any(|root| value.starts_with(root)) {
-            errors.push(Cause::invalid(&field, &value.into(), detail));
+            errors.push(FieldError::invalid(&field, &value.into(), detail));
         }
     }
 }
 
-fn columns(columns: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: &str = "must be one of boolean,date,integer,number,string";
     const FORMATS: &str = "must be one of byte,date,date-time,double,float,int32,int64,password";
     let is_one_of = |all: &str, text: &str| all.trim_start_matches("must be one of ").split(',').any(|one| one == text);
     for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
         let at = |key: &str| format!("{path}[{i}].{key}");
         if text(column, "name").is_empty() {
-            errors.push(Cause::required(&at("name"), ""));
+            errors.push(FieldError::required(&at("name"), ""));
         }
         match text(column, "type") {
-            "" => errors.push(Cause::required(&at("type"), TYPES)),
-            name if !is_one_of(TYPES, name) => errors.push(Cause::invalid(&at("type"), &name.into(), TYPES)),
+            "" => errors.push(FieldError::required(&at("type"), TYPES)),
+            name if !is_one_of(TYPES, name) => errors.push(FieldError::invalid(&at("type"), &name.into(), TYPES)),
             _ => {}
         }
         let format = text(column, "format");
         if !format.is_empty() && !is_one_of(FORMATS, format) {
-            errors.push(Cause::invalid(&at("format"), &format.into(), FORMATS));
+            errors.push(FieldError::invalid(&at("format"), &format.into(), FORMATS));
         }
         match text(column, "jsonPath") {
-            "" => errors.push(Cause::required(&at("JSONPath"), "")),
+            "" => errors.push(FieldError::required(&at("JSONPath"), "")),
             value if !value.starts_with('.') => {
-                errors.push(Cause::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
+                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
             }
             _ => {}
         }
     }
 }
 
-fn resource_names(all: &Value, at: &str, errors: &mut Vec<Cause>) {
+fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));
         // A definition has names, and accepts some of them.
         match key {
-            _ if name.is_empty() && at == "spec.names" => errors.push(Cause::required(&field, "")),
+            _ if name.is_empty() && at == "spec.names" => errors.push(FieldError::required(&field, "")),
             _ if name.is_empty() => {}
             "plural" | "singular" => problems(&field, name, &names::label_problems(name), errors),
             _ => problems(&field, name, &names::kind_problems(name), errors),
         }
     }
-    let labels = |key: &str, errors: &mut Vec<Cause>| {
+    let labels = |key: &str, errors: &mut Vec<FieldError>| {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
             problems(&format!("{at}.{key}[{i}]"), name, &names::label_problems(name), errors);
         }
@@ -330,12 +335,12 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<Cause>) {
     let kind = text(all, "kind");
     if !kind.is_empty() && kind == text(all, "listKind") {
         let detail = "kind and listKind may not be the same";
-        errors.push(Cause::invalid(&format!("{at}.listKind"), &kind.into(), detail));
+        errors.push(FieldError::invalid(&format!("{at}.listKind"), &kind.into(), detail));
     }
     labels("categories", errors);
 }
 
-fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
+fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
     let webhook = conversion["webhook"].as_object();
     let part =
@@ -346,12 +351,12 @@ fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
     if conversion["strategy"] != "Webhook" {
         let detail = "should not be set when strategy is not set to Webhook";
         for (part, field) in [(client, client_field), (reviews, reviews_field)] {
-            errors.extend(part.map(|_| Cause::forbidden(field, detail)));
+            errors.extend(part.map(|_| FieldError::forbidden(field, detail)));
         }
         return;
     }
     match client {
-        None => errors.push(Cause::required(client_field, "required when strategy is set to Webhook")),
+        None => errors.push(FieldError::required(client_field, "required when strategy is set to Webhook")),
         Some(client) => errors.extend(webhook_client::validate(client, client_field)),
     }
     let reviews = reviews.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -359,39 +364,39 @@ fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
 }
 
 /// The versions of reviews that a webhook reads.
-fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<Cause>) {
+fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>) {
     if versions.is_empty() {
-        errors.push(Cause::required(field, ""));
+        errors.push(FieldError::required(field, ""));
         return;
     }
     for (index, version) in versions.iter().enumerate() {
         let at = format!("{field}[{index}]");
         if versions[..index].contains(version) {
-            errors.push(Cause::invalid(&at, version, "duplicate version"));
+            errors.push(FieldError::invalid(&at, version, "duplicate version"));
             continue;
         }
         let problems = names::label_problems(version.as_str().unwrap_or_default());
-        errors.extend(problems.into_iter().map(|problem| Cause::invalid(&at, version, &problem)));
+        errors.extend(problems.into_iter().map(|problem| FieldError::invalid(&at, version, &problem)));
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        errors.push(Cause::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));
+        errors.push(FieldError::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));
     }
 }
 
 /// The storage version must be among the stored ones, and all of these among the versions. Of versions with one name upstream finds
 /// the first there (`ValidateCustomResourceDefinitionStoredVersions`).
-fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<Cause>) {
+fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
     let stored = &object["status"]["storedVersions"];
     if stored.as_array().is_none_or(Vec::is_empty) {
-        errors.push(Cause::invalid(field, &Value::Null, "must have at least one stored version"));
+        errors.push(FieldError::invalid(field, &Value::Null, "must have at least one stored version"));
         return;
     }
     let mut left: BTreeSet<&str> = stored.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for version in versions {
         let name = text(version, "name");
         if !left.remove(name) && version["storage"] == true {
-            errors.push(Cause::invalid(field, stored, &format!("must have the storage version {name}")));
+            errors.push(FieldError::invalid(field, stored, &format!("must have the storage version {name}")));
         }
     }
     for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
@@ -404,6 +409,6 @@ fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<Cause>) 
              until a storage migration ensures no data remains persisted in {version} and removes {version} from \
              status.storedVersions"
         );
-        errors.push(Cause::invalid(&format!("{field}[{index}]"), name, &detail));
+        errors.push(FieldError::invalid(&format!("{field}[{index}]"), name, &detail));
     }
 }

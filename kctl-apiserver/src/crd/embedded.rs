@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{cause::Cause, decode, schema::Schema};
+use crate::{decode, field_error::FieldError, schema::Schema};
 
 /// Whether versions, kinds and metadata of embedded objects have their types.
 ///
@@ -14,7 +14,7 @@ use crate::{cause::Cause, decode, schema::Schema};
 pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(), String> {
     walk(schema, object, "", &mut |value, path| {
         let wrong = |field: &str, value: &Value, why: &str| {
-            let Cause { field, message, .. } = Cause::invalid(&format!("{path}.{field}"), value, why);
+            let FieldError { field, message, .. } = FieldError::invalid(&format!("{path}.{field}"), value, why);
             Err(format!("{field}: {message}"))
         };
         for field in ["apiVersion", "kind"] {

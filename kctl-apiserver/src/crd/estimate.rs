@@ -7,7 +7,7 @@ use kctl_cel::{RULE_MAX, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use crate::{cause::Cause, cel::cost::depth};
+use crate::{cel::cost::depth, field_error::FieldError};
 
 /// A rule of less is not named among those that make a schema too dear.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;
@@ -68,7 +68,7 @@ impl Total {
         tree: &IdedExpr,
         (schema, is_whole, count): (&Value, bool, Count),
         at: String,
-    ) -> Option<Cause> {
+    ) -> Option<FieldError> {
         let is_whole = is_whole || schema["x-kubernetes-embedded-resource"] == true;
         let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, is_whole));
         let (cost, what) = match which {
@@ -80,7 +80,7 @@ impl Total {
             Expression::Message => (once, "estimated messageExpression cost"),
         };
         self.cost = self.cost.saturating_add(cost);
-        let refused = (cost > RULE_MAX).then(|| Cause::forbidden(&at, &exceeds(what, cost, RULE_MAX)));
+        let refused = (cost > RULE_MAX).then(|| FieldError::forbidden(&at, &exceeds(what, cost, RULE_MAX)));
         if cost >= NAMED_MIN {
             self.dearest.push((cost, at));
             self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
@@ -90,14 +90,14 @@ impl Total {
     }
 
     /// What is said of all together, if they are too dear.
-    pub(super) fn causes(self, path: &str) -> Vec<Cause> {
+    pub(super) fn causes(self, path: &str) -> Vec<FieldError> {
         if self.cost <= TOTAL_MAX {
             return Vec::new();
         }
         let part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let mut causes: Vec<Cause> = self.dearest.iter().map(|(_, at)| Cause::forbidden(at, part)).collect();
+        let mut causes: Vec<FieldError> = self.dearest.iter().map(|(_, at)| FieldError::forbidden(at, part)).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        causes.push(Cause::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
+        causes.push(FieldError::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
         causes
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{statements, structural::ALTERNATIVES};
-use crate::cause::Cause;
+use crate::field_error::FieldError;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -52,20 +52,20 @@ impl NoDefaults {
 }
 
 /// Checks the schema of a version, from its root.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, Place { is_root: true, ..Place::default() }, errors);
 }
 
-fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
+fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     supported(schema, path, place, errors);
     if schema["uniqueItems"] == true {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(Cause::forbidden(&format!("{path}.uniqueItems"), detail));
+        errors.push(FieldError::forbidden(&format!("{path}.uniqueItems"), detail));
     }
     children(schema, path, Place { is_root: false, ..place }, place.is_root, errors);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
-        errors.push(Cause::invalid(&field, &false.into(), "must be true or undefined"));
+        errors.push(FieldError::invalid(&field, &false.into(), "must be true or undefined"));
     }
     map_type(schema, path, errors);
     list_type(schema, path, errors);
@@ -78,12 +78,12 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema[key].as_str().unwrap_or_default()
 }
 
-fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
+fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
-        errors.push(Cause::not_supported(&format!("{path}.type"), &name.into(), &TYPES.map(str::to_owned)));
+        errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES.map(str::to_owned)));
     }
-    let mut forbid = |key: &str, detail: &str| errors.push(Cause::forbidden(&format!("{path}.{key}"), detail));
+    let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
     if let Some(why) = place.no_defaults.filter(|_| !schema["default"].is_null()) {
         forbid("default", why.text());
     }
@@ -109,12 +109,12 @@ fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) 
     }
 }
 
-fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<Cause>) {
+fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if has_fields && (values.is_object() || *values == false) {
         let detail = "additionalProperties and properties are mutual exclusive";
-        errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), detail));
+        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
     }
     if values.is_object() {
         let no_defaults = if place.is_in_meta { Some(NoDefaults::ValuesOfMetadata) } else { place.no_defaults };
@@ -150,23 +150,23 @@ fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mu
 }
 
 /// That a keyword stands beside the type that it is for.
-fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Cause> {
+fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let detail = format!("must be {expected} if {key} is specified");
     match name {
         _ if name == expected => None,
-        "" => Some(Cause::required(&field, &detail)),
-        _ => Some(Cause::invalid(&field, &name.into(), &detail)),
+        "" => Some(FieldError::required(&field, &detail)),
+        _ => Some(FieldError::invalid(&field, &name.into(), &detail)),
     }
 }
 
-fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<Cause> {
+fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
     let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
     let supported: Vec<String> = supported.iter().map(|&one| one.to_owned()).collect();
-    Some(Cause::not_supported(&format!("{path}.{key}"), &value.into(), &supported))
+    Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), &supported))
 }
 
-fn map_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-map-type";
     if schema[key].is_string() {
         errors.extend(of_type(schema, path, "object", key));
@@ -174,7 +174,7 @@ fn map_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
     }
 }
 
-fn list_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-list-type";
     let Some(value) = schema[key].as_str() else { return };
     match of_type(schema, path, "array", key) {
@@ -186,7 +186,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
 }
 
 /// What is in a set has no parts of its own.
-fn item_of_set(items: &Value, path: &str) -> Option<Cause> {
+fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];
     let key = match text(items, "type") {
         "array" if !list_type.is_null() && list_type != "atomic" => "x-kubernetes-list-type",
@@ -195,10 +195,10 @@ fn item_of_set(items: &Value, path: &str) -> Option<Cause> {
     };
     // Upstream shows the type of the list for both.
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    Some(Cause::invalid(&format!("{path}.{key}"), list_type, detail))
+    Some(FieldError::invalid(&format!("{path}.{key}"), list_type, detail))
 }
 
-fn map_keys(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
     let keys_path = format!("{path}.x-kubernetes-list-map-keys");
@@ -206,25 +206,28 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
         let (field, detail) =
             (format!("{path}.x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty");
         errors.push(match list_type {
-            Value::Null => Cause::required(&field, detail),
-            other => Cause::invalid(&field, other, detail),
+            Value::Null => FieldError::required(&field, detail),
+            other => FieldError::invalid(&field, other, detail),
         });
     }
     if list_type != "map" {
         return;
     }
     if keys.is_empty() {
-        errors.push(Cause::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
+        errors.push(FieldError::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
     }
     if items.is_null() {
-        errors.push(Cause::required(&format!("{path}.items"), "must have a schema if x-kubernetes-list-type is map"));
+        errors.push(FieldError::required(
+            &format!("{path}.items"),
+            "must have a schema if x-kubernetes-list-type is map",
+        ));
     }
     if !items.is_object() {
         return;
     }
     if text(items, "type") != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        errors.push(Cause::invalid(&format!("{path}.items.type"), &text(items, "type").into(), detail));
+        errors.push(FieldError::invalid(&format!("{path}.items.type"), &text(items, "type").into(), detail));
         return;
     }
     for (index, key) in keys.iter().enumerate() {
@@ -233,30 +236,34 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
             Some(field) if ["array", "object"].contains(&text(field, "type")) => {
                 let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
                 // Upstream shows the type of the items.
-                errors.push(Cause::invalid(&format!("{path}.items.properties[{name}].type"), &"object".into(), detail));
+                errors.push(FieldError::invalid(
+                    &format!("{path}.items.properties[{name}].type"),
+                    &"object".into(),
+                    detail,
+                ));
             }
             Some(_) => {}
             None => {
                 let detail = "entries must all be names of item properties";
-                errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
+                errors.push(FieldError::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
             }
         }
         if keys[..index].contains(key) {
             let detail = "must not contain duplicate entries";
-            errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
+            errors.push(FieldError::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
         }
     }
 }
 
 /// That items of sets and maps are told apart by something that is there.
-fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (text(schema, "x-kubernetes-list-type"), &schema["items"]);
     if !items.is_object() || !["set", "map"].contains(&list_type) {
         return;
     }
     if items["nullable"] == true {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(Cause::forbidden(&format!("{path}.items.nullable"), &detail));
+        errors.push(FieldError::forbidden(&format!("{path}.items.nullable"), &detail));
     }
     let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| list_type == "map");
     for name in keys.into_iter().flatten().filter_map(Value::as_str) {
@@ -266,11 +273,11 @@ fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
         if !is_required && field["default"].is_null() {
             let detail =
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            errors.push(Cause::required(&format!("{at}.default"), detail));
+            errors.push(FieldError::required(&format!("{at}.default"), detail));
         }
         if field["nullable"] == true {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(Cause::forbidden(&format!("{at}.nullable"), detail));
+            errors.push(FieldError::forbidden(&format!("{at}.nullable"), detail));
         }
     }
 }

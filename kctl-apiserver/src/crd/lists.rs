@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{embedded::below, names};
 use crate::{
-    cause::Cause,
+    field_error::FieldError,
     metadata::validate_embedded,
     schema::{ListType, Schema},
 };
@@ -28,7 +28,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
 }
 
 /// Reports items of sets and maps that occur again; each value once, where it is found first.
-pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<Cause>) {
+pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };
         match schema.list_type() {
@@ -37,7 +37,7 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
             ListType::Map(keys) => {
                 if let Some(i) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
                     let detail = "must be an object for an array of list-type map";
-                    errors.push(Cause::invalid(&format!("{path}[{i}]"), &items[i], detail));
+                    errors.push(FieldError::invalid(&format!("{path}[{i}]"), &items[i], detail));
                 } else {
                     again(items.iter().map(|item| keys_of(item, keys)), path, errors);
                 }
@@ -51,7 +51,7 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
     Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
 }
 
-fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<Cause>) {
+fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
     // Keys as JSON text, and whether they were reported.
     let mut seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
@@ -61,7 +61,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<Cause>)
             }
             std::collections::hash_map::Entry::Occupied(mut entry) => {
                 if !entry.insert(true) {
-                    errors.push(Cause::duplicate(&format!("{path}[{i}]"), &key));
+                    errors.push(FieldError::duplicate(&format!("{path}[{i}]"), &key));
                 }
             }
         }
@@ -69,7 +69,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<Cause>)
 }
 
 /// Checks apiVersion, kind and metadata of embedded objects.
-pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<Cause>) {
+pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     walk(schema, object, path, &mut |schema, value, path| {
         if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
             embedded_object(fields, path, errors);
@@ -77,23 +77,23 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
     });
 }
 
-fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Cause>) {
+fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
-        None => errors.push(Cause::required(&at("apiVersion"), "")),
-        Some((value, Some(""))) => errors.push(Cause::invalid(&at("apiVersion"), value, "must not be empty")),
+        None => errors.push(FieldError::required(&at("apiVersion"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("apiVersion"), value, "must not be empty")),
         Some((value, Some(text))) if text.matches('/').count() > 1 => {
             let detail = format!("unexpected GroupVersion string: {text}");
-            errors.push(Cause::invalid(&at("apiVersion"), value, &detail));
+            errors.push(FieldError::invalid(&at("apiVersion"), value, &detail));
         }
         Some(_) => {}
     }
     match fields.get("kind").map(|value| (value, value.as_str())) {
-        None => errors.push(Cause::required(&at("kind"), "")),
-        Some((value, Some(""))) => errors.push(Cause::invalid(&at("kind"), value, "must not be empty")),
+        None => errors.push(FieldError::required(&at("kind"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("kind"), value, "must not be empty")),
         Some((value, Some(text))) => {
             let problems = names::kind_problems(text);
-            errors.extend(problems.iter().map(|problem| Cause::invalid(&at("kind"), value, problem)));
+            errors.extend(problems.iter().map(|problem| FieldError::invalid(&at("kind"), value, problem)));
         }
         Some((_, None)) => {}
     }
@@ -103,9 +103,9 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Cau
 }
 
 /// Checks what upstream checks without knowing the kind: every name passes.
-fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
         let field = cause.field.replacen("metadata", path, 1);
-        Cause { field, ..cause }
+        FieldError { field, ..cause }
     }));
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::schema::Schema;
-use crate::{cause::Cause, go};
+use crate::{field_error::FieldError, go};
 
 /// 2^53 - 1: floats up to here are told apart from their neighbours.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
@@ -42,7 +42,7 @@ pub(super) fn check(
     format: Option<&str>,
     value: &Value,
     path: &str,
-    errors: &mut Vec<Cause>,
+    errors: &mut Vec<FieldError>,
 ) {
     let range = Range { r#type, format, path };
     errors.extend(range.check(value, "Checked"));
@@ -78,7 +78,7 @@ struct Range<'a> {
 
 impl Range<'_> {
     /// Checks that a number is one of the type and format.
-    fn check(&self, value: &Value, what: &str) -> Option<Cause> {
+    fn check(&self, value: &Value, what: &str) -> Option<FieldError> {
         let number = value.as_f64()?;
         // Within the range of an i64 the comparison with its bounds as floats is exact enough: upstream prints and parses.
         let integer = value.as_i64().map(i128::from).or_else(|| is_integer_text(number));
@@ -91,7 +91,7 @@ impl Range<'_> {
         let (path, r#type) = (self.path, self.r#type.unwrap_or_default());
         let format =
             self.format.map_or_else(|| "(default format)".to_owned(), |format| format!("with format {format}"));
-        (!fits).then(|| Cause::nameless(&format!("{what} value must be of type {type} {format} in {path}")))
+        (!fits).then(|| FieldError::nameless(&format!("{what} value must be of type {type} {format} in {path}")))
     }
 }
 
@@ -101,7 +101,7 @@ fn is_integer_text(number: f64) -> Option<i128> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
-fn multiple(value: &Value, factor: &Value, path: &str) -> Option<Cause> {
+fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     let (shown, positive, divides) = if let Some(number) = value.as_i64() {
         let factor = factor.as_f64()? as i64;
         (Value::from(factor), factor > 0, factor > 0 && number % factor == 0)
@@ -113,9 +113,10 @@ fn multiple(value: &Value, factor: &Value, path: &str) -> Option<Cause> {
     let shown_text = go::value(&shown);
     if !positive {
         let detail = format!("factor MultipleOf declared for {path} must be positive: {shown_text}");
-        return Some(Cause::invalid(path, &shown, &detail));
+        return Some(FieldError::invalid(path, &shown, &detail));
     }
-    (!divides).then(|| Cause::invalid(path, value, &format!("{path} in body should be a multiple of {shown_text}")))
+    (!divides)
+        .then(|| FieldError::invalid(path, value, &format!("{path} in body should be a multiple of {shown_text}")))
 }
 
 struct Limit {
@@ -125,7 +126,7 @@ struct Limit {
 
 impl Limit {
     #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
-    fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<Cause> {
+    fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
         let bound = bound.as_f64()?;
         let (ordering, shown) = match value.as_i64() {
             Some(number) => (Some(number.cmp(&(bound as i64))), (bound as i64).to_string()),
@@ -142,6 +143,6 @@ impl Limit {
             (false, true) => "less than",
             (false, false) => "less than or equal to",
         };
-        Some(Cause::invalid(path, value, &format!("{path} in body should be {than} {shown}")))
+        Some(FieldError::invalid(path, value, &format!("{path} in body should be {than} {shown}")))
     }
 }

@@ -4,31 +4,31 @@
 
 use serde_json::Value;
 
-use crate::{cause::Cause, decode::misfit};
+use crate::{decode::misfit, field_error::FieldError};
 
 /// What is wrong with the wanted number; `scale` is what the version says of its subresource.
-pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<Cause> {
+pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<FieldError> {
     number(scale, "specReplicasPath", object).into_iter().collect()
 }
 
 /// What is wrong with the number that is there, and with the selector.
-pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = number(scale, "statusReplicasPath", object).into_iter().collect();
+pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<FieldError> {
+    let mut causes: Vec<FieldError> = number(scale, "statusReplicasPath", object).into_iter().collect();
     if let Some(path) = scale["labelSelectorPath"].as_str() {
         match at(object, path) {
             Ok(Some(found)) if !found.is_string() => {
-                causes.push(Cause::invalid(path, &"".into(), &misfit(path, "a string", found)));
+                causes.push(FieldError::invalid(path, &"".into(), &misfit(path, "a string", found)));
             }
-            Err(why) => causes.push(Cause::invalid(path, &"".into(), &why)),
+            Err(why) => causes.push(FieldError::invalid(path, &"".into(), &why)),
             Ok(_) => {}
         }
     }
     causes
 }
 
-fn number(scale: &Value, which: &str, object: &Value) -> Option<Cause> {
+fn number(scale: &Value, which: &str, object: &Value) -> Option<FieldError> {
     let path = scale[which].as_str()?;
-    let wrong = |value: i64, why: &str| Some(Cause::invalid(path, &value.into(), why));
+    let wrong = |value: i64, why: &str| Some(FieldError::invalid(path, &value.into(), why));
     let found = match at(object, path) {
         Ok(found) => found?,
         Err(why) => return wrong(0, &why),

@@ -14,12 +14,12 @@ use super::{
 };
 use crate::schema::{ListType, Schema};
 use crate::{
-    cause::Cause,
     cel::{
         Cel, Code, Scope, compile,
         cost::{Budget, Dear},
     },
     evaluate::{CANCELLED, optional},
+    field_error::FieldError,
     go,
 };
 
@@ -47,8 +47,8 @@ pub struct Rules {
 
 /// Where what is found goes.
 struct Found<'a> {
-    errors: &'a mut Vec<Cause>,
-    forgiven: &'a mut Vec<Cause>,
+    errors: &'a mut Vec<FieldError>,
+    forgiven: &'a mut Vec<FieldError>,
     /// None once it is spent: no rule is checked then.
     budget: Option<Budget>,
     scope: Scope,
@@ -113,14 +113,20 @@ impl Rules {
     /// reports that.
     ///
     /// Rules without `oldSelf` are ratcheted: if the value is unchanged, a failure is returned as a warning.
-    pub fn validate(&self, schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) -> Vec<Cause> {
+    pub fn validate(
+        &self,
+        schema: Schema,
+        object: &Value,
+        old: Option<&Value>,
+        errors: &mut Vec<FieldError>,
+    ) -> Vec<FieldError> {
         let mut forgiven = Vec::new();
         if self.is_empty() {
             return forgiven;
         }
         if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push(Cause::invalid("<nil>", &Value::Null, detail));
+            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
             return forgiven;
         }
         let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
@@ -131,7 +137,7 @@ impl Rules {
     }
 
     /// Checks the rules for a default, to which nothing is forgiven.
-    pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
+    pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
         let mut found = Found { errors, forgiven: &mut Vec::new(), budget, scope };
         self.check(value, (old, Lineage::root(None)), "", &mut found);
@@ -255,7 +261,7 @@ impl Rule {
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
-    fn too_dear(&self, dear: Dear, path: &str) -> Cause {
+    fn too_dear(&self, dear: Dear, path: &str) -> FieldError {
         let why = match dear {
             Dear::Alone => format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
@@ -270,8 +276,8 @@ impl Rule {
     }
 
     /// About a value that could not be judged, which is named by its type.
-    fn unjudged(&self, path: &str, why: &str) -> Cause {
-        Cause::new("FieldValueInvalid", named(path), format!("Invalid value: {}: {why}", go::quote(&self.of)))
+    fn unjudged(&self, path: &str, why: &str) -> FieldError {
+        FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: {}: {why}", go::quote(&self.of)))
     }
 
     /// The old value as the rule sees it.
@@ -279,7 +285,7 @@ impl Rule {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
     }
 
-    fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(Cause, Wrong)> {
+    fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(FieldError, Wrong)> {
         let code = match &self.code {
             Ok(code) => code,
             Err(why) => return Some((self.unjudged(path, &format!("rule compile error: {why}")), Wrong::Unjudged)),
@@ -307,18 +313,18 @@ impl Rule {
         }
     }
 
-    fn failed(&self, scope: &Scope, value: &Value, path: &str) -> Cause {
+    fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
         let said = self.said(scope);
         let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
         let field = named(&path);
         let is_container = value.is_object() || value.is_array();
         match self.reason {
-            "FieldValueRequired" => Cause::required(field, text),
-            "FieldValueForbidden" => Cause::forbidden(field, text),
-            "FieldValueDuplicate" if is_container => Cause::new(self.reason, field, "Duplicate value".to_owned()),
-            "FieldValueDuplicate" => Cause::duplicate(field, value),
-            _ if is_container => Cause::new(self.reason, field, format!("Invalid value: {text}")),
-            _ => Cause::invalid(field, value, text),
+            "FieldValueRequired" => FieldError::required(field, text),
+            "FieldValueForbidden" => FieldError::forbidden(field, text),
+            "FieldValueDuplicate" if is_container => FieldError::new(self.reason, field, "Duplicate value".to_owned()),
+            "FieldValueDuplicate" => FieldError::duplicate(field, value),
+            _ if is_container => FieldError::new(self.reason, field, format!("Invalid value: {text}")),
+            _ => FieldError::invalid(field, value, text),
         }
     }
 

@@ -6,28 +6,28 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::cause::Cause;
+use crate::field_error::FieldError;
 
 /// Most fields of one version.
 const FIELDS_LEN_MAX: usize = 8;
 
-pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<Cause>) {
+pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
     let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
     let n_paths = all.iter().map(path).filter(|path| place(schema, path).is_ok()).collect::<BTreeSet<_>>().len();
     if n_paths > FIELDS_LEN_MAX {
         let message = format!("Too many: {n_paths}: must have at most {FIELDS_LEN_MAX} items");
-        errors.push(Cause::new("FieldValueTooMany", at, message));
+        errors.push(FieldError::new("FieldValueTooMany", at, message));
     }
     for (index, field) in all.iter().enumerate() {
         let (at, path_text) = (format!("{at}[{index}].jsonPath"), path(field));
         if path_text.is_empty() {
-            errors.push(Cause::required(&at, ""));
+            errors.push(FieldError::required(&at, ""));
         } else if let Err(why) = place(schema, &path_text) {
-            errors.push(Cause::invalid(&at, &path_text.clone().into(), &why));
+            errors.push(FieldError::invalid(&at, &path_text.clone().into(), &why));
         }
         if !path_text.is_empty() && all[..index].iter().any(|other| path(other) == path_text) {
-            errors.push(Cause::duplicate(&at, &path_text.into()));
+            errors.push(FieldError::duplicate(&at, &path_text.into()));
         }
     }
 }

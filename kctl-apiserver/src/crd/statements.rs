@@ -10,12 +10,12 @@ use super::{
     estimate::{Count, Expression, Total},
     field_path,
 };
-use crate::cause::Cause;
+use crate::field_error::FieldError;
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// What is wrong with the expressions of a schema. Those of a part in which the schema itself is wrong (`wrong`) are not read.
-pub(super) fn check(schema: &Value, path: &str, wrong: &[Cause]) -> Vec<Cause> {
+pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
     let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
     let place =
         Place { lost: None, is_whole: true, is_below_rules: false, is_in_unknown: false, count: Count::of_root() };
@@ -40,9 +40,9 @@ struct Place<'a> {
 }
 
 struct Walk<'a> {
-    wrong: &'a [Cause],
+    wrong: &'a [FieldError],
     total: Total,
-    errors: Vec<Cause>,
+    errors: Vec<FieldError>,
 }
 
 impl Walk<'_> {
@@ -58,7 +58,7 @@ impl Walk<'_> {
         if is_in_unknown {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
                        convert structural schema to CEL declarations";
-            self.errors.push(Cause::new("InternalError", &at, format!("Internal error: {why}")));
+            self.errors.push(FieldError::new("InternalError", &at, format!("Internal error: {why}")));
             return;
         }
         for (index, rule) in rules.iter().enumerate() {
@@ -89,41 +89,41 @@ impl Walk<'_> {
 }
 
 /// What the rules of a schema say besides what they compute.
-pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
         let at = format!("{path}.x-kubernetes-validations[{index}]");
         let text = |field: &str| rule[field].as_str().unwrap_or_default();
         if text("rule").trim().is_empty() {
-            errors.push(Cause::required(&format!("{at}.rule"), "rule is not specified"));
+            errors.push(FieldError::required(&format!("{at}.rule"), "rule is not specified"));
         } else {
             message(rule, &at, errors);
         }
         if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
             let detail = "messageExpression must be non-empty if specified";
-            errors.push(Cause::required(&format!("{at}.messageExpression"), detail));
+            errors.push(FieldError::required(&format!("{at}.messageExpression"), detail));
         }
         if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
             let known = REASONS.map(str::to_owned);
-            errors.push(Cause::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
+            errors.push(FieldError::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
         }
         let (field, path) = (format!("{at}.fieldPath"), text("fieldPath"));
         if !path.is_empty() && path.trim().is_empty() {
-            errors.push(Cause::invalid(&field, &path.into(), "must be non-empty if specified"));
+            errors.push(FieldError::invalid(&field, &path.into(), "must be non-empty if specified"));
         }
         if path.contains(['\n', '\r']) {
-            errors.push(Cause::invalid(&field, &path.into(), "must not contain line breaks"));
+            errors.push(FieldError::invalid(&field, &path.into(), "must not contain line breaks"));
         }
         if !path.is_empty() && field_path::resolved(path, schema).is_none() {
-            errors.push(Cause::invalid(&field, &path.into(), "must be a valid path"));
+            errors.push(FieldError::invalid(&field, &path.into(), "must be a valid path"));
         }
     }
 }
 
-fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
+fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<FieldError>) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
-    let invalid = |field: &str, value: &Value, why: &str| Cause::invalid(&format!("{at}.{field}"), value, why);
+    let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{at}.{field}"), value, why);
     // A message belongs to a rule.
     let is_typed = match compiled(Expression::Rule, rule, schema, at, place, total, errors) {
         Compiled::Whole => {
@@ -186,13 +186,13 @@ fn compiled(
     at: &str,
     place: Place<'_>,
     total: &mut Total,
-    errors: &mut Vec<Cause>,
+    errors: &mut Vec<FieldError>,
 ) -> Compiled {
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let at = format!("{at}.{}", which.field());
     if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.is_whole) {
         let message = format!("Invalid value: {rule}: {why}");
-        errors.push(Cause::new("FieldValueInvalid", &at, message));
+        errors.push(FieldError::new("FieldValueInvalid", &at, message));
         return compiled;
     }
     let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
@@ -201,14 +201,14 @@ fn compiled(
     Compiled::Whole
 }
 
-fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
+fn message(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
     if !text.is_empty() && text.trim().is_empty() {
-        errors.push(Cause::invalid(&field, &rule["message"], "must be non-empty if specified"));
+        errors.push(FieldError::invalid(&field, &rule["message"], "must be non-empty if specified"));
     } else if text.trim().contains(['\n', '\r']) {
-        errors.push(Cause::invalid(&field, &rule["message"], "must not contain line breaks"));
+        errors.push(FieldError::invalid(&field, &rule["message"], "must not contain line breaks"));
     } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
-        errors.push(Cause::required(&field, "message must be specified if rule contains line breaks"));
+        errors.push(FieldError::required(&field, "message must be specified if rule contains line breaks"));
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{default_values, keywords, statements};
-use crate::{cause::Cause, pattern};
+use crate::{field_error::FieldError, pattern};
 
 /// The keywords of which no structural schema can be made, in the order in which they are looked for.
 const UNREADABLE: [&str; 7] =
@@ -22,11 +22,11 @@ enum Level {
 }
 
 /// Checks the schema of a version, from its root; `unfit` is what the root says beside what the version has.
-pub(super) fn check(schema: &Value, path: &str, unfit: Option<Cause>, errors: &mut Vec<Cause>) {
+pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Vec<FieldError>) {
     let before = errors.len();
     errors.extend(unfit);
     if schema["nullable"] == true {
-        errors.push(Cause::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
+        errors.push(FieldError::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
     let unreadable = unreadable(schema);
     let mut found = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<Cause>, errors: &m
     errors.extend(found.into_iter().chain(rules));
     if let Some(key) = unreadable.filter(|_| errors.len() == before) {
         let key = key.trim_start_matches(if key == "$schema" { "$" } else { "" });
-        errors.push(Cause::invalid(path, &"".into(), &format!("OpenAPIV3Schema '{key}' is not supported")));
+        errors.push(FieldError::invalid(path, &"".into(), &format!("OpenAPIV3Schema '{key}' is not supported")));
     }
 }
 
@@ -76,9 +76,9 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema[key].as_str().unwrap_or_default()
 }
 
-fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if text(schema, "type") == "array" && !schema["items"].is_object() {
-        errors.push(Cause::required(&format!("{path}.items"), "must be specified"));
+        errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
     }
     if schema["items"].is_object() {
         invariants(&schema["items"], Level::Item, &format!("{path}.items"), errors);
@@ -88,7 +88,7 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>)
     }
     let values = &schema["additionalProperties"];
     if !values.is_null() && level == Level::Root {
-        errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), "must not be used at the root"));
+        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), "must not be used at the root"));
     }
     if values.is_object() {
         invariants(values, Level::Field, &format!("{path}.additionalProperties"), errors);
@@ -99,19 +99,19 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>)
     alternatives(schema, path, errors);
 }
 
-fn extensions(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;
     }
     for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if schema[key] == true {
             let detail = "must be false if x-kubernetes-int-or-string is true";
-            errors.push(Cause::invalid(&format!("{path}.{key}"), &true.into(), detail));
+            errors.push(FieldError::invalid(&format!("{path}.{key}"), &true.into(), detail));
         }
     }
 }
 
-fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
     let is_free =
@@ -119,9 +119,9 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
     if is_embedded && name != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
         errors.push(if name.is_empty() {
-            Cause::required(&field, detail)
+            FieldError::required(&field, detail)
         } else {
-            Cause::invalid(&field, &name.into(), detail)
+            FieldError::invalid(&field, &name.into(), detail)
         });
     } else if name.is_empty() && !is_free {
         let place = match level {
@@ -129,31 +129,31 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
             Level::Item => "for specified array items",
             Level::Field => "for specified object fields",
         };
-        errors.push(Cause::required(&field, &format!("must not be empty {place}")));
+        errors.push(FieldError::required(&field, &format!("must not be empty {place}")));
     }
     if is_embedded && !schema["additionalProperties"].is_null() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), detail));
+        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
     }
     if level == Level::Root && !["", "object"].contains(&name) {
-        errors.push(Cause::invalid(&field, &name.into(), "must be object at the root"));
+        errors.push(FieldError::invalid(&field, &name.into(), "must be object at the root"));
     }
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if is_embedded && schema["x-kubernetes-preserve-unknown-fields"] != true && !has_fields {
         let detail =
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        errors.push(Cause::required(&format!("{path}.properties"), detail));
+        errors.push(FieldError::required(&format!("{path}.properties"), detail));
     }
 }
 
 /// Names, kinds and versions of objects have their types, and of the metadata of the root only names are restricted.
-fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
             let Some(field) = schema["properties"].get(name) else { continue };
             if text(field, "type") != expected {
                 let at = format!("{path}.properties[{name}].type");
-                errors.push(Cause::invalid(&at, &text(field, "type").into(), &format!("must be {expected}")));
+                errors.push(FieldError::invalid(&at, &text(field, "type").into(), &format!("must be {expected}")));
             }
         }
     }
@@ -165,7 +165,7 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
         |(key, value): (&String, &Value)| ["type", "default", "properties"].contains(&key.as_str()) || is_zero(value);
     if !names.into_iter().flat_map(Map::keys).all(is_name) || !metadata.iter().all(is_plain) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.push(Cause::forbidden(&format!("{path}.properties[metadata]"), detail));
+        errors.push(FieldError::forbidden(&format!("{path}.properties[metadata]"), detail));
     }
 }
 
@@ -180,7 +180,7 @@ fn is_integer_or_string(any_of: &Value) -> bool {
 }
 
 /// Checks what may stand in alternatives, but for the two forms in which integers or strings are written.
-fn alternatives(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let free = |key: &str, index: usize, one: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
         "allOf" => index == 0 && is_integer_or_string(&one["anyOf"]),
@@ -191,7 +191,7 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
 
 /// The validation in a schema or an alternative. `free` says of an alternative whether it may name types: itself in `anyOf`, those
 /// in its `anyOf` in `allOf`.
-fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<Cause>) {
+fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     for key in ALTERNATIVES {
         for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
             let at = format!("{path}.{key}[{index}]");
@@ -207,12 +207,12 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
     }
     if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
         let detail = format!("must be a valid regular expression, but isn't: {}", kctl_cel::why_no_pattern(text));
-        errors.push(Cause::invalid(&format!("{path}.pattern"), &text.into(), &detail));
+        errors.push(FieldError::invalid(&format!("{path}.pattern"), &text.into(), &detail));
     }
 }
 
 /// Inside `anyOf`, `oneOf`, `allOf` and `not` only validation may stand.
-fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<Cause>) {
+fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
     if schema["items"].is_object() {
@@ -221,7 +221,7 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         alternative(field, &format!("{path}.properties[{name}]"), &none, errors);
     }
-    let mut forbid = |key: &str, detail: &str| errors.push(Cause::forbidden(&format!("{path}.{key}"), detail));
+    let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
     for key in ["type", "title", "description"] {
         if !text(schema, key).is_empty() {
             forbid(key, "must be empty to be structural");
@@ -256,9 +256,9 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 }
 
 /// Whether all fields and items that alternatives speak of are there outside of them.
-fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<Cause>) {
+fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     let Some(schema) = schema else {
-        errors.push(Cause::required(at, &format!("because it is defined in {named_at}")));
+        errors.push(FieldError::required(at, &format!("because it is defined in {named_at}")));
         return;
     };
     if alternative["not"].is_object() {
@@ -271,9 +271,9 @@ fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &st
     }
 }
 
-fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<Cause>) {
+fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     complete(alternative, Some(schema), at, named_at, errors);
-    let missing = |at: &str, named_at: &str| Cause::required(at, &format!("because it is defined in {named_at}"));
+    let missing = |at: &str, named_at: &str| FieldError::required(at, &format!("because it is defined in {named_at}"));
     if alternative["items"].is_object() {
         let (at, named_at) = (format!("{at}.items"), format!("{named_at}.items"));
         if schema["items"].is_object() {

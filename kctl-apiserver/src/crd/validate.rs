@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::{correlation::Past, lists, number};
 use crate::schema::Schema;
-use crate::{cause::Cause, format, go, pattern};
+use crate::{field_error::FieldError, format, go, pattern};
 
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
 /// Embedded metadata that is not a valid `ObjectMeta` is not reported: kube-apiserver rejects it while decoding.
 /// Errors at values that are unchanged since `old` are dropped (ratcheting).
-pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = by_schema(schema, object, old);
     new_duplicates(schema, object, old, &mut errors);
     lists::embedded(schema, object, "", &mut errors);
@@ -26,7 +26,7 @@ pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Caus
 
 /// Validates the status of an object only; embedded objects are not validated. Field paths in messages start at the
 /// status (`ValidateStatusUpdate` of `pkg/registry/customresource/validator.go`).
-pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some((of, status)) = schema.property("status").zip(object.get("status")) {
         errors = by_schema(of, status, old.and_then(|old| old.get("status")));
@@ -46,7 +46,7 @@ pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> V
 }
 
 /// What the schema says of a value, without what it forgives.
-fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
         Some(old) => forgiven(schema, Past::new(schema, value, old), "").errors,
@@ -55,7 +55,7 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
 }
 
 /// Once there were duplicates, new ones are no matter.
-fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
+fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut of_old = Vec::new();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
     if of_old.is_empty() {
@@ -64,7 +64,7 @@ fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &
 }
 
 /// The same for a value by itself, of which duplicates in lists are no matter.
-pub(super) fn once(schema: Schema, value: &Value) -> Vec<Cause> {
+pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
     let mut errors = node(schema, value, "", None).errors;
     lists::embedded(schema, value, "", &mut errors);
     errors
@@ -73,7 +73,7 @@ pub(super) fn once(schema: Schema, value: &Value) -> Vec<Cause> {
 /// What a schema says of a value.
 #[derive(Default)]
 pub(super) struct Outcome {
-    pub(super) errors: Vec<Cause>,
+    pub(super) errors: Vec<FieldError>,
     /// How many checks were made: of alternatives that fail, the one with the most checks is reported.
     n_checks: usize,
 }
@@ -138,10 +138,10 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     outcome
 }
 
-fn mismatch(path: &str, expected: &str, actual: &str) -> Cause {
+fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
     let actual = go::quote(actual);
     let message = format!("Invalid value: {actual}: {path} in body must be of type {expected}: {actual}");
-    Cause::new("FieldValueTypeInvalid", path, message)
+    FieldError::new("FieldValueTypeInvalid", path, message)
 }
 
 /// The types that a schema allows, and the format if it is one that is checked.
@@ -173,7 +173,7 @@ impl<'a> Types<'a> {
         if let [name] = self.names.as_slice() { Some(name) } else { None }
     }
 
-    fn check(&self, value: &Value, path: &str) -> Option<Cause> {
+    fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
         if value.is_null() && (self.names.is_empty() || self.nullable) {
             return None;
         }
@@ -215,18 +215,26 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// Only the first of the limits of a text is reported.
-fn string(schema: Schema, text: &str, path: &str) -> Option<Cause> {
+fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
     let value = || Value::from(text);
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        return Some(Cause::new("FieldValueTooLong", path, format!("Too long: may not be more than {max} {unit}")));
+        return Some(FieldError::new(
+            "FieldValueTooLong",
+            path,
+            format!("Too long: may not be more than {max} {unit}"),
+        ));
     }
     if let Some(min) = bound(schema, "minLength").filter(|&min| n_chars < min) {
-        return Some(Cause::invalid(path, &value(), &format!("{path} in body should be at least {min} chars long")));
+        return Some(FieldError::invalid(
+            path,
+            &value(),
+            &format!("{path} in body should be at least {min} chars long"),
+        ));
     }
     let pattern = schema.text("pattern").filter(|pattern| !pattern::matches(pattern, text))?;
-    Some(Cause::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
+    Some(FieldError::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
 }
 
 fn bound(schema: Schema, key: &str) -> Option<usize> {
@@ -269,30 +277,30 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     }
     for name in schema.json()["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !fields.contains_key(name) {
-            outcome.errors.push(Cause::required(&join(name), ""));
+            outcome.errors.push(FieldError::required(&join(name), ""));
         }
     }
 }
 
-fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<Cause>) {
+fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
-        errors.push(Cause::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
+        errors.push(FieldError::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
     }
     if let Some(max) = bound(schema, max).filter(|&max| n > max) {
         let items = if max == 1 { "item" } else { "items" };
         let message = format!("Too many: {n}: must have at most {max} {items}");
-        errors.push(Cause::new("FieldValueTooMany", path, message));
+        errors.push(FieldError::new("FieldValueTooMany", path, message));
     }
 }
 
-fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<Cause> {
+fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream finds null in no enumeration, also where the enumeration names it.
     if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
         return None;
     }
     let text = |one: &Value| one.as_str().map_or_else(|| go::json(one), str::to_owned);
-    Some(Cause::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
+    Some(FieldError::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`.
@@ -301,13 +309,13 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
         let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         alternatives.iter().map(|one| node(Schema::structural(one), value, path, None)).collect::<Vec<_>>()
     };
-    let mut fail = |text: String| outcome.errors.push(Cause::nameless(&format!("\"{path}\" must {text}")));
+    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
     let any_of = all("anyOf");
     if !any_of.is_empty() && any_of.iter().all(|one| !one.errors.is_empty()) {
         fail("validate at least one schema (anyOf)".to_owned());
         outcome.merge(closest(any_of));
     }
-    let mut fail = |text: String| outcome.errors.push(Cause::nameless(&format!("\"{path}\" must {text}")));
+    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
     let one_of = all("oneOf");
     let n_valid = one_of.iter().filter(|one| one.errors.is_empty()).count();
     if n_valid == 0 && !one_of.is_empty() {
@@ -323,12 +331,12 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
             outcome.merge(one);
         }
         let none = if n_valid == 0 { ". None validated" } else { "" };
-        outcome.errors.push(Cause::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
+        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
     }
     if let Some(not) = schema.json().get("not").filter(|not| not.is_object())
         && node(Schema::structural(not), value, path, None).errors.is_empty()
     {
-        outcome.errors.push(Cause::nameless(&format!("\"{path}\" must not validate the schema (not)")));
+        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must not validate the schema (not)")));
     }
 }
 

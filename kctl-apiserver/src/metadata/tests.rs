@@ -49,7 +49,7 @@ fn missing_name_is_required() {
         [json!({"namespace": "ns"}), json!({"namespace": "ns", "name": ""}), json!({"namespace": "ns", "name": 1})]
     {
         let message = "Required value: name or generateName is required".to_owned();
-        let error = Cause { reason: "FieldValueRequired", message, field: "metadata.name".to_owned() };
+        let error = FieldError { reason: "FieldValueRequired", message, field: "metadata.name".to_owned() };
         assert_eq!(validate_metadata(&meta, true, NameRule::Subdomain), [error]);
     }
 }
@@ -127,9 +127,9 @@ fn generated_names_are_judged_by_prefix_and_name() {
 #[test]
 fn namespace_goes_with_the_scope() {
     let errors = validate_metadata(&json!({"name": "a", "namespace": "b"}), false, NameRule::Subdomain);
-    assert_eq!(errors, [Cause::forbidden("metadata.namespace", "not allowed on this type")]);
+    assert_eq!(errors, [FieldError::forbidden("metadata.namespace", "not allowed on this type")]);
     let errors = validate_metadata(&json!({"name": "a"}), true, NameRule::Subdomain);
-    assert_eq!(errors, [Cause::required("metadata.namespace", "")]);
+    assert_eq!(errors, [FieldError::required("metadata.namespace", "")]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn annotations_have_at_most_256_kibibytes() {
     assert_eq!(validate_metadata(&meta(262_142), true, NameRule::Subdomain), []);
     assert_eq!(validate_metadata(&meta(262_143), true, NameRule::Subdomain), []);
     let message = "Too long: may not be more than 262144 bytes".to_owned();
-    let error = Cause { reason: "FieldValueTooLong", message, field: "metadata.annotations".to_owned() };
+    let error = FieldError { reason: "FieldValueTooLong", message, field: "metadata.annotations".to_owned() };
     assert_eq!(validate_metadata(&meta(262_144), true, NameRule::Subdomain), [error]);
 }
 
@@ -253,7 +253,7 @@ fn generation_is_not_negative() {
 }
 
 #[test]
-fn causes_come_in_the_order_of_the_server() {
+fn errors_come_in_the_order_of_the_server() {
     let meta = json!({
         "name": "A", "namespace": "ns", "labels": {"a b": "c d"}, "annotations": {"x y": "z"},
         "finalizers": ["a b"], "ownerReferences": [{}]

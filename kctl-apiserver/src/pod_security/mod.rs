@@ -9,7 +9,7 @@ mod restricted;
 use serde_json::Value;
 
 use self::pod::Pod;
-use crate::status::Cause;
+use crate::status::FieldError;
 
 /// The labels of namespaces begin with it, and the annotations of the audit log.
 pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
@@ -66,7 +66,7 @@ pub(crate) struct Policy {
     pub(crate) audit: Standard,
     pub(crate) warn: Standard,
     /// What is wrong with the labels. A level that nobody knows is the strictest where it is enforced, and none elsewhere.
-    pub(crate) errors: Vec<Cause>,
+    pub(crate) errors: Vec<FieldError>,
 }
 
 impl Policy {
@@ -108,9 +108,9 @@ fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
     labels.get(format!("{PREFIX}{name}"))?.as_str()
 }
 
-fn invalid(label: &str, text: &str, why: &str) -> Cause {
+fn invalid(label: &str, text: &str, why: &str) -> FieldError {
     let field = format!("metadata.labels[{PREFIX}{label}]");
-    Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {text:?}: {why}"), field }
+    FieldError { reason: "FieldValueInvalid", message: format!("Invalid value: {text:?}: {why}"), field }
 }
 
 /// The minor version that a label names, or the latest one; nothing for a text that names none.

@@ -12,7 +12,7 @@ use crate::{
     amounts::Amounts,
     field_errors::Errors,
     names::NameRule,
-    status::{Cause, GroupResource},
+    status::{FieldError, GroupResource},
 };
 
 /// Returns the cells of an object's row in a `Table`.
@@ -382,7 +382,7 @@ impl Kind {
     }
 
     /// Returns the errors that a function finds.
-    pub(crate) fn errors(validate: impl FnOnce(&mut Errors)) -> Vec<Cause> {
+    pub(crate) fn errors(validate: impl FnOnce(&mut Errors)) -> Vec<FieldError> {
         let mut errors = Errors::default();
         validate(&mut errors);
         errors.into_causes()

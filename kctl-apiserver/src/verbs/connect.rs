@@ -11,7 +11,7 @@ use crate::{
     kinds::core::{node, service},
     request::Call,
     state::State,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
 };
 
 /// Whether a request is about processes.
@@ -127,7 +127,7 @@ fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
 
 /// Nobody writes to a log here.
 fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, StatusError> {
-    let mut causes = Vec::new();
+    let mut errors = Vec::new();
     for (option, least, told) in [
         ("tailLines", 0, "must be greater than or equal to 0"),
         ("limitBytes", 1, "must be greater than 0"),
@@ -135,11 +135,11 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, StatusError> {
     ] {
         if let Some(value) = call.params.number(option)?.filter(|value| *value < least) {
             let message = format!("Invalid value: {value}: {told}");
-            causes.push(Cause { reason: "FieldValueInvalid", message, field: option.into() });
+            errors.push(FieldError { reason: "FieldValueInvalid", message, field: option.into() });
         }
     }
-    if !causes.is_empty() {
-        return Err(StatusError::invalid("", "PodLogOptions", &call.name, &causes));
+    if !errors.is_empty() {
+        return Err(StatusError::invalid("", "PodLogOptions", &call.name, &errors));
     }
     container(call, pod, call.params.text("container"))?;
     let code = match node_of(pod) {

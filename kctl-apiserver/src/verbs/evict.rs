@@ -15,7 +15,7 @@ use crate::{
     request::Call,
     selector::selects,
     state::State,
-    status::{Cause, GroupResource, StatusError},
+    status::{FieldError, GroupResource, StatusError},
 };
 
 /// When a budget that is not up to date may be asked again.
@@ -62,8 +62,9 @@ pub(super) fn check_options(call: &Call, options: &Value) -> Result<(), StatusEr
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
         let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();
-        let cause = Cause { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
-        return Err(StatusError::invalid("policy", "Eviction", &call.name, &[cause]));
+        let field_error =
+            FieldError { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
+        return Err(StatusError::invalid("policy", "Eviction", &call.name, &[field_error]));
     }
     agree_on_dry_run(call, options)
 }

@@ -28,7 +28,7 @@ use crate::{
     authorizer, go,
     request::{Call, Verb},
     state::State,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
     store::head,
     write::body::is_dry_run,
 };
@@ -146,48 +146,48 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
         Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Get | Verb::List | Verb::Watch => return Ok(()),
     };
-    let unsupported = |field: &str, value: &str, supported: &str| Cause {
+    let unsupported = |field: &str, value: &str, supported: &str| FieldError {
         reason: "FieldValueNotSupported",
         message: format!("Unsupported value: {value}: supported values: {supported}"),
         field: field.into(),
     };
-    let mut causes = Vec::new();
+    let mut errors = Vec::new();
     if call.verb == Verb::Patch && call.applies() && call.params.text("fieldManager").is_empty() {
         let message = "Required value: is required for apply patch".into();
-        causes.push(Cause { reason: "FieldValueRequired", message, field: "fieldManager".into() });
+        errors.push(FieldError { reason: "FieldValueRequired", message, field: "fieldManager".into() });
     } else if call.verb == Verb::Patch && !call.applies() && call.params.given("force") {
         let message = "Forbidden: may not be specified for non-apply patch".into();
-        causes.push(Cause { reason: "FieldValueForbidden", message, field: "force".into() });
+        errors.push(FieldError { reason: "FieldValueForbidden", message, field: "force".into() });
     }
     let deletes = kind == "DeleteOptions";
     if !deletes {
-        causes.extend(manager_causes(call.params.text("fieldManager")));
+        errors.extend(manager_errors(call.params.text("fieldManager")));
     }
     // The options of a delete are judged together.
     let runs = call.params.all("dryRun");
     if runs.iter().any(|run| run != "All") && !deletes {
-        causes.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
+        errors.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
     }
     match call.params.text("fieldValidation") {
         "" | "Ignore" | "Warn" | "Strict" => {}
         _ if deletes => {}
         other => {
             let given = go::quote(other);
-            causes.push(unsupported("fieldValidation", &given, r#""", "Ignore", "Strict", "Warn""#));
+            errors.push(unsupported("fieldValidation", &given, r#""", "Ignore", "Strict", "Warn""#));
         }
     }
-    if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", kind, "", &causes)) }
+    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", kind, "", &errors)) }
 }
 
 /// What is wrong with the name of a field manager (`ValidateFieldManager`).
-fn manager_causes(manager: &str) -> Vec<Cause> {
+fn manager_errors(manager: &str) -> Vec<FieldError> {
     let field = || "fieldManager".to_owned();
     if manager.len() > MANAGER_LEN_MAX {
         let message = format!("Too long: may not be more than {MANAGER_LEN_MAX} bytes");
-        return vec![Cause { reason: "FieldValueTooLong", message, field: field() }];
+        return vec![FieldError { reason: "FieldValueTooLong", message, field: field() }];
     }
     let controls = manager.char_indices().filter(|(_, character)| character.is_control());
-    let cause = |(at, character): (usize, char)| {
+    let field_error = |(at, character): (usize, char)| {
         let shown: String = manager
             .chars()
             .map(|one| match one {
@@ -198,7 +198,7 @@ fn manager_causes(manager: &str) -> Vec<Cause> {
             .collect();
         let code = u32::from(character);
         let message = format!("Invalid value: \"{shown}\": invalid character U+{code:04X} (at position {at})");
-        Cause { reason: "FieldValueInvalid", message, field: field() }
+        FieldError { reason: "FieldValueInvalid", message, field: field() }
     };
-    controls.map(cause).collect()
+    controls.map(field_error).collect()
 }

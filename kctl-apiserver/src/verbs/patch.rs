@@ -206,10 +206,10 @@ pub(super) fn refused(call: &Call, error: apply::ApplyError) -> StatusError {
         apply::ApplyError::Conflicts(conflicts) => {
             let mut status_error = StatusError::conflict(&call.resource.of, &call.name, "");
             status_error.message = text;
-            let causes = conflicts.iter().map(|conflict| {
+            let errors = conflicts.iter().map(|conflict| {
                 json!({ "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field })
             });
-            status_error.details = json!({ "causes": causes.collect::<Vec<_>>() });
+            status_error.details = json!({ "causes": errors.collect::<Vec<_>>() });
             status_error
         }
         apply::ApplyError::Untyped { .. } | apply::ApplyError::Unconverted(_) => {

@@ -70,9 +70,9 @@ fn check(call: &Call, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
     match call.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
-            let causes = admit::rules::review::causes(call.resource.kind(), asked);
+            let errors = admit::rules::review::errors(call.resource.kind(), asked);
             // The real server names no kind here.
-            if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid(&call.resource.of.group, "", "", &causes)) }
+            if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&call.resource.of.group, "", "", &errors)) }
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(StatusError::bad_request("no namespace on request"))

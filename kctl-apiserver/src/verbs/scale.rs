@@ -13,7 +13,7 @@ use crate::{
     request::{Call, Operation, Verb},
     schema::Schema,
     state::State,
-    status::{Cause, GroupResource, StatusError},
+    status::{FieldError, GroupResource, StatusError},
     write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
@@ -241,15 +241,15 @@ fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), StatusError> {
         }
         None => ("autoscaling", "Scale", "spec.replicas".to_owned(), "must be greater than or equal to 0"),
     };
-    let mut causes = match &call.resource.custom {
+    let mut errors = match &call.resource.custom {
         Some(_) => Vec::new(),
         None => validate_metadata(&scale["metadata"], true, NameRule::Subdomain),
     };
     if replicas < 0 {
         let message = format!("Invalid value: {replicas}: {what}");
-        causes.push(Cause { reason: "FieldValueInvalid", message, field });
+        errors.push(FieldError { reason: "FieldValueInvalid", message, field });
     }
-    if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &call.name, &causes)) }
+    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &call.name, &errors)) }
 }
 
 /// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.

@@ -12,7 +12,7 @@ use crate::{
     registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, StatusError},
+    status::{FieldError, GroupResource, StatusError},
     write::{self, FieldManager, body, ownership, place, precondition},
 };
 
@@ -174,9 +174,9 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusE
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
         return Err(StatusError::modified(of, &call.name));
     }
-    let causes = causes_of_finalizers(call, &sent["spec"]["finalizers"]);
-    if !causes.is_empty() {
-        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+    let field_errors = finalizer_errors(call, &sent["spec"]["finalizers"]);
+    if !field_errors.is_empty() {
+        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &field_errors));
     }
     let mut attributes = Attributes::new(call, Operation::Update, &call.name, sent).with_old(&old);
     if admission::may_mutate(state, call) {
@@ -192,10 +192,10 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusE
         crate::ways::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
-    let mut causes = write::changes_of_metadata(call, &old, &new);
-    causes.extend(crate::admit::metadata(&call.resource, &new));
-    if !causes.is_empty() {
-        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+    let mut field_errors = write::changes_of_metadata(call, &old, &new);
+    field_errors.extend(crate::admit::metadata(&call.resource, &new));
+    if !field_errors.is_empty() {
+        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &field_errors));
     }
     apply::update(&FieldManager::of(call, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
@@ -209,12 +209,12 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusE
 }
 
 /// What is wrong with the finalizers of a namespace, each at its place: elsewhere the real server names the list alone.
-fn causes_of_finalizers(call: &Call, list: &Value) -> Vec<Cause> {
+fn finalizer_errors(call: &Call, list: &Value) -> Vec<FieldError> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut causes = Kind::errors(|errors| (call.resource.rules.validate)(&alone, errors));
-        causes.retain(|cause| cause.field == "spec.finalizers");
-        causes.into_iter().map(move |cause| Cause { field: format!("spec.finalizers[{index}]"), ..cause })
+        let mut field_errors = Kind::errors(|errors| (call.resource.rules.validate)(&alone, errors));
+        field_errors.retain(|error| error.field == "spec.finalizers");
+        field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
     };
     list.as_array().into_iter().flatten().enumerate().flat_map(one).collect()
 }

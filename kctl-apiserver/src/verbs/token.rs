@@ -13,7 +13,7 @@ use crate::{
     registry::Kind,
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, StatusError},
+    status::{FieldError, GroupResource, StatusError},
     tokens::{About, Claims, ISSUER, Named},
 };
 
@@ -134,8 +134,8 @@ fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) ->
 
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     let message = format!("Invalid value: {value}: {why}");
-    let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
-    StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[cause])
+    let error = FieldError { reason: "FieldValueInvalid", message, field: field.into() };
+    StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[error])
 }
 
 /// What a token is bound to: it counts for as long as that is there.

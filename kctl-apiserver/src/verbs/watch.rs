@@ -28,7 +28,7 @@ use crate::{
     schema,
     selector::Selector,
     state::State,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
     store::{Event, Kind, Lines, Object, event_line, head},
 };
 
@@ -103,8 +103,8 @@ impl<'a> Wanted<'a> {
         }
         let continues = !call.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
-        let mut causes = Vec::new();
-        let mut forbid = |is_so: bool, why: &str| causes.extend(is_so.then(|| Cause::forbidden(list::MATCH, why)));
+        let mut errors = Vec::new();
+        let mut forbid = |is_so: bool, why: &str| errors.extend(is_so.then(|| FieldError::forbidden(list::MATCH, why)));
         forbid(
             streams && matching != NOT_OLDER,
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
@@ -114,12 +114,15 @@ impl<'a> Wanted<'a> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         );
         if !["", NOT_OLDER].contains(&matching) {
-            causes.push(list::unsupported_match(matching, r#""NotOlderThan""#));
+            errors.push(list::unsupported_match(matching, r#""NotOlderThan""#));
         }
         if continues && !matching.is_empty() {
-            causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+            errors.push(FieldError::forbidden(
+                list::MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
-        if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+        if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
     }
 
     fn revision(&self) -> Result<u64, StatusError> {

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use self::url::Url;
 use crate::{
-    cause::Cause,
+    field_error::FieldError,
     field_errors::{Errors, text},
     names::NameRule,
 };
 
 /// Validates the `clientConfig` of a webhook and returns the field errors.
-pub(crate) fn validate(config: &Value, at: &str) -> Vec<Cause> {
+pub(crate) fn validate(config: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     client_config(config, at, &mut errors);
     errors.into_causes()

@@ -13,7 +13,7 @@ use crate::{
     },
     request::Call,
     state::State,
-    status::Cause,
+    status::FieldError,
 };
 
 const LABEL: &str = "resource.kubernetes.io/admin-access";
@@ -21,7 +21,7 @@ const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.
                       containing namespace";
 
 /// What is wrong with a new claim or template, or with what a claim is given. Only the first such device is named.
-pub(super) fn causes(state: &State, call: &Call, old: Option<&Value>, new: &Value) -> Vec<Cause> {
+pub(super) fn errors(state: &State, call: &Call, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let is_claim = call.resource.is(&resource_claim::KIND);
     let is_template = call.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
@@ -42,7 +42,7 @@ pub(super) fn causes(state: &State, call: &Call, old: Option<&Value>, new: &Valu
     let first = list.as_array().and_then(|list| list.iter().position(is_admin));
     match first {
         Some(index) if !is_marked(state, &call.namespace) => {
-            vec![Cause::forbidden(&format!("{at}[{index}].adminAccess"), DETAIL)]
+            vec![FieldError::forbidden(&format!("{at}[{index}].adminAccess"), DETAIL)]
         }
         _ => Vec::new(),
     }

@@ -14,7 +14,7 @@ use crate::{
     registry::{Custom, Resource},
     request::{Call, Verb},
     schema::Schema,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
     ways::at_mut,
 };
 
@@ -85,9 +85,9 @@ impl Misfit {
             Self::Identity(status_error) => status_error.message,
             Self::Content(why) => why,
         };
-        let cause =
-            Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: "patch".into() };
-        StatusError::invalid("", "", "", &[cause])
+        let field_error =
+            FieldError { reason: "FieldValueInvalid", message: format!("Invalid value: {why}"), field: "patch".into() };
+        StatusError::invalid("", "", "", &[field_error])
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
     },
     request::{Call, Operation},
     state::State,
-    status::{Cause, GroupResource, StatusError},
+    status::{FieldError, GroupResource, StatusError},
 };
 
 /// Ports that nodes have for services: `--service-node-port-range`.
@@ -277,8 +277,8 @@ fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Sta
         };
         let message = format!("Invalid value: {port}: {why}");
         let field = format!("spec.ports[{index}].nodePort");
-        let cause = Cause { reason: "FieldValueInvalid", message, field };
-        return Err(StatusError::invalid("", "Service", &name, &[cause]));
+        let field_error = FieldError { reason: "FieldValueInvalid", message, field };
+        return Err(StatusError::invalid("", "Service", &name, &[field_error]));
     }
     taken.extend(ports(service));
     give_free(service, &mut taken);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Write;
 use crate::{
     request::{Call, Verb},
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
 };
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
@@ -27,8 +27,8 @@ pub(super) fn check(call: &Call, write: &Write) -> Result<(), StatusError> {
     // Patches and applies begin with the version of the object, and may have removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
         let message = "Invalid value: 0: must be specified for an update".into();
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
-        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
+        let error = FieldError { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &call.name, &[error]));
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ use crate::{
     request::Call,
     schema::Schema,
     state::State,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
     ways::at,
 };
 
 /// Returns the errors in what a write changes, before the server takes over what may not be changed.
-pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<Cause> {
-    let mut errors = admin_access::causes(state, call, write.old(), &write.object);
+pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<FieldError> {
+    let mut errors = admin_access::field_errors(state, call, write.old(), &write.object);
     // A status of a custom kind comes without metadata.
     let has_metadata = call.resource.custom.is_none() || call.subresource != "status";
     if let Some(old) = write.old().filter(|_| has_metadata) {
@@ -27,7 +27,7 @@ pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<Cause> {
 }
 
 /// Validates an object, and warns about it. `errors` were found before.
-pub(super) fn validate(call: &Call, write: &Write, errors: Vec<Cause>) -> Result<(), StatusError> {
+pub(super) fn validate(call: &Call, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&call.resource, object) {
         return Err(error);
@@ -64,7 +64,12 @@ fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
 }
 
 /// The same of an object that is of the type of its path.
-fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), StatusError> {
+fn validate_own(
+    call: &Call,
+    old: Option<&Value>,
+    object: &Value,
+    mut field_errors: Vec<FieldError>,
+) -> Result<(), StatusError> {
     let resource = &call.resource;
     let rules = resource.rules;
     let of_metadata = admit::metadata(resource, object);
@@ -79,15 +84,16 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         let object = &whole;
         if !custom.rules().is_empty() {
             let forgiven = custom.rules().validate(schema, object, old, &mut errors);
-            call.session.warn_all(forgiven.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
+            call.session
+                .warn_all(forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)));
         }
-        causes.extend(errors);
+        field_errors.extend(errors);
     } else {
-        causes.extend(of_metadata);
+        field_errors.extend(of_metadata);
     }
     if let Some(old) = old.filter(|_| prepare::writes_part(resource, &call.subresource)) {
-        causes.extend(Kind::errors(|errors| (rules.validate_part)(&call.subresource, old, object, errors)));
-        return refuse(resource, object, &causes);
+        field_errors.extend(Kind::errors(|errors| (rules.validate_part)(&call.subresource, old, object, errors)));
+        return refuse(resource, object, &field_errors);
     }
     let whole = call.subresource.is_empty() || rules.validates_subresources;
     let judged_before = rules.validates_spec_only
@@ -103,21 +109,21 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     };
     if whole && !judged_before {
         let found = if let Some(old) = old {
-            causes_of_change(call, old, object)
+            change_errors(call, old, object)
         } else {
             let validate = rules.validate_create.unwrap_or(rules.validate);
             Kind::errors(|errors| validate(object, errors))
         };
-        causes.extend(found);
+        field_errors.extend(found);
     }
     if let Some(old) = old.filter(|_| call.subresource == "status") {
-        causes.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
+        field_errors.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
     }
-    refuse(resource, object, &causes)
+    refuse(resource, object, &field_errors)
 }
 
 /// Returns the errors of a changed object.
-fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+fn change_errors(call: &Call, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = call.resource.rules;
     Kind::errors(|errors| {
         (rules.validate)(new, errors);
@@ -127,7 +133,7 @@ fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
 }
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
-fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if call.subresource == "status" {
         crd::validate_status(schema, object, old)
     } else {
@@ -136,7 +142,7 @@ fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value
 }
 
 /// What the subresource `scale` of a custom kind cannot read.
-fn wrong_in_scale(call: &Call, object: &Value) -> Vec<Cause> {
+fn wrong_in_scale(call: &Call, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let scale = call.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
     if let Some(scale) = scale.filter(|scale| scale.is_object()) {
@@ -149,11 +155,11 @@ fn wrong_in_scale(call: &Call, object: &Value) -> Vec<Cause> {
 }
 
 /// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
-pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
-    let mut causes = Vec::new();
+    let mut field_errors = Vec::new();
     let mut add = |reason, message: String, field: &str| {
-        causes.push(Cause { reason, message, field: format!("metadata.{field}") });
+        field_errors.push(FieldError { reason, message, field: format!("metadata.{field}") });
     };
     if was["name"] != is["name"] {
         let name = is["name"].as_str().unwrap_or_default();
@@ -182,21 +188,21 @@ pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
         }
     }
     let kept = prepare::kept_metadata(&call.resource, &call.subresource);
-    let is_of = |cause: &Cause, fields: &[&str]| {
-        let field = cause.field.strip_prefix("metadata.").unwrap_or_default();
+    let is_of = |field_error: &FieldError, fields: &[&str]| {
+        let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|of| field.starts_with(of))
     };
     let judged = admit::metadata(&call.resource, new).into_iter();
-    causes.extend(judged.filter(|cause| is_of(cause, &["labels", "annotations", "ownerReferences"])));
-    causes.retain(|cause| !is_of(cause, kept));
-    causes
+    field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
+    field_errors.retain(|field_error| !is_of(field_error, kept));
+    field_errors
 }
 
-fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), StatusError> {
+fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if causes.is_empty() {
+    if field_errors.is_empty() {
         return Ok(());
     }
     let group = resource.rules.error_group.unwrap_or(&resource.of.group);
-    Err(StatusError::invalid(group, resource.kind(), name, causes))
+    Err(StatusError::invalid(group, resource.kind(), name, field_errors))
 }

@@ -41,10 +41,10 @@ pub(crate) mod workload;
 use serde_json::Value;
 
 pub(crate) use crate::field_errors::{Errors, pairs, text};
-use crate::status::Cause;
+use crate::status::FieldError;
 
 /// What is wrong with a path that begins with a domain.
-pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<Cause> {
+pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     errors.domain_prefixed(field, &path.into());
     errors.into_causes()

@@ -5,10 +5,10 @@
 use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
-use crate::cause::Cause;
+use crate::field_error::FieldError;
 
 /// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
-pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {
+pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let (spec, meta) = (&review["spec"], &review["metadata"]);
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);

@@ -8,7 +8,7 @@ use crate::{
     go,
     request::Call,
     schema::Schema,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
     write::body::{self, identity},
 };
 
@@ -35,8 +35,8 @@ impl Options {
         let policy = value["propagationPolicy"].as_str();
         let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
-        let mut causes = Vec::new();
-        let mut add = |reason, message, field: &str| causes.push(Cause { reason, message, field: field.into() });
+        let mut errors = Vec::new();
+        let mut add = |reason, message, field: &str| errors.push(FieldError { reason, message, field: field.into() });
         if let Some(policy) = policy.filter(|_| !value["orphanDependents"].is_null()) {
             let what = "orphanDependents and deletionPropagation cannot be both set";
             add("FieldValueInvalid", format!("Invalid value: {policy:?}: {what}"), "propagationPolicy");
@@ -49,8 +49,8 @@ impl Options {
             let message = format!("Unsupported value: {}: supported values: \"All\"", go::json(&value["dryRun"]));
             add("FieldValueNotSupported", message, "dryRun");
         }
-        if !causes.is_empty() {
-            return Err(StatusError::invalid("meta.k8s.io", KIND, "", &causes));
+        if !errors.is_empty() {
+            return Err(StatusError::invalid("meta.k8s.io", KIND, "", &errors));
         }
         let propagation = match (&value["orphanDependents"], known.flatten()) {
             (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),

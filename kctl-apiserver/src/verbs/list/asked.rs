@@ -3,7 +3,7 @@
 use crate::{
     request::Call,
     selector::Selector,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
 };
 
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
@@ -37,26 +37,27 @@ impl Asked {
     pub(in crate::verbs) fn check_versions(call: &Call) -> Result<(), StatusError> {
         let (version, matching) = (call.params.text("resourceVersion"), call.params.text(MATCH));
         let continues = !call.params.text("continue").is_empty();
-        let mut causes = Vec::new();
+        let mut errors = Vec::new();
         if !matching.is_empty() {
             let forbidden = [
                 (version.is_empty(), "resourceVersionMatch is forbidden unless resourceVersion is provided"),
                 (continues, "resourceVersionMatch is forbidden when continue is provided"),
             ];
-            causes.extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(MATCH, why)));
+            errors
+                .extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| FieldError::forbidden(MATCH, why)));
             if !["Exact", "NotOlderThan"].contains(&matching) {
-                causes.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
+                errors.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
             }
             if matching == "Exact" && version == "0" {
                 let why = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
-                causes.push(Cause::forbidden(MATCH, why));
+                errors.push(FieldError::forbidden(MATCH, why));
             }
         }
         // Only watches stream what is there.
         if call.params.given("sendInitialEvents") {
-            causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
-        if causes.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+        if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
     }
 
     /// The selector, once the kind knows its fields; a name in the path selects that object.
@@ -88,8 +89,8 @@ impl Asked {
 }
 
 /// How a version is meant, in a word that is not known.
-pub(in crate::verbs) fn unsupported_match(found: &str, supported: &str) -> Cause {
-    Cause {
+pub(in crate::verbs) fn unsupported_match(found: &str, supported: &str) -> FieldError {
+    FieldError {
         reason: "FieldValueNotSupported",
         message: format!("Unsupported value: {found:?}: supported values: {supported}"),
         field: MATCH.into(),

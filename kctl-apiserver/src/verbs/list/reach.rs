@@ -120,8 +120,8 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
     }
     let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
     let mut status_error = StatusError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-    let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
-    status_error.details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
+    let field_error = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
+    status_error.details = json!({ "causes": [field_error], "retryAfterSeconds": 1 });
     Err(status_error)
 }
 

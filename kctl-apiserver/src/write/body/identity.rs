@@ -7,7 +7,7 @@ use crate::{
     decode,
     registry::Resource,
     request::{Call, Verb},
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
 };
 
 /// What a custom object says that it is.
@@ -126,21 +126,21 @@ pub(crate) fn is_accepted(call: &Call, object: &Value) -> Result<(), StatusError
 
 /// A custom object of another type, as it is refused in the end (`customResourceValidator.ValidateTypeMeta`).
 pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
-    let mut causes = Vec::new();
+    let mut errors = Vec::new();
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];
         if *found != expected.as_str() {
             let message = format!("Invalid value: {found}: must be {expected}");
-            causes.push(Cause { reason: "FieldValueInvalid", message, field: field.into() });
+            errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.into() });
         }
     }
-    if resource.custom.is_none() || causes.is_empty() {
+    if resource.custom.is_none() || errors.is_empty() {
         return None;
     }
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &causes))
+    Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
 }
 
 fn wrong_version(given: &str, expected: &str) -> StatusError {

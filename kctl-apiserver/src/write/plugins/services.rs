@@ -8,7 +8,7 @@ use crate::{
     kinds::core::service::validation,
     request::Call,
     state::State,
-    status::{Cause, StatusError},
+    status::{FieldError, StatusError},
 };
 
 /// The addresses of services: `--service-cluster-ip-range`, of IPv4 alone.
@@ -27,24 +27,24 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
     let spec = &service["spec"];
-    let refused = |causes: &[Cause]| {
-        if causes.is_empty() {
+    let refused = |errors: &[FieldError]| {
+        if errors.is_empty() {
             return Ok(());
         }
-        Err(StatusError::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), causes))
+        Err(StatusError::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), errors))
     };
     refused(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
     let unknown = addresses.iter().enumerate().skip(families.len()).filter(|(_, address)| is_six(address));
-    let causes: Vec<Cause> = unknown
+    let errors: Vec<FieldError> = unknown
         .map(|(index, _)| {
             let message = format!("Invalid value: {}: IPv6 is not configured on this cluster", spec["clusterIPs"]);
             invalid(format!("spec.clusterIPs[{index}]"), message)
         })
         .collect();
-    refused(&causes)?;
+    refused(&errors)?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
         refused(&released(&old["spec"], spec))?;
@@ -52,16 +52,16 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
-    let mut causes = policy(spec, families.len().max(addresses.len()));
+    let mut errors = policy(spec, families.len().max(addresses.len()));
     if spec["ipFamilyPolicy"] == "SingleStack" {
-        refused(&causes)?;
+        refused(&errors)?;
     }
     let unknown = (families.iter().enumerate().filter(|(_, family)| **family == "IPv6")).map(|(index, _)| {
         let message = "Invalid value: \"IPv6\": not configured on this cluster".into();
         invalid(format!("spec.ipFamilies[{index}]"), message)
     });
-    causes.extend(unknown);
-    refused(&causes)?;
+    errors.extend(unknown);
+    refused(&errors)?;
     // Those that a service has stay: what changes them is refused as such.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
@@ -69,11 +69,11 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
     refused(&taken(state, call, spec))
 }
 
-fn invalid(field: String, message: String) -> Cause {
-    Cause { reason: "FieldValueInvalid", message, field }
+fn invalid(field: String, message: String) -> FieldError {
+    FieldError { reason: "FieldValueInvalid", message, field }
 }
 
-fn policy(spec: &Value, n_families: usize) -> Vec<Cause> {
+fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
         Some("SingleStack") if n_families > 1 => {
@@ -86,7 +86,7 @@ fn policy(spec: &Value, n_families: usize) -> Vec<Cause> {
 }
 
 /// A second family goes with the policy that has one.
-fn released(was: &Value, is: &Value) -> Vec<Cause> {
+fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
     if n_families(was) < 2 || n_families(is) != 1 || policy == "SingleStack" {
@@ -97,7 +97,7 @@ fn released(was: &Value, is: &Value) -> Vec<Cause> {
 }
 
 /// An address that a client asks for is one of the range, and nobody else's.
-fn taken(state: &State, call: &Call, spec: &Value) -> Vec<Cause> {
+fn taken(state: &State, call: &Call, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
     // The first address is the network's, the last one everybody's in it.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))

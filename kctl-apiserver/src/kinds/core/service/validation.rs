@@ -320,7 +320,7 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
 }
 
 /// What is wrong with the addresses of a service.
-pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::Cause> {
+pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::FieldError> {
     let mut errors = Errors::default();
     addresses(&object["spec"], &mut errors);
     errors.into_causes()

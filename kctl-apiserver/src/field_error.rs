@@ -1,13 +1,17 @@
-//! Field errors of an object, with the messages of kube-apiserver.
+//! One validation error of a field, with the messages of kube-apiserver.
+//!
+//! The constructors are those of `k8s.io/apimachinery/pkg/util/validation/field/errors.go`.
 
 use serde_json::Value;
 
 use crate::go;
 
-/// One entry of `details.causes` in a `Status` with the reason `Invalid`.
+/// A validation error of one field: an entry of `details.causes` in a `Status` with the reason `Invalid`.
+///
+/// In `message`, values are printed as `field.Error.ErrorBody` prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The reason of the entry, such as `FieldValueInvalid`.
+pub struct FieldError {
+    /// The type of the error, such as `FieldValueInvalid` (`field.ErrorType`).
     pub reason: &'static str,
     /// The message, without the path of the field.
     pub message: String,
@@ -15,39 +19,46 @@ pub struct Cause {
     pub field: String,
 }
 
-impl Cause {
+impl FieldError {
+    /// Creates an error of any type. `message` does not repeat the path.
     pub(crate) fn new(reason: &'static str, field: &str, message: String) -> Self {
         Self { reason, message, field: field.to_owned() }
     }
 
+    /// Returns `Required value`, for a field that is absent or empty.
     pub(crate) fn required(field: &str, detail: &str) -> Self {
         Self::new("FieldValueRequired", field, with_detail("Required value", detail))
     }
 
+    /// Returns `Invalid value`, with the value as Go prints it.
     pub(crate) fn invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {}: {detail}", go::value(value)))
     }
 
+    /// Returns `Forbidden`, for a field that may not be set here.
     pub(crate) fn forbidden(field: &str, detail: &str) -> Self {
         Self::new("FieldValueForbidden", field, with_detail("Forbidden", detail))
     }
 
+    /// Returns `Duplicate value`, for the second item of a list with the same key.
     pub(crate) fn duplicate(field: &str, value: &Value) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {}", go::value(value)))
     }
 
+    /// Returns `Unsupported value`. The caller sorts `supported` where upstream sorts it.
     pub(crate) fn not_supported(field: &str, value: &Value, supported: &[String]) -> Self {
         let supported: Vec<String> = supported.iter().map(|text| go::quote(text)).collect();
         let message = format!("Unsupported value: {}: supported values: {}", go::value(value), supported.join(", "));
         Self::new("FieldValueNotSupported", field, message)
     }
 
-    /// An error of the upstream validator that names no field.
+    /// Returns an error without a field, which upstream prints with the path `<nil>`.
     pub(crate) fn nameless(detail: &str) -> Self {
         Self::new("FieldValueInvalid", "<nil>", format!("Invalid value: \"\": {detail}"))
     }
 }
 
+/// Joins the text of an error type with its detail, if there is a detail.
 pub(crate) fn with_detail(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }
