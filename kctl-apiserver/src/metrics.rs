@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 
 use crate::{
     faults::Connection,
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     status::GroupResource,
 };
 
@@ -24,7 +24,7 @@ const SORTS_MAX: usize = 20_000;
 /// A request that was answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Answered<'a> {
-    pub(crate) call: &'a Call,
+    pub(crate) info: &'a RequestInfo,
     pub(crate) code: StatusCode,
     pub(crate) dry_run: bool,
 }
@@ -43,9 +43,9 @@ struct Sort {
 }
 
 impl Sort {
-    fn of(Answered { call, code, dry_run }: Answered<'_>) -> Self {
-        let is_apply = call.applies();
-        let verb = match call.verb {
+    fn of(Answered { info, code, dry_run }: Answered<'_>) -> Self {
+        let is_apply = info.applies();
+        let verb = match info.verb {
             Verb::Get => "GET",
             Verb::List => "LIST",
             Verb::Watch => "WATCH",
@@ -56,7 +56,7 @@ impl Sort {
             Verb::Delete => "DELETE",
             Verb::DeleteCollection => "DELETECOLLECTION",
         };
-        let scope = match (call.name.is_empty() && call.verb != Verb::Create, call.namespace.is_empty()) {
+        let scope = match (info.name.is_empty() && info.verb != Verb::Create, info.namespace.is_empty()) {
             (false, _) => "resource",
             (true, false) => "namespace",
             (true, true) => "cluster",
@@ -64,12 +64,12 @@ impl Sort {
         Self {
             code: code.as_u16(),
             dry_run,
-            group: call.resource.of.group.clone(),
-            resource: call.resource.of.resource.clone(),
+            group: info.resource.of.group.clone(),
+            resource: info.resource.of.resource.clone(),
             scope,
-            subresource: call.subresource.clone(),
+            subresource: info.subresource.clone(),
             verb,
-            version: call.resource.version.clone(),
+            version: info.resource.version.clone(),
         }
     }
 }

@@ -42,17 +42,17 @@ pub(super) fn is_asked(of: &Value) -> bool {
 
 /// Adds the variable and its functions to what expressions see.
 pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
-    let call = attributes.call;
+    let info = attributes.info;
     let user = HashMap::from([
-        (USER.to_owned(), text(&call.caller.user.name)),
-        (GROUPS.to_owned(), Cel::List(Arc::new(call.caller.user.groups.iter().map(|group| text(group)).collect()))),
+        (USER.to_owned(), text(&info.caller.user.name)),
+        (GROUPS.to_owned(), Cel::List(Arc::new(info.caller.user.groups.iter().map(|group| text(group)).collect()))),
     ]);
     let mut of_request = user.clone();
     let asked = [
-        ("group", call.resource.of.group.as_str()),
-        ("resource", &call.resource.of.resource),
-        ("subresource", &call.subresource),
-        ("namespace", &call.namespace),
+        ("group", info.resource.of.group.as_str()),
+        ("resource", &info.resource.of.resource),
+        ("subresource", &info.subresource),
+        ("namespace", &info.namespace),
         ("name", &attributes.name),
     ];
     of_request.extend(asked.map(|(part, value)| (part.to_owned(), text(value))));

@@ -6,7 +6,7 @@ use super::{Attributes, GROUP};
 use crate::{
     kinds::core::{event, namespace},
     registry::Resource,
-    request::Call,
+    request::RequestInfo,
     selector::selects,
     state::State,
     status::GroupResource,
@@ -36,14 +36,14 @@ impl Versioned {
 
 /// Returns `true` if policies apply to a request: not to policies, and not to requests that a cluster can't do without
 /// (`plugin/policy/generic/plugin.go` of kube-apiserver, and its `admission/exclusion/resources.go`).
-pub(super) fn takes_policies(call: &Call) -> bool {
-    !call.resource.rules.is_exempt_from_policies
+pub(super) fn takes_policies(info: &RequestInfo) -> bool {
+    !info.resource.rules.is_exempt_from_policies
 }
 
 /// Whether webhooks are asked about a request: not about configurations of webhooks and policies, which could not be mended
 /// any more.
-pub(super) fn takes_webhooks(call: &Call) -> bool {
-    call.resource.custom.is_some() || call.resource.of.group != GROUP
+pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
+    info.resource.custom.is_some() || info.resource.of.group != GROUP
 }
 
 /// Built-in resources that are one table under several names (`EquivalentResourceRegistry`).
@@ -57,7 +57,7 @@ pub(crate) fn matching_resource(
     match_policy: &str,
     attributes: &Attributes<'_>,
 ) -> Option<Versioned> {
-    let requested = Versioned::of(&attributes.call.resource);
+    let requested = Versioned::of(&attributes.info.resource);
     let rules = rules.as_array().map_or(&[][..], Vec::as_slice);
     if rules.iter().any(|rule| rule_matches(rule, &requested, attributes)) {
         return Some(requested);
@@ -97,13 +97,13 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
         || rule["resourceNames"].as_array().into_iter().flatten().any(|name| *name == attributes.name.as_str());
     let whole_scope = rule["scope"].as_str().unwrap_or("*");
     // A namespace is in no namespace, whatever its requests say.
-    let namespaced = attributes.call.resource.listed.namespaced;
+    let namespaced = attributes.info.resource.listed.namespaced;
     let fits_scope = match whole_scope {
         "Namespaced" => namespaced,
         "Cluster" => !namespaced,
         _ => true,
     };
-    let subresource = attributes.call.subresource.as_str();
+    let subresource = attributes.info.subresource.as_str();
     let fits_resource = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|known| {
         let (name, sub) = known.split_once('/').unwrap_or((known, ""));
         (name == "*" || name == resource.resource) && (sub == "*" || sub == subresource)
@@ -121,7 +121,7 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
     }
-    let resource = &attributes.call.resource;
+    let resource = &attributes.info.resource;
     if resource.is(&namespace::KIND) {
         let shown = attributes.object.as_ref().or(attributes.old.as_deref());
         return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
@@ -131,10 +131,10 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
 
 /// The namespace that a request is about, where it is about one.
 pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
-    if !attributes.call.resource.listed.namespaced {
+    if !attributes.info.resource.listed.namespaced {
         return None;
     }
-    state.get(&namespace::KIND.group_resource(), &(String::new(), attributes.call.namespace.clone()))
+    state.get(&namespace::KIND.group_resource(), &(String::new(), attributes.info.namespace.clone()))
 }
 
 /// Whether the object, or what it was, is one that a selector chooses.

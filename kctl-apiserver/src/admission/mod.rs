@@ -22,7 +22,7 @@ use crate::{
         core::namespace,
     },
     registry::Kind,
-    request::{Call, Operation},
+    request::{Operation, RequestInfo},
     state::State,
     status::StatusError,
 };
@@ -32,7 +32,7 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// What admission is told about a request.
 pub(crate) struct Attributes<'a> {
-    pub(crate) call: &'a Call,
+    pub(crate) info: &'a RequestInfo,
     pub(crate) operation: Operation,
     /// Empty while it is not generated, and for each of many that are deleted.
     pub(crate) name: String,
@@ -46,9 +46,9 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    pub(crate) fn new(call: &'a Call, operation: Operation, name: &str, object: Value) -> Self {
-        let options = options(call, operation);
-        Self { call, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
+    pub(crate) fn new(info: &'a RequestInfo, operation: Operation, name: &str, object: Value) -> Self {
+        let options = options(info, operation);
+        Self { info, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
     }
 
     /// The same about an object that is there.
@@ -57,23 +57,23 @@ impl<'a> Attributes<'a> {
     }
 
     /// A delete with these options.
-    pub(crate) fn delete(call: &'a Call, old: &Arc<Value>, options: &Value) -> Self {
+    pub(crate) fn delete(info: &'a RequestInfo, old: &Arc<Value>, options: &Value) -> Self {
         let mut options = options.clone();
         options["kind"] = "DeleteOptions".into();
         options["apiVersion"] = "meta.k8s.io/v1".into();
-        let (operation, name) = (Operation::Delete, call.name.clone());
-        Self { call, operation, name, object: None, old: Some(old.clone()), options, shown_as: None }
+        let (operation, name) = (Operation::Delete, info.name.clone());
+        Self { info, operation, name, object: None, old: Some(old.clone()), options, shown_as: None }
     }
 
     /// A connection with these options.
-    fn connect(call: &'a Call, object: Value) -> Self {
-        let (operation, name) = (Operation::Connect, call.name.clone());
-        Self { call, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
+    fn connect(info: &'a RequestInfo, object: Value) -> Self {
+        let (operation, name) = (Operation::Connect, info.name.clone());
+        Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
     }
 
     /// The namespace that a request is about; one about a namespace is about that.
     fn namespace(&self) -> &str {
-        if self.call.resource.is(&namespace::KIND) { &self.name } else { &self.call.namespace }
+        if self.info.resource.is(&namespace::KIND) { &self.name } else { &self.info.namespace }
     }
 
     fn is_dry(&self) -> bool {
@@ -82,8 +82,8 @@ impl<'a> Attributes<'a> {
 
     /// Kind and version of what is sent, which for a subresource may be others than those of the resource.
     fn own_type(&self) -> (String, String) {
-        let resource = &self.call.resource;
-        let listed = resource.subresource(&self.call.subresource);
+        let resource = &self.info.resource;
+        let listed = resource.subresource(&self.info.subresource);
         let kind = listed.map_or_else(|| resource.kind(), |listed| &listed.kind);
         let api_version = match listed.and_then(|listed| Some((listed.group.as_deref(), listed.version.as_deref()?))) {
             None => resource.api_version(),
@@ -107,10 +107,10 @@ impl<'a> Attributes<'a> {
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
-        let convert = |object: &Value| conversion::convert(state, self.call, &known, object);
+        let convert = |object: &Value| conversion::convert(state, self.info, &known, object);
         let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
         Ok(Some(Self {
-            call: self.call,
+            info: self.info,
             operation: self.operation,
             name: self.name.clone(),
             object: self.object.as_ref().map(convert).transpose()?,
@@ -122,7 +122,7 @@ impl<'a> Attributes<'a> {
 
     /// What expressions see of the request; they are those of a webhook or a policy.
     fn scope(&self, state: &State, of: &Value) -> Scope {
-        let requested = || (Versioned::of(&self.call.resource), self.kind());
+        let requested = || (Versioned::of(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
         let mut request = review::request(self, &resource, &kind);
         // Expressions see what a review leaves out (`CreateAdmissionRequest` of `plugin/cel`).
@@ -143,25 +143,25 @@ impl<'a> Attributes<'a> {
 }
 
 /// The options of a create or an update, as the real server has decoded them from the query.
-fn options(call: &Call, operation: Operation) -> Value {
+fn options(info: &RequestInfo, operation: Operation) -> Value {
     let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
     for field in ["fieldManager", "fieldValidation"] {
-        let given = call.params.text(field);
+        let given = info.params.text(field);
         if !given.is_empty() {
             options[field] = given.into();
         }
     }
-    if call.dry_run() {
+    if info.dry_run() {
         options["dryRun"] = json!(["All"]);
     }
     options
 }
 
 /// Whether anything could change an object: most servers have no such configurations.
-pub(crate) fn may_mutate(state: &State, call: &Call) -> bool {
-    (matching::takes_webhooks(call) && has_any(state, &mutating_webhook_configuration::KIND))
-        || (matching::takes_policies(call) && has_any(state, &mutating_admission_policy_binding::KIND))
+pub(crate) fn may_mutate(state: &State, info: &RequestInfo) -> bool {
+    (matching::takes_webhooks(info) && has_any(state, &mutating_webhook_configuration::KIND))
+        || (matching::takes_policies(info) && has_any(state, &mutating_admission_policy_binding::KIND))
 }
 
 fn has_any(state: &State, kind: &Kind) -> bool {
@@ -174,7 +174,7 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 /// # Errors
 /// One of them denies it or cannot be asked, or its answer is still waited for.
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
-    let mut webhooks = webhook::Mutating::new(state, attributes.call);
+    let mut webhooks = webhook::Mutating::new(state, attributes.info);
     let by_policies = mutation::run(state, attributes, false)?;
     let by_webhooks = webhooks.run(state, attributes, false)?;
     if by_policies || by_webhooks {
@@ -201,13 +201,13 @@ pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Res
 }
 
 /// Mutating and validating admission of what is sent to a subresource and not stored; hands on what has become of it.
-pub(crate) fn admit_sent(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, StatusError> {
-    admit(state, Attributes::new(call, Operation::Create, name, sent))
+pub(crate) fn admit_sent(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
+    admit(state, Attributes::new(info, Operation::Create, name, sent))
 }
 
 /// Mutating and validating admission of a connection; hands on its options.
-pub(crate) fn admit_connection(state: &State, call: &Call, options: Value) -> Result<Value, StatusError> {
-    admit(state, Attributes::connect(call, options))
+pub(crate) fn admit_connection(state: &State, info: &RequestInfo, options: Value) -> Result<Value, StatusError> {
+    admit(state, Attributes::connect(info, options))
 }
 
 fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {

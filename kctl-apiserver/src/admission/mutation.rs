@@ -44,7 +44,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
     if attributes.object.is_none() {
         return Ok(any);
     }
-    for bound in bound(state, attributes.call, "mutating") {
+    for bound in bound(state, attributes.info, "mutating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         let is_left_out = once_more && policy["reinvocationPolicy"] != "IfNeeded";
         if is_left_out || !bound.fits(state, attributes) {
@@ -155,7 +155,7 @@ fn patched(object: Value, patch: &Value) -> Result<Value, Failure> {
 
 /// The object with the applied part merged into it, as server-side apply merges.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, Failure> {
-    let place = Place::root(attributes.call.resource.schema());
+    let place = Place::root(attributes.info.resource.schema());
     // Upstream says the type of the object whatever is said.
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
@@ -243,7 +243,7 @@ fn unwritable(key: &Key) -> String {
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");
-    let mut status_error = StatusError::forbidden(&attributes.call.resource.of, name, &message);
+    let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, &message);
     status_error.message.clone_from(&message);
     status_error.reason = reason.into();
     status_error.details["causes"] = json!([{ "message": message }]);

@@ -20,7 +20,7 @@ use crate::{
         cost::{Budget, Dear},
     },
     evaluate::{CANCELLED, weight},
-    request::Call,
+    request::RequestInfo,
     selector::selects,
     state::State,
     status::{GroupResource, StatusError},
@@ -86,8 +86,8 @@ impl Bound {
 }
 
 /// All policies of a kind that may be asked about a request, with their bindings, by name.
-pub(super) fn bound(state: &State, call: &Call, kind: &str) -> Vec<Bound> {
-    if !matching::takes_policies(call) {
+pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound> {
+    if !matching::takes_policies(info) {
         return Vec::new();
     }
     let of = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
@@ -116,7 +116,7 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 /// One of them denies it.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
-    for bound in bound(state, attributes.call, "validating") {
+    for bound in bound(state, attributes.info, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         if !bound.fits(state, attributes) {
             continue;
@@ -138,14 +138,14 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         };
         // Expressions see the version that the policy is about.
         let converted = match bound.asks_about(state, attributes) {
-            Some(asked) if asked != Versioned::of(&attributes.call.resource) => attributes.in_version(state, &asked)?,
+            Some(asked) if asked != Versioned::of(&attributes.info.resource) => attributes.in_version(state, &asked)?,
             _ => None,
         };
         let shown = converted.as_ref().unwrap_or(attributes);
         let violations = all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), shown));
         for Violation { message, reason, of } in violations {
             if of == Part::Validation && bound.does("Warn") {
-                attributes.call.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
+                attributes.info.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
             if of == Part::Annotation || bound.does("Deny") {
                 deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
@@ -158,7 +158,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 /// A denial; its message begins as that of everything forbidden, whatever its reason is.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
-    let mut status_error = StatusError::forbidden(&attributes.call.resource.of, name, why);
+    let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, why);
     status_error.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
     status_error.code = match reason {
         "Forbidden" => StatusCode::FORBIDDEN,
@@ -403,7 +403,7 @@ fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>)
         let expression = text("valueExpression");
         match scope.evaluate(expression) {
             Ok(Cel::String(value)) => {
-                attributes.call.session.annotate(&format!("{policy}/{}", text("key")), &value);
+                attributes.info.session.annotate(&format!("{policy}/{}", text("key")), &value);
             }
             Ok(_) => {}
             Err(Failure::Spent) => return vec![SPENT.to_owned()],

@@ -10,14 +10,14 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// The `request` of a review; `resource` and `kind` are those under which the webhook wants to see the object.
 pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
-    let call = attributes.call;
+    let info = attributes.info;
     let mut request = json!({
         "kind": kind,
         "resource": resource.to_json(),
         "requestKind": attributes.kind(),
-        "requestResource": Versioned::of(&call.resource).to_json(),
+        "requestResource": Versioned::of(&info.resource).to_json(),
         "operation": attributes.operation.name(),
-        "userInfo": call.caller.info(),
+        "userInfo": info.caller.user_info(),
         "object": attributes.object,
         "oldObject": attributes.old.as_deref(),
         "dryRun": attributes.is_dry(),
@@ -29,15 +29,15 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
         }
     };
     add("name", &attributes.name);
-    add("subResource", &call.subresource);
-    add("requestSubResource", &call.subresource);
+    add("subResource", &info.subresource);
+    add("requestSubResource", &info.subresource);
     add("namespace", namespace(attributes));
     request
 }
 
 /// A namespace is in itself.
 fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
-    if attributes.call.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.call.namespace }
+    if attributes.info.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.info.namespace }
 }
 
 /// A review in the first version of a webhook that the server speaks.

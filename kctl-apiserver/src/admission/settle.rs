@@ -28,7 +28,7 @@ pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<
         // No managers are a reset.
         meta.remove("managedFields");
     }
-    let resource = &attributes.call.resource;
+    let resource = &attributes.info.resource;
     let (kind, api_version) = attributes.own_type();
     let own = (kind.as_str(), api_version.as_str());
     if resource.custom.is_some() && own == (resource.kind(), resource.api_version().as_str()) {
@@ -67,7 +67,7 @@ fn settle_built_in(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    let resource = &attributes.call.resource;
+    let resource = &attributes.info.resource;
     let is_own = resource.kind() == kind && resource.api_version() == api_version;
     let rules = if is_own { resource.rules } else { &Kind::DEFAULT };
     admit::default_decoded(admit::Type { api_version, kind, rules }, object);
@@ -75,7 +75,7 @@ fn settle_built_in(
 }
 
 fn settle_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
-    let resource = &attributes.call.resource;
+    let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (kind, api_version, own) = (text("kind"), text("apiVersion"), resource.api_version());
     if kind.is_empty() {

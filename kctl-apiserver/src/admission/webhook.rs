@@ -19,7 +19,7 @@ use crate::{
     conversion,
     kinds::admissionregistration::{mutating_webhook_configuration, validating_webhook_configuration},
     registry::Kind,
-    request::Call,
+    request::RequestInfo,
     session::{Question, Reply},
     state::State,
     status::StatusError,
@@ -62,8 +62,8 @@ enum Failure {
 }
 
 /// All webhooks that may be asked about a request, in the order of the names of their configurations.
-fn all(state: &State, call: &Call, kind: &Kind) -> Vec<Webhook> {
-    if !matching::takes_webhooks(call) {
+fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
+    if !matching::takes_webhooks(info) {
         return Vec::new();
     }
     state
@@ -93,7 +93,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
         Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
         Fit::Fails(why) => {
             let name = &attributes.name;
-            Err(StatusError::forbidden(&attributes.call.resource.of, name, &why))
+            Err(StatusError::forbidden(&attributes.info.resource.of, name, &why))
         }
     }
 }
@@ -106,7 +106,7 @@ fn question(
     resource: &Versioned,
 ) -> Result<Question, Failure> {
     let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
-    let requested = Versioned::of(&attributes.call.resource);
+    let requested = Versioned::of(&attributes.info.resource);
     let request = if *resource == requested {
         review::request(attributes, resource, &attributes.kind())
     } else {
@@ -136,7 +136,7 @@ fn judge(
     mutates: bool,
 ) -> Result<Verdict, Failure> {
     let verdict = review::verdict(asked, reply, mutates).map_err(Failure::Call)?;
-    let session = &attributes.call.session;
+    let session = &attributes.info.session;
     verdict.warnings.iter().for_each(|text| session.warn(text));
     for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
         session.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
@@ -180,8 +180,8 @@ pub(super) struct Mutating {
 }
 
 impl Mutating {
-    pub(super) fn new(state: &State, call: &Call) -> Self {
-        let webhooks = all(state, call, &mutating_webhook_configuration::KIND);
+    pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
+        let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
@@ -230,7 +230,7 @@ fn ask_mutating(
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
     };
     let review = question.review.clone();
-    let reply = attributes.call.session.ask(question)?;
+    let reply = attributes.info.session.ask(question)?;
     let verdict = match judge(webhook, &review, &reply, attributes, true) {
         Ok(verdict) => verdict,
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
@@ -252,8 +252,8 @@ fn ask_mutating(
         }
         Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(StatusError::internal(&why)),
     }
-    if *resource != Versioned::of(&attributes.call.resource) {
-        patched = conversion::convert(state, attributes.call, &attributes.call.resource, &patched)?;
+    if *resource != Versioned::of(&attributes.info.resource) {
+        patched = conversion::convert(state, attributes.info, &attributes.info.resource, &patched)?;
     }
     settle(attributes, &mut patched)?;
     let changed = patched != *object;
@@ -265,7 +265,7 @@ fn ask_mutating(
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();
-    for webhook in all(state, attributes.call, &validating_webhook_configuration::KIND) {
+    for webhook in all(state, attributes.info, &validating_webhook_configuration::KIND) {
         let resource = match wanted(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,
@@ -280,7 +280,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         }
     }
     let questions = calls.iter().map(|(_, question)| question.clone()).collect();
-    let replies = attributes.call.session.ask_all(questions)?;
+    let replies = attributes.info.session.ask_all(questions)?;
     for ((webhook, question), reply) in calls.iter().zip(&replies) {
         if let Err(failure) = judge(webhook, &question.review, reply, attributes, false) {
             errors.extend(by_policy(webhook, failure).err());

@@ -9,7 +9,7 @@ use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
-    request::{Call, Params, Place, User, Verb, asked, decode, place},
+    request::{Params, Place, RequestInfo, User, Verb, asked, decode, place},
     selector,
     status::{GroupResource, StatusError},
 };
@@ -29,8 +29,8 @@ pub(crate) struct Attributes<'a> {
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
-pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
-    authorize_to(call.verb.name(), resolver, call).map_err(StatusError::from_filter)
+pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
+    authorize_to(info.verb.name(), resolver, info).map_err(StatusError::from_filter)
 }
 
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
@@ -38,31 +38,31 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, call: &Call) -> Result<(),
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
-pub(crate) fn authorize_creation(resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
-    authorize_to("create", resolver, call)
+pub(crate) fn authorize_creation(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
+    authorize_to("create", resolver, info)
 }
 
-fn authorize_to(verb: &str, resolver: &impl RuleResolver, call: &Call) -> Result<(), StatusError> {
+fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     // A rule with `resourceNames` also allows a list or watch that selects one of these names
     // (`endpoints/request/requestinfo.go`).
-    let selected = match call.verb {
-        Verb::List | Verb::Watch => selector::name_of(call.params.text("fieldSelector")),
+    let selected = match info.verb {
+        Verb::List | Verb::Watch => selector::name_of(info.params.text("fieldSelector")),
         _ => None,
     };
     // The namespace of a Namespace is the Namespace itself.
-    let is_namespace = call.resource.is(&namespace::KIND);
+    let is_namespace = info.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
-        group: &call.resource.of.group,
-        resource: &call.resource.of.resource,
-        subresource: &call.subresource,
-        namespace: if is_namespace { &call.name } else { &call.namespace },
-        name: selected.as_deref().unwrap_or(&call.name),
+        group: &info.resource.of.group,
+        resource: &info.resource.of.resource,
+        subresource: &info.subresource,
+        namespace: if is_namespace { &info.name } else { &info.namespace },
+        name: selected.as_deref().unwrap_or(&info.name),
     };
-    if allowed(resolver, &call.caller.user, &attributes) {
+    if allowed(resolver, &info.caller.user, &attributes) {
         return Ok(());
     }
-    Err(denied(resolver, &call.caller.user, &attributes))
+    Err(denied(resolver, &info.caller.user, &attributes))
 }
 
 /// Checks that a user may send a request that fails anyway, because its resource is not served or does not support the verb.

@@ -8,7 +8,7 @@ use super::{convert, in_version, is_asked};
 use crate::{
     apply::{BuiltInKinds, Versions},
     registry::Custom,
-    request::Call,
+    request::RequestInfo,
     schema::Schema,
     state::State,
 };
@@ -16,26 +16,26 @@ use crate::{
 /// The versions of the kind of a request, in which field managers own fields.
 pub(crate) struct FieldVersions<'a> {
     pub(crate) state: &'a State,
-    pub(crate) call: &'a Call,
+    pub(crate) info: &'a RequestInfo,
 }
 
 impl Debug for FieldVersions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FieldVersions").field(&self.call.resource).finish()
+        f.debug_tuple("FieldVersions").field(&self.info.resource).finish()
     }
 }
 
 impl Versions for FieldVersions<'_> {
     /// Fails while the conversion webhook has not responded, and leaves the session unsettled.
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        if self.call.resource.custom.is_none() {
+        if self.info.resource.custom.is_none() {
             return BuiltInKinds.converted(object, api_version);
         }
-        let to = in_version(self.state, &self.call.resource, Custom::version_of(api_version))
+        let to = in_version(self.state, &self.info.resource, Custom::version_of(api_version))
             .filter(|to| to.api_version() == api_version)
             .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
         if is_asked(&to) && !is_bare(object) {
-            return convert(self.state, self.call, &to, object).map_err(|error| error.message);
+            return convert(self.state, self.info, &to, object).map_err(|error| error.message);
         }
         // Fields that the version does not have stay here; reads drop them.
         let mut renamed = object.clone();
@@ -44,15 +44,15 @@ impl Versions for FieldVersions<'_> {
     }
 
     fn differ(&self, one: &str, other: &str) -> bool {
-        if self.call.resource.custom.is_some() { one != other } else { BuiltInKinds.differ(one, other) }
+        if self.info.resource.custom.is_some() { one != other } else { BuiltInKinds.differ(one, other) }
     }
 
     fn may_have_changed(&self) -> bool {
-        self.call.resource.custom.is_some()
+        self.info.resource.custom.is_some()
     }
 
     fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
-        match &self.call.resource.custom {
+        match &self.info.resource.custom {
             Some(custom) => custom.schema_of(Custom::version_of(api_version)),
             None => BuiltInKinds.schema(api_version, kind),
         }

@@ -19,7 +19,7 @@ use crate::{
     autoscaling, crd,
     kinds::{self, core::event},
     registry::Resource,
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
     store::Key,
@@ -83,17 +83,17 @@ fn drop_unknown(to: &Resource, object: &mut Value) {
 ///
 /// # Errors
 /// Fails if the conversion webhook fails, or if its response is still outstanding.
-pub(crate) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, StatusError> {
-    find_at(state, call, &call.key())
+pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
+    find_at(state, info, &info.key())
 }
 
 /// Returns the stored object with this key, in the version of a request.
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
-    let Some(object) = state.get(&call.resource.of, key) else { return Ok(None) };
-    all_shown(state, call, vec![object]).map(|mut all| all.pop())
+pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
+    let Some(object) = state.get(&info.resource.of, key) else { return Ok(None) };
+    all_shown(state, info, vec![object]).map(|mut all| all.pop())
 }
 
 /// Drops the managedFields that an Event got through the other group: a write through one group does not keep those.
@@ -109,8 +109,12 @@ pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn all_shown(state: &State, call: &Call, objects: Vec<Arc<Value>>) -> Result<Vec<Arc<Value>>, StatusError> {
-    convert_all(state, call, &call.resource, objects)
+pub(crate) fn all_shown(
+    state: &State,
+    info: &RequestInfo,
+    objects: Vec<Arc<Value>>,
+) -> Result<Vec<Arc<Value>>, StatusError> {
+    convert_all(state, info, &info.resource, objects)
 }
 
 /// A written object in the version in which it is stored, and in the version of the request.
@@ -138,8 +142,8 @@ impl Kept {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, StatusError> {
-    let resource = &call.resource;
+pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result<Kept, StatusError> {
+    let resource = &info.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
@@ -149,18 +153,18 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
     match home.filter(|home| home.api_version() != resource.api_version()) {
         None => Ok(Kept { stored: object, shown: None }),
         Some(home) => {
-            let mut stored = convert(state, call, &home, &object)?;
+            let mut stored = convert(state, info, &home, &object)?;
             if let Some(custom) = &home.custom {
                 custom.read(&mut stored);
             }
             if resource.rules.is_autoscaler
-                && call.subresource.is_empty()
-                && let Some(before) = state.get(&resource.of, &call.key())
+                && info.subresource.is_empty()
+                && let Some(before) = state.get(&resource.of, &info.key())
             {
                 // Version 1 does not tell an absent amount from zero: a status that was not written stays as it is.
                 stored["status"] = before["status"].clone();
             }
-            let shown = convert(state, call, resource, &stored)?;
+            let shown = convert(state, info, resource, &stored)?;
             Ok(Kept { stored, shown: Some(shown) })
         }
     }
@@ -170,14 +174,14 @@ pub(crate) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn convert(state: &State, call: &Call, to: &Resource, object: &Value) -> Result<Value, StatusError> {
-    let mut all = convert_all(state, call, to, vec![Arc::new(object.clone())])?;
+pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: &Value) -> Result<Value, StatusError> {
+    let mut all = convert_all(state, info, to, vec![Arc::new(object.clone())])?;
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
 }
 
 fn convert_all(
     state: &State,
-    call: &Call,
+    info: &RequestInfo,
     to: &Resource,
     mut objects: Vec<Arc<Value>>,
 ) -> Result<Vec<Arc<Value>>, StatusError> {
@@ -194,7 +198,7 @@ fn convert_all(
     }
     let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
     let question = question(state, to, &asked)?;
-    let reply = call.session.ask(question)?;
+    let reply = info.session.ask(question)?;
     let converted = converted(to, &asked, &reply)?;
     for (index, object) in open.into_iter().zip(converted) {
         objects[index] = object.into();

@@ -54,7 +54,7 @@ impl From<User> for Caller {
 
 impl Caller {
     /// As reviews have it.
-    pub(crate) fn info(&self) -> Value {
+    pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({ "username": self.user.name, "groups": self.user.groups });
         if !self.uid.is_empty() {
             info["uid"] = self.uid.clone().into();
@@ -114,7 +114,7 @@ impl Verb {
 }
 
 /// A request about a resource.
-pub(crate) struct Call {
+pub(crate) struct RequestInfo {
     pub(crate) verb: Verb,
     pub(crate) resource: Arc<Resource>,
     /// Empty for the cluster, or for all namespaces.
@@ -275,7 +275,7 @@ fn wrong_segment(name: &str) -> Option<String> {
     name.contains('%').then(|| "may not contain '%'".into())
 }
 
-impl Call {
+impl RequestInfo {
     /// Reads a request about a resource; `None` when the path is about something else.
     pub(crate) fn parse(
         registry: &Registry,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::response::bytes_of;
 use crate::{
     clock::Clock,
-    request::{Call, Caller},
+    request::{Caller, RequestInfo},
     state::State,
 };
 
@@ -79,21 +79,21 @@ impl<'a> Asked<'a> {
 }
 
 /// Writes the line of a request that was understood, when there is a log.
-pub(super) fn audit(state: &mut State, call: &Call, parts: &Parts, code: StatusCode) {
+pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: StatusCode) {
     if state.audit.is_none() {
         return;
     }
-    let mut event = event(state.clock, &parts.into(), Some(&call.caller), code);
-    event["verb"] = call.verb.name().into();
+    let mut event = event(state.clock, &parts.into(), Some(&info.caller), code);
+    event["verb"] = info.verb.name().into();
     event["objectRef"] = json!({
-        "apiGroup": call.resource.of.group,
-        "apiVersion": call.resource.version,
-        "resource": call.resource.of.resource,
-        "subresource": call.subresource,
-        "namespace": call.namespace,
-        "name": call.name,
+        "apiGroup": info.resource.of.group,
+        "apiVersion": info.resource.version,
+        "resource": info.resource.of.resource,
+        "subresource": info.subresource,
+        "namespace": info.namespace,
+        "name": info.name,
     });
-    for (name, value) in call.session.annotations() {
+    for (name, value) in info.session.annotations() {
         event["annotations"][name] = value.into();
     }
     write(state, &event);

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::{
     metrics::Answered,
-    request::Call,
+    request::RequestInfo,
     request_log::RequestRecord,
     state::State,
     verbs::{Answer, Payload},
@@ -12,43 +12,43 @@ use crate::{
 };
 
 /// Returns the trace id of a request; empty without one.
-pub(super) fn trace(call: &Call) -> &str {
-    call.header("traceparent").split('-').nth(1).unwrap_or_default()
+pub(super) fn trace(info: &RequestInfo) -> &str {
+    info.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
 /// Counts an answered request, and adds it to the log.
 pub(super) fn record(
     state: &mut State,
-    call: &Call,
+    info: &RequestInfo,
     client: Option<String>,
     code: StatusCode,
     answer: Option<&Answer>,
 ) {
-    let dry_run = is_dry_run(call);
-    state.counts.add(Answered { call, code, dry_run });
-    let mut resource = call.resource.of.resource.clone();
-    if !call.subresource.is_empty() {
-        resource += &format!("/{}", call.subresource);
+    let dry_run = is_dry_run(info);
+    state.counts.add(Answered { info, code, dry_run });
+    let mut resource = info.resource.of.resource.clone();
+    if !info.subresource.is_empty() {
+        resource += &format!("/{}", info.subresource);
     }
     // The generated name of a new object is in the response.
     let generated = match answer {
-        Some(Answer { payload: Payload::Json(object), .. }) if call.name.is_empty() => {
+        Some(Answer { payload: Payload::Json(object), .. }) if info.name.is_empty() => {
             object["metadata"]["name"].as_str().unwrap_or_default()
         }
-        Some(Answer { payload: Payload::Text { name, .. }, .. }) if call.name.is_empty() => name,
+        Some(Answer { payload: Payload::Text { name, .. }, .. }) if info.name.is_empty() => name,
         _ => "",
     };
     let record = RequestRecord {
-        user: call.caller.user.name.clone(),
+        user: info.caller.user.name.clone(),
         client,
-        verb: call.verb.name(),
-        group: call.resource.of.group.clone(),
+        verb: info.verb.name(),
+        group: info.resource.of.group.clone(),
         resource,
-        namespace: call.namespace.clone(),
-        name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
+        namespace: info.namespace.clone(),
+        name: if info.name.is_empty() { generated.into() } else { info.name.clone() },
         code: code.as_u16(),
         dry_run,
-        trace: trace(call).into(),
+        trace: trace(info).into(),
     };
     state.requests.push(record);
 }

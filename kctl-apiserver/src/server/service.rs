@@ -26,7 +26,7 @@ use crate::{
     faults::Connection,
     kinds::core::pod,
     limits::BODY_LEN_MAX,
-    request::{Call, Caller, errors_are_yaml},
+    request::{Caller, RequestInfo, errors_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     session::{Question, Session},
     state::State,
@@ -165,8 +165,8 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     let registry = locked.registry.clone();
     // Paths of other servers are no calls of this one.
     let is_own = !registry.is_remote(parts.uri.path());
-    let parsed = is_own.then(|| Call::parse(&registry, caller.clone(), parts, body.clone(), session));
-    let Some(call) = parsed.flatten() else {
+    let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), session));
+    let Some(info) = parsed.flatten() else {
         // What was missed on disk is written before it is said whether the disk works; readiness says what fails.
         if parts.uri.path().starts_with("/readyz") {
             let _told = locked.make_up();
@@ -178,27 +178,27 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
         return Run::Done(document);
     };
-    let call = match call {
-        Ok(call) => call,
+    let info = match info {
+        Ok(info) => info,
         Err(status_error) => {
             let status_error =
                 authorizer::authorize_unknown(&*locked, &caller.user, parts).err().unwrap_or(status_error);
             return Run::Done(refuse_audited(&mut locked, caller, parts, &status_error));
         }
     };
-    if call.resource.is(&pod::KIND) {
-        locked.complete_namespace(&call.namespace);
+    if info.resource.is(&pod::KIND) {
+        locked.complete_namespace(&info.namespace);
     }
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();
     let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
-    locked.acting = Acting { by, trace: trace(&call).into() };
-    let performed = locked.repeatably(session, |state| verbs::perform(state, &call));
+    locked.acting = Acting { by, trace: trace(&info).into() };
+    let performed = locked.repeatably(session, |state| verbs::perform(state, &info));
     locked.acting = Acting::default();
     let open = session.take_open();
     if open.is_empty() {
         locked.after_request();
-        return Run::Done(finish(state, locked, parts, &call, performed));
+        return Run::Done(finish(state, locked, parts, &info, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
     let asked = open.into_iter().map(|question| (question, locked.chance.uid())).collect();
@@ -209,18 +209,18 @@ fn finish(
     state: &Arc<Mutex<State>>,
     mut locked: MutexGuard<'_, State>,
     parts: &Parts,
-    call: &Call,
+    info: &RequestInfo,
     performed: Result<Answer, StatusError>,
 ) -> Response<Body> {
     let performed = performed.map_err(|status_error| deadline::within(parts, status_error));
     let code = performed.as_ref().map_or_else(|status_error| status_error.code, |answer| answer.code);
     let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
-    record(&mut locked, call, client, code, performed.as_ref().ok());
-    audit(&mut locked, call, parts, code);
+    record(&mut locked, info, client, code, performed.as_ref().ok());
+    audit(&mut locked, info, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(status_error) if errors_are_yaml(call.header("accept")) => {
+        Err(status_error) if errors_are_yaml(info.header("accept")) => {
             let mut response = refuse(&status_error);
             *response.body_mut() = full(yaml(&status_error.body()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
@@ -232,7 +232,7 @@ fn finish(
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
-        Ok(Answer { code, payload: Payload::Json(object) }) if wants_yaml(call) => {
+        Ok(Answer { code, payload: Payload::Json(object) }) if wants_yaml(info) => {
             respond(code, "application/yaml", full(yaml(&object)))
         }
         Ok(Answer { code, payload: Payload::Json(object) }) => {
@@ -249,7 +249,7 @@ fn finish(
             respond(code, "application/json", Full::new(line).boxed_unsync())
         }
     };
-    warn(&mut response, call.session.warnings());
+    warn(&mut response, info.session.warnings());
     response
 }
 

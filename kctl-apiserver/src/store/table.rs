@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{Key, Lines, Object, object::Warm};
-use crate::{request::Call, stale::Past};
+use crate::{request::RequestInfo, stale::Past};
 
 /// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
@@ -132,9 +132,9 @@ impl Table {
     }
 
     /// The revision that a fault on purpose makes a read show, while it is known, and where one so old is allowed.
-    pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
-        let stale = call.stale?;
-        let asked = call.params.oldest();
+    pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
+        let stale = info.stale?;
+        let asked = info.params.oldest();
         let oldest = asked.or(stale.misleads.then_some(0))?;
         let revision = match stale.past {
             Past::Revision(revision) => revision,

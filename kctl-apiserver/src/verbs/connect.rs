@@ -9,51 +9,51 @@ use super::{Answer, Payload};
 use crate::{
     admission, go,
     kinds::core::{node, service},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::{FieldError, StatusError},
 };
 
 /// Whether a request is about processes.
-pub(super) fn is_about_processes(call: &Call) -> bool {
-    call.resource.rules.connects.contains(&call.subresource.as_str())
+pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
+    info.resource.rules.connects.contains(&info.subresource.as_str())
 }
 
 /// Answers a request about processes. What connects is admitted before anything is looked for (`ConnectResource` of
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
-pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
-    let options = if call.subresource == "log" { Value::Null } else { admitted(state, call)? };
-    if call.subresource == "proxy" && call.name.matches(':').count() > 2 {
+pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
+    let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
+    if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
         let kind = of.resource.strip_suffix('s').unwrap_or(&of.resource);
-        return Err(StatusError::bad_request(format!("invalid {kind} request {}", go::quote(&call.name))));
+        return Err(StatusError::bad_request(format!("invalid {kind} request {}", go::quote(&info.name))));
     }
-    let (_, name, port) = proxied(call);
-    let key = (call.namespace.clone(), name.to_owned());
+    let (_, name, port) = proxied(info);
+    let key = (info.namespace.clone(), name.to_owned());
     let Some(object) = state.get(of, &key) else { return Err(StatusError::not_found(of, name)) };
-    match call.subresource.as_str() {
-        _ if call.resource.is(&node::KIND) => Err(no_process()),
-        _ if call.resource.is(&service::KIND) => {
+    match info.subresource.as_str() {
+        _ if info.resource.is(&node::KIND) => Err(no_process()),
+        _ if info.resource.is(&service::KIND) => {
             let why = format!("no endpoints available for service {:?}", called(name, port));
             Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
         }
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
-        "log" => log(state, call, &object),
+        "log" => log(state, info, &object),
         "exec" | "attach" => {
-            container(call, &object, options["container"].as_str().unwrap_or_default())?;
-            Err(connection(state, call, &object))
+            container(info, &object, options["container"].as_str().unwrap_or_default())?;
+            Err(connection(state, info, &object))
         }
-        _ => Err(connection(state, call, &object)),
+        _ => Err(connection(state, info, &object)),
     }
 }
 
 /// What the name of a proxy says: `scheme:name:port`, of which only the name has to be there (`SplitSchemeNamePort`).
-fn proxied(call: &Call) -> (&str, &str, &str) {
-    let whole = ("", call.name.as_str(), "");
-    if call.subresource != "proxy" {
+fn proxied(info: &RequestInfo) -> (&str, &str, &str) {
+    let whole = ("", info.name.as_str(), "");
+    if info.subresource != "proxy" {
         return whole;
     }
-    match call.name.split(':').collect::<Vec<_>>().as_slice() {
+    match info.name.split(':').collect::<Vec<_>>().as_slice() {
         [name, port] => ("", name, port),
         [scheme, name, port] => (scheme, name, port),
         _ => whole,
@@ -65,41 +65,41 @@ fn called(name: &str, port: &str) -> String {
 }
 
 /// The options of a connection after admission.
-fn admitted(state: &State, call: &Call) -> Result<Value, StatusError> {
-    if call.dry_run() {
+fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
+    if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
     }
-    admission::admit_connection(state, call, options(call)?)
+    admission::admit_connection(state, info, options(info)?)
 }
 
 /// The options of a connection, which come in the query: texts, lists of texts, flags that are there or not.
-fn options(call: &Call) -> Result<Value, StatusError> {
-    let kind = call.resource.subresource(&call.subresource).map_or("", |listed| listed.kind.as_str());
+fn options(info: &RequestInfo) -> Result<Value, StatusError> {
+    let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = Map::new();
     options.insert("kind".into(), kind.into());
     options.insert("apiVersion".into(), "v1".into());
-    match call.subresource.as_str() {
+    match info.subresource.as_str() {
         "portforward" => {
-            let ports = ports(&call.params.all("ports"))?;
+            let ports = ports(&info.params.all("ports"))?;
             if !ports.is_empty() {
                 options.insert("ports".into(), ports.into());
             }
         }
         "proxy" => {
-            if !call.path_behind.is_empty() {
-                options.insert("path".into(), call.path_behind.clone().into());
+            if !info.path_behind.is_empty() {
+                options.insert("path".into(), info.path_behind.clone().into());
             }
         }
         _ => {
-            for flag in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|flag| call.params.flag(flag)) {
+            for flag in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|flag| info.params.flag(flag)) {
                 options.insert(flag.into(), true.into());
             }
-            let container = call.params.text("container");
+            let container = info.params.text("container");
             if !container.is_empty() {
                 options.insert("container".into(), container.into());
             }
-            if call.subresource == "exec" {
-                let command = call.params.all("command");
+            if info.subresource == "exec" {
+                let command = info.params.all("command");
                 let none = || Value::Null;
                 options.insert(
                     "command".into(),
@@ -126,32 +126,32 @@ fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
 }
 
 /// Nobody writes to a log here.
-fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, StatusError> {
+fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
     let mut errors = Vec::new();
     for (option, least, told) in [
         ("tailLines", 0, "must be greater than or equal to 0"),
         ("limitBytes", 1, "must be greater than 0"),
         ("sinceSeconds", 1, "must be greater than 0"),
     ] {
-        if let Some(value) = call.params.number(option)?.filter(|value| *value < least) {
+        if let Some(value) = info.params.number(option)?.filter(|value| *value < least) {
             let message = format!("Invalid value: {value}: {told}");
             errors.push(FieldError { reason: "FieldValueInvalid", message, field: option.into() });
         }
     }
     if !errors.is_empty() {
-        return Err(StatusError::invalid("", "PodLogOptions", &call.name, &errors));
+        return Err(StatusError::invalid("", "PodLogOptions", &info.name, &errors));
     }
-    container(call, pod, call.params.text("container"))?;
+    container(info, pod, info.params.text("container"))?;
     let code = match node_of(pod) {
         None => StatusCode::NO_CONTENT,
         Some(node) if has_node(state, node) => StatusCode::OK,
-        Some(_) => return Err(connection(state, call, pod)),
+        Some(_) => return Err(connection(state, info, pod)),
     };
     Ok(Answer { code, payload: Payload::Plain(String::new()) })
 }
 
 /// Checks that one container is meant, and that the pod has it.
-fn container(call: &Call, pod: &Value, named: &str) -> Result<(), StatusError> {
+fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
@@ -159,11 +159,11 @@ fn container(call: &Call, pod: &Value, named: &str) -> Result<(), StatusError> {
         "" if names.len() == 1 => Ok(()),
         "" => {
             let names = names.join(" ");
-            let why = format!("a container name must be specified for pod {}, choose one of: [{names}]", call.name);
+            let why = format!("a container name must be specified for pod {}, choose one of: [{names}]", info.name);
             Err(StatusError::bad_request(why))
         }
         named if names.contains(&named) => Ok(()),
-        named => Err(StatusError::bad_request(format!("container {named} is not valid for pod {}", call.name))),
+        named => Err(StatusError::bad_request(format!("container {named} is not valid for pod {}", info.name))),
     }
 }
 
@@ -176,11 +176,11 @@ fn has_node(state: &State, node: &str) -> bool {
 }
 
 /// Why there is no connection to a pod.
-fn connection(state: &State, call: &Call, pod: &Value) -> StatusError {
+fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
-        None => StatusError::bad_request(format!("pod {} does not have a host assigned", call.name)),
+        None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
         // The real server tells the name of the node with the kind of the request.
-        Some(node) if !has_node(state, node) => StatusError::not_found(&call.resource.of, node),
+        Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.of, node),
         Some(_) => no_process(),
     }
 }

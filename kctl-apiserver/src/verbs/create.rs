@@ -3,26 +3,26 @@
 use super::Answer;
 use crate::{
     registry::kind::Review,
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
     write::{self, Ownership, Write, body, place},
 };
 
-pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let mut object = body::read(call)?;
-    match call.resource.rules.review {
+pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let mut object = body::read(info)?;
+    match info.resource.rules.review {
         None => {
             let new = Write::create(object, Ownership::Written);
-            Ok(Answer::created(write::write(state, call, new)?))
+            Ok(Answer::created(write::write(state, info, new)?))
         }
         Some(Review::Binding) => {
-            place::wipe(call, &mut object)?;
-            super::subresources::bind_named(state, call, object)
+            place::wipe(info, &mut object)?;
+            super::subresources::bind_named(state, info, object)
         }
         Some(_) => {
-            place::wipe(call, &mut object)?;
-            Ok(Answer::created(super::reviews::review(state, call, object)?))
+            place::wipe(info, &mut object)?;
+            Ok(Answer::created(super::reviews::review(state, info, object)?))
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     kinds::{core::namespace, scheduling::priority_class},
     lifecycle::{self, Deleted, Deletion},
     registry::{Resource, kind::DeleteAnswer},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::{GroupResource, StatusError},
     store::Key,
@@ -26,23 +26,23 @@ use crate::{
 /// Namespaces that stay.
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let (of, resource) = (&call.resource.of, &call.resource);
-    let options = Options::of(call)?;
-    warn(call, &options);
-    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
+pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let (of, resource) = (&info.resource.of, &info.resource);
+    let options = Options::of(info)?;
+    warn(info, &options);
+    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
-    let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
+    let kept = state.get(of, &info.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);
     if deletion != Deletion::Pending {
-        check_lasting(call)?;
-        let attributes = Attributes::delete(call, &object, &completed(resource, &object, &options));
+        check_lasting(info)?;
+        let attributes = Attributes::delete(info, &object, &completed(resource, &object, &options));
         admission::admit_delete(state, attributes)?;
     }
     let (mut answer, gone) = if options.is_dry {
         tried(resource, &object, deletion)
     } else {
-        let (last, gone) = match deletion.write(state, resource, &call.key(), &kept) {
+        let (last, gone) = match deletion.write(state, resource, &info.key(), &kept) {
             Deleted::Kept(present) => (present, false),
             Deleted::Gone(last) => (last, true),
         };
@@ -69,21 +69,21 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
     }
 }
 
-fn warn(call: &Call, options: &Options) {
-    let warning = call.resource.rules.deletion_warning;
+fn warn(info: &RequestInfo, options: &Options) {
+    let warning = info.resource.rules.deletion_warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
-        call.session.warn(warning);
+        info.session.warn(warning);
     }
 }
 
 /// What may not go, however it is asked for.
-fn check_lasting(call: &Call) -> Result<(), StatusError> {
-    let (of, resource) = (&call.resource.of, &call.resource);
-    if resource.is(&namespace::KIND) && LASTING.contains(&call.name.as_str()) {
-        return Err(StatusError::forbidden(of, &call.name, "this namespace may not be deleted"));
+fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
+    let (of, resource) = (&info.resource.of, &info.resource);
+    if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
+        return Err(StatusError::forbidden(of, &info.name, "this namespace may not be deleted"));
     }
-    if resource.is(&priority_class::KIND) && is_of_system(&call.name) {
-        return Err(StatusError::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
+    if resource.is(&priority_class::KIND) && is_of_system(&info.name) {
+        return Err(StatusError::forbidden(of, &info.name, "this is a system priority class and cannot be deleted"));
     }
     Ok(())
 }
@@ -132,51 +132,51 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     Answer::ok(status)
 }
 
-pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let asked = list::asked(call)?;
-    let mut options = Options::of(call)?;
+pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let asked = list::asked(info)?;
+    let mut options = Options::of(info)?;
     // What the list is of the objects have to be of.
-    if !call.params.text("resourceVersion").is_empty() {
-        options.value["preconditions"]["resourceVersion"] = call.params.text("resourceVersion").into();
+    if !info.params.text("resourceVersion").is_empty() {
+        options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
-    warn(call, &options);
-    let doomed = list::Doomed::of(state, call, &asked)?;
-    let shown = conversion::all_shown(state, call, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
+    warn(info, &options);
+    let doomed = list::Doomed::of(state, info, &asked)?;
+    let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // In the list of a version there may be objects that are gone, or others now.
-    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&call.resource.of, key)?));
+    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
-    let judged = conversion::all_shown(state, call, there.iter().map(|(_, object)| object.clone()).collect())?;
+    let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone.
-    let (n_admitted, error) = admit_all(state, call, &options, &judged);
-    if call.session.waits() {
+    let (n_admitted, error) = admit_all(state, info, &options, &judged);
+    if info.session.waits() {
         return Err(StatusError::waiting());
     }
     if !options.is_dry {
         for (key, object) in &there[..n_admitted] {
-            lifecycle::delete(state, &call.resource, key, object, options.propagation, options.grace);
+            lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
         }
     }
     match error {
         Some(error) => Err(error),
-        None => Ok(Answer::ok(doomed.list(call, &shown))),
+        None => Ok(Answer::ok(doomed.list(info, &shown))),
     }
 }
 
 /// How many objects, from the first on, may be deleted, and why the next may not. Webhooks are asked about the first, and
 /// then about as many as have been admitted: one that denies everything is not asked about everything.
-fn admit_all(state: &State, call: &Call, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
+fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
-        let deletion = Deletion::of(state, &call.resource, object, options.propagation, options.grace);
-        let admitted = check_preconditions(&call.resource, object, &options.value).and_then(|()| {
+        let deletion = Deletion::of(state, &info.resource, object, options.propagation, options.grace);
+        let admitted = check_preconditions(&info.resource, object, &options.value).and_then(|()| {
             if deletion == Deletion::Pending {
                 return Ok(());
             }
-            admission::admit_delete(state, Attributes::delete(call, object, &options.value))
+            admission::admit_delete(state, Attributes::delete(info, object, &options.value))
         });
         match admitted {
             Ok(()) => n_admitted += 1,
-            Err(_) if call.session.waits() && n_asked < n_admitted => n_asked += 1,
+            Err(_) if info.session.waits() && n_asked < n_admitted => n_asked += 1,
             Err(error) => return (n_admitted, Some(error)),
         }
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     lifecycle,
-    request::Call,
+    request::RequestInfo,
     selector::selects,
     state::State,
     status::{FieldError, GroupResource, StatusError},
@@ -25,54 +25,65 @@ const DISRUPTED_LEN_MAX: usize = 2_000;
 /// The condition that says whether pods may go.
 const ALLOWED: &str = "DisruptionAllowed";
 
-pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, StatusError> {
+pub(super) fn evict(
+    state: &mut State,
+    info: &RequestInfo,
+    pod: &Arc<Value>,
+    eviction: &Value,
+) -> Result<Answer, StatusError> {
     let options = &eviction["deleteOptions"];
-    let dry = call.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
+    let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let of = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
-    if let Some(budget) = budget(state, &of, call, pod)? {
+    if let Some(budget) = budget(state, &of, info, pod)? {
         allows(&budget, pod)?;
         if !dry && !may_go_anyway(&budget, pod) {
-            let new = counted(&budget, &call.name, &state.clock.seconds());
+            let new = counted(&budget, &info.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            lifecycle::update(state, &of, &(call.namespace.clone(), name), &budget, new);
+            lifecycle::update(state, &of, &(info.namespace.clone(), name), &budget, new);
         }
     }
     let mut pod = pod.clone();
     if !dry {
-        check_preconditions(&call.resource, &pod, options)?;
+        check_preconditions(&info.resource, &pod, options)?;
         let marked = marked(&pod, &state.clock.seconds());
-        pod = lifecycle::update(state, &call.resource.of, &call.key(), &pod, marked);
+        pod = lifecycle::update(state, &info.resource.of, &info.key(), &pod, marked);
     }
-    delete(state, call, &pod, options, dry)?;
+    delete(state, info, &pod, options, dry)?;
     Ok(success(StatusCode::CREATED))
 }
 
 /// The delete that an eviction ends with. Its options are judged only now, when the pod says already why it goes.
-fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry: bool) -> Result<(), StatusError> {
+fn delete(
+    state: &mut State,
+    info: &RequestInfo,
+    pod: &Arc<Value>,
+    options: &Value,
+    dry: bool,
+) -> Result<(), StatusError> {
     let options = Options::read(options.clone())?;
     if dry {
-        return check_preconditions(&call.resource, pod, &options.value);
+        return check_preconditions(&info.resource, pod, &options.value);
     }
-    lifecycle::delete(state, &call.resource, &call.key(), pod, options.propagation, options.grace);
+    lifecycle::delete(state, &info.resource, &info.key(), pod, options.propagation, options.grace);
     Ok(())
 }
 
 /// What an eviction may not ask for.
-pub(super) fn check_options(call: &Call, options: &Value) -> Result<(), StatusError> {
+pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
         let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();
         let field_error =
             FieldError { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
-        return Err(StatusError::invalid("policy", "Eviction", &call.name, &[field_error]));
+        return Err(StatusError::invalid("policy", "Eviction", &info.name, &[field_error]));
     }
-    agree_on_dry_run(call, options)
+    agree_on_dry_run(info, options)
 }
 
 /// An eviction says in two places whether it is only tried.
-fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), StatusError> {
+fn agree_on_dry_run(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let outside = call.params.text("dryRun");
+    let outside = info.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {
         return Ok(());
     }
@@ -81,13 +92,18 @@ fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), StatusError> {
 }
 
 /// The budget that guards a pod: nothing guards one that has not begun or has ended.
-fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result<Option<Arc<Value>>, StatusError> {
+fn budget(
+    state: &State,
+    of: &GroupResource,
+    info: &RequestInfo,
+    pod: &Value,
+) -> Result<Option<Arc<Value>>, StatusError> {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     if ["Pending", "Succeeded", "Failed"].contains(&phase) || pod["metadata"]["deletionTimestamp"].is_string() {
         return Ok(None);
     }
     let labels = &pod["metadata"]["labels"];
-    let all = state.objects(of, Some(&call.namespace));
+    let all = state.objects(of, Some(&info.namespace));
     let mut guards = all.filter(|budget| {
         let selector = &budget["spec"]["selector"];
         !selector.is_null() && selects(selector, labels)

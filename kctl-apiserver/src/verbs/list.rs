@@ -16,7 +16,7 @@ use super::Answer;
 use crate::{
     conversion::{self, Way},
     registry::Resource,
-    request::Call,
+    request::RequestInfo,
     selector::Selector,
     state::State,
     status::StatusError,
@@ -24,29 +24,29 @@ use crate::{
 };
 
 /// `is_text`: the client wants the objects as they are, in JSON.
-pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, StatusError> {
-    let (asked, selector) = asked(call)?;
-    let reach = Reach::of(state, call, &asked)?;
+pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
+    let (asked, selector) = asked(info)?;
+    let reach = Reach::of(state, info, &asked)?;
     let revision = state.revision;
-    let table = state.table(&call.resource.of);
-    let reach = match table.stale(call).filter(|_| reach.at.is_none()) {
+    let table = state.table(&info.resource.of);
+    let reach = match table.stale(info).filter(|_| reach.at.is_none()) {
         // A server that is behind shows what it has, however old that is.
         Some(behind) => Reach { at: Some(behind), compacted: 0, ..reach },
         None => reach,
     };
-    let past = reach.past(call, table, revision)?;
+    let past = reach.past(info, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
     let shown = reach.at.unwrap_or(revision);
     let (limit, start) = (reach.limit, reach.after.as_ref());
-    if conversion::is_asked(&call.resource) && !selector.is_empty() {
-        let all = page(table, call, &Selector::default(), start, 0);
+    if conversion::is_asked(&info.resource) && !selector.is_empty() {
+        let all = page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
-        let page = chosen(conversion::all_shown(state, call, all)?, &selector, limit);
-        return Ok(Answer::ok(envelope(call, shown_in(&call.resource, page), shown, false)));
+        let page = chosen(conversion::all_shown(state, info, all)?, &selector, limit);
+        return Ok(Answer::ok(envelope(info, shown_in(&info.resource, page), shown, false)));
     }
-    let Page { items, more } = page(table, call, &selector, start, limit);
-    if is_text && let Some(texts) = texts(&call.resource, &items) {
-        let Value::Object(mut list) = envelope(call, Page { items: Vec::new(), more }, shown, selector.is_empty())
+    let Page { items, more } = page(table, info, &selector, start, limit);
+    if is_text && let Some(texts) = texts(&info.resource, &items) {
+        let Value::Object(mut list) = envelope(info, Page { items: Vec::new(), more }, shown, selector.is_empty())
         else {
             return Ok(Answer::ok(Value::Null));
         };
@@ -54,19 +54,19 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
         return Ok(Answer::text(listed(&list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
-    let items = conversion::all_shown(state, call, items)?;
-    let page = shown_in(&call.resource, Page { items, more });
-    Ok(Answer::ok(envelope(call, page, shown, selector.is_empty())))
+    let items = conversion::all_shown(state, info, items)?;
+    let page = shown_in(&info.resource, Page { items, more });
+    Ok(Answer::ok(envelope(info, page, shown, selector.is_empty())))
 }
 
 /// What a list, or a delete of many, is asked for.
 ///
 /// # Errors
 /// The first of its options that is wrong, in the order of the real server.
-pub(super) fn asked(call: &Call) -> Result<(Asked, Selector), StatusError> {
-    let asked = Asked::read(call)?;
-    Asked::check_versions(call)?;
-    let selector = asked.selector(call)?;
+pub(super) fn asked(info: &RequestInfo) -> Result<(Asked, Selector), StatusError> {
+    let asked = Asked::read(info)?;
+    Asked::check_versions(info)?;
+    let selector = asked.selector(info)?;
     Ok((asked, selector))
 }
 
@@ -85,21 +85,21 @@ impl Doomed {
     /// As of that list.
     pub(super) fn of(
         state: &mut State,
-        call: &Call,
+        info: &RequestInfo,
         (asked, selector): &(Asked, Selector),
     ) -> Result<Self, StatusError> {
-        let reach = Reach::of(state, call, asked)?;
+        let reach = Reach::of(state, info, asked)?;
         let revision = state.revision;
-        let table = state.table(&call.resource.of);
-        let past = reach.past(call, table, revision)?;
+        let table = state.table(&info.resource.of);
+        let past = reach.past(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = reach.after.as_ref();
-        let is_judged_later = conversion::is_asked(&call.resource) && !selector.is_empty();
+        let is_judged_later = conversion::is_asked(&info.resource) && !selector.is_empty();
         let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
-        let Page { items, mut more } = page(table, call, all, start, limit);
+        let Page { items, mut more } = page(table, info, all, start, limit);
         let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key_of(&it), it)).collect();
         if is_judged_later {
-            let shown = conversion::all_shown(state, call, objects.iter().map(|(_, object)| object.clone()).collect())?;
+            let shown = conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
             let chosen = chosen(shown, selector, reach.limit);
             let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key_of(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));
@@ -109,9 +109,9 @@ impl Doomed {
     }
 
     /// The list of what has gone.
-    pub(super) fn list(self, call: &Call, shown: &[Arc<Value>]) -> Value {
-        let items = shown.iter().map(|object| item(&call.resource, object)).collect();
-        envelope(call, Page { items, more: self.more }, self.revision, self.is_all)
+    pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
+        let items = shown.iter().map(|object| item(&info.resource, object)).collect();
+        envelope(info, Page { items, more: self.more }, self.revision, self.is_all)
     }
 }
 
@@ -142,14 +142,20 @@ struct Page<T> {
     more: Option<(Key, usize)>,
 }
 
-fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, limit: usize) -> Page<Arc<Object>> {
-    let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+fn page(
+    table: &Table,
+    info: &RequestInfo,
+    selector: &Selector,
+    after: Option<&Key>,
+    limit: usize,
+) -> Page<Arc<Object>> {
+    let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let seen = |object: &Object| {
         if selector.is_empty() {
             return true;
         }
         let value = table.value(object);
-        match conversion::way(&call.resource, &value) {
+        match conversion::way(&info.resource, &value) {
             Way::Done(converted) => selector.matches(&converted),
             Way::Same | Way::Ask => selector.matches(&value),
         }
@@ -211,8 +217,8 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     item
 }
 
-fn envelope(call: &Call, page: Page<Value>, revision: u64, all: bool) -> Value {
-    let resource = &call.resource;
+fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> Value {
+    let resource = &info.resource;
     let mut meta = Map::new();
     // Lists of custom kinds write out that nothing follows.
     if resource.custom.is_some() {
@@ -220,7 +226,7 @@ fn envelope(call: &Call, page: Page<Value>, revision: u64, all: bool) -> Value {
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
     if let Some((start, left)) = page.more {
-        meta.insert("continue".into(), reach::token(call, Some(revision), &start).into());
+        meta.insert("continue".into(), reach::token(info, Some(revision), &start).into());
         if all {
             meta.insert("remainingItemCount".into(), left.into());
         }

@@ -26,7 +26,7 @@ pub(crate) use shown::{Form, wants_yaml};
 
 use crate::{
     authorizer, go,
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     state::State,
     status::{FieldError, StatusError},
     store::head,
@@ -70,76 +70,76 @@ impl Answer {
 }
 
 /// Does what a call asks for. What is changed is kept before it is answered, where objects are kept.
-pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    if !changes(call) {
-        return answer(state, call);
+pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    if !changes(info) {
+        return answer(state, info);
     }
     state
         .make_up()
         .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
-    let answer = answer(state, call)?;
+    let answer = answer(state, info)?;
     let lost = "it is done, and lost if the server ends before it can be kept";
     state.make_up().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
     Ok(answer)
 }
 
 /// Whether a call may change what is stored.
-fn changes(call: &Call) -> bool {
-    let reads = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
-    !reads && !is_dry_run(call) && !reviews::is_of(call)
+fn changes(info: &RequestInfo) -> bool {
+    let reads = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
+    !reads && !is_dry_run(info) && !reviews::is_of(info)
 }
 
-fn answer(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    authorizer::authorize(state, call)?;
-    call.session.warn_all(deprecation(call));
-    if connect::is_about_processes(call) {
-        return connect::answer(state, call);
+fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    authorizer::authorize(state, info)?;
+    info.session.warn_all(deprecation(info));
+    if connect::is_about_processes(info) {
+        return connect::answer(state, info);
     }
-    check_options(call)?;
-    let form = Form::of(call)?;
-    let is_text = form == Form::Plain && !wants_yaml(call);
-    let mut answer = match (call.verb, call.subresource.as_str()) {
-        (Verb::Get, "scale") => scale::get(state, call),
-        (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
-        (Verb::Create, "") => create::create(state, call),
-        (Verb::Create, _) => subresources::create(state, call),
-        (Verb::Get, _) => read::get(state, call, is_text),
-        (Verb::List, _) => list::list(state, call, is_text),
-        (Verb::Watch, _) => watch::start(state, call, form),
-        (Verb::Update, "finalize") => subresources::finalize(state, call),
-        (Verb::Update, _) => update::replace(state, call),
-        (Verb::Patch, _) => patch::patch(state, call),
-        (Verb::Delete, _) => delete::delete(state, call),
-        (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
+    check_options(info)?;
+    let form = Form::of(info)?;
+    let is_text = form == Form::Plain && !wants_yaml(info);
+    let mut answer = match (info.verb, info.subresource.as_str()) {
+        (Verb::Get, "scale") => scale::get(state, info),
+        (Verb::Update | Verb::Patch, "scale") => scale::set(state, info),
+        (Verb::Create, "") => create::create(state, info),
+        (Verb::Create, _) => subresources::create(state, info),
+        (Verb::Get, _) => read::get(state, info, is_text),
+        (Verb::List, _) => list::list(state, info, is_text),
+        (Verb::Watch, _) => watch::start(state, info, form),
+        (Verb::Update, "finalize") => subresources::finalize(state, info),
+        (Verb::Update, _) => update::replace(state, info),
+        (Verb::Patch, _) => patch::patch(state, info),
+        (Verb::Delete, _) => delete::delete(state, info),
+        (Verb::DeleteCollection, _) => delete::delete_collection(state, info),
     }?;
-    form.fits(call)?;
+    form.fits(info)?;
     let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
-    if let Some(text) = as_stored(state, call, object).filter(|_| is_text) {
+    if let Some(text) = as_stored(state, info, object).filter(|_| is_text) {
         answer.payload = text;
-    } else if let Some(shaped) = form.shape(call, object, state.clock.now()) {
+    } else if let Some(shaped) = form.shape(info, object, state.clock.now()) {
         *object = shaped.into();
     }
     Ok(answer)
 }
 
 /// The text of an answer that is a stored object: it has been written once already.
-fn as_stored(state: &State, call: &Call, object: &Arc<Value>) -> Option<Payload> {
+fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
-    let stored = state.stored(&call.resource.of, &(call.namespace.clone(), name.into()))?;
-    (stored.is(object) && stored.text().starts_with(head(&call.resource).as_bytes()))
+    let stored = state.stored(&info.resource.of, &(info.namespace.clone(), name.into()))?;
+    (stored.is(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 
 /// What every answer about an old kind warns of.
-fn deprecation(call: &Call) -> Option<String> {
-    if let Some(custom) = &call.resource.custom {
+fn deprecation(info: &RequestInfo) -> Option<String> {
+    if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();
     }
-    call.resource.rules.deprecation.map(str::to_owned)
+    info.resource.rules.deprecation.map(str::to_owned)
 }
 
-fn check_options(call: &Call) -> Result<(), StatusError> {
-    let kind = match call.verb {
+fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
+    let kind = match info.verb {
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
@@ -152,23 +152,23 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
         field: field.into(),
     };
     let mut errors = Vec::new();
-    if call.verb == Verb::Patch && call.applies() && call.params.text("fieldManager").is_empty() {
+    if info.verb == Verb::Patch && info.applies() && info.params.text("fieldManager").is_empty() {
         let message = "Required value: is required for apply patch".into();
         errors.push(FieldError { reason: "FieldValueRequired", message, field: "fieldManager".into() });
-    } else if call.verb == Verb::Patch && !call.applies() && call.params.given("force") {
+    } else if info.verb == Verb::Patch && !info.applies() && info.params.given("force") {
         let message = "Forbidden: may not be specified for non-apply patch".into();
         errors.push(FieldError { reason: "FieldValueForbidden", message, field: "force".into() });
     }
     let deletes = kind == "DeleteOptions";
     if !deletes {
-        errors.extend(manager_errors(call.params.text("fieldManager")));
+        errors.extend(manager_errors(info.params.text("fieldManager")));
     }
     // The options of a delete are judged together.
-    let runs = call.params.all("dryRun");
+    let runs = info.params.all("dryRun");
     if runs.iter().any(|run| run != "All") && !deletes {
         errors.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
     }
-    match call.params.text("fieldValidation") {
+    match info.params.text("fieldValidation") {
         "" | "Ignore" | "Warn" | "Strict" => {}
         _ if deletes => {}
         other => {

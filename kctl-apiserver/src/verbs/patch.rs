@@ -7,7 +7,7 @@ use super::{Answer, update};
 use crate::{
     apply, authorizer, conversion, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
     write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, unpersisted_fields},
@@ -17,12 +17,12 @@ use crate::{
 ///
 /// # Errors
 /// There is no such form, or not for the kind.
-pub(super) fn media_type(call: &Call) -> Result<&str, StatusError> {
-    let media = call.header("content-type").split(';').next().unwrap_or_default();
+pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
+    let media = info.header("content-type").split(';').next().unwrap_or_default();
     match media {
         "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
-        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
-        _ if call.resource.custom.is_some() => Err(StatusError::unsupported_media_type(
+        "application/strategic-merge-patch+json" if info.resource.custom.is_none() => Ok(media),
+        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
         // The router does not mind the blank.
@@ -39,31 +39,31 @@ pub(super) fn media_type(call: &Call) -> Result<&str, StatusError> {
     }
 }
 
-pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
-    let media = media_type(call)?;
-    if call.applies() {
-        return apply_patch(state, call);
+pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
+    let media = media_type(info)?;
+    if info.applies() {
+        return apply_patch(state, info);
     }
-    let old = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
-    let object = patched(call, media, &old)?;
-    let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
-    let mut new = body::fit_as(call, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
-    place::match_names(call, &mut new)?;
+    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = patched(info, media, &old)?;
+    let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
+    let mut new = body::fit_as(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
+    place::match_names(info, &mut new)?;
     let new = Write::update(&old, new, Ownership::Written);
-    Ok(Answer::ok(write::write(state, call, new)?))
+    Ok(Answer::ok(write::write(state, info, new)?))
 }
 
 /// Returns the patched object. If a patch does not name `metadata.managedFields`, they are left out: the managers are those of
 /// the live object.
-fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, StatusError> {
+fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
-        operate(&mut object, &call.body)?;
+        operate(&mut object, &info.body)?;
         return Ok(object);
     }
     let merges = media == "application/merge-patch+json";
-    let mut patch = decode::json(&call.body).map_err(|why| undecodable(&why))?;
+    let mut patch = decode::json(&info.body).map_err(|why| undecodable(&why))?;
     if !patch.is_object() && !patch.is_null() {
         return Err(undecodable(&decode::misfit("body", "an object", &patch)));
     }
@@ -71,7 +71,7 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, StatusError> 
         |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
     let names_managers = patch.get("metadata").is_some_and(is_named);
     let mut object = if names_managers { old.clone() } else { apply::without_managed_fields(old) };
-    if merges && patch.is_null() && call.resource.custom.is_some() {
+    if merges && patch.is_null() && info.resource.custom.is_some() {
         return Err(undecodable("must not be null"));
     }
     if merges {
@@ -80,7 +80,7 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Value, StatusError> 
     }
     // It is laid over the type, and not over its JSON: there a number is what it is worth.
     go::whole_numbers(&mut patch);
-    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
+    crate::patch::strategic_merge(info.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
         BAD_RETAIN_KEYS => StatusError::bad_request(why),
         _ => StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
@@ -115,44 +115,44 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
     })
 }
 
-fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
-    let old = conversion::find(state, call)?;
+fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
+    let old = conversion::find(state, info)?;
     // What is below an object is not applied where there is none.
-    if old.is_none() && !call.subresource.is_empty() && !update::is_created_by_update(call) {
-        return Err(StatusError::not_found(of, &call.name));
+    if old.is_none() && !info.subresource.is_empty() && !update::is_created_by_update(info) {
+        return Err(StatusError::not_found(of, &info.name));
     }
-    let (applied, repeated) = applied(call)?;
-    let new = apply::apply(&FieldManager::of(call, state).request(), old.as_deref(), &applied);
-    call.session.settled()?;
-    let new = new.map_err(|error| refused(call, error))?;
+    let (applied, repeated) = applied(info)?;
+    let new = apply::apply(&FieldManager::of(info, state).request(), old.as_deref(), &applied);
+    info.session.settled()?;
+    let new = new.map_err(|error| refused(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let has_odd_metadata = unpersisted_fields::is_odd(&new["metadata"]);
-    let fitted = body::fit_applied(call, new, old.as_deref());
-    let (mut new, lost) = fitted.map_err(|misfit| unconverted(call, misfit))?;
+    let fitted = body::fit_applied(info, new, old.as_deref());
+    let (mut new, lost) = fitted.map_err(|misfit| unconverted(info, misfit))?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
-    report_repeated(call, repeated)?;
-    let unpersisted = Unpersisted::of(call, has_odd_metadata, &lost);
-    place::match_names(call, &mut new)?;
+    report_repeated(info, repeated)?;
+    let unpersisted = Unpersisted::of(info, has_odd_metadata, &lost);
+    place::match_names(info, &mut new)?;
     let Some(old) = old else {
-        authorizer::authorize_creation(state, call)?;
+        authorizer::authorize_creation(state, info)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
             let why =
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
-            return Err(StatusError::conflict(of, &call.name, &why));
+            return Err(StatusError::conflict(of, &info.name, &why));
         }
         let new = Write::create(new, Ownership::Given(managed_fields));
-        return Ok(Answer::created(write::write(state, call, Write { unpersisted, ..new })?));
+        return Ok(Answer::created(write::write(state, info, Write { unpersisted, ..new })?));
     };
     let new = Write::update(&old, new, Ownership::Applied);
-    Ok(Answer::ok(write::write(state, call, Write { unpersisted, ..new })?))
+    Ok(Answer::ok(write::write(state, info, Write { unpersisted, ..new })?))
 }
 
 /// An applied object that is none of its built-in type.
-fn unconverted(call: &Call, misfit: body::Misfit) -> StatusError {
+fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     match misfit {
-        body::Misfit::Content(why) if call.resource.custom.is_none() => {
+        body::Misfit::Content(why) if info.resource.custom.is_none() => {
             StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
         }
         other => other.of_patch(),
@@ -160,8 +160,8 @@ fn unconverted(call: &Call, misfit: body::Misfit) -> StatusError {
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Returns it with a line for each field that comes twice.
-fn applied(call: &Call) -> Result<(Value, Vec<String>), StatusError> {
-    let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
+fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
+    let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
         (applied, Vec::new())
     } else {
@@ -173,7 +173,7 @@ fn applied(call: &Call) -> Result<(Value, Vec<String>), StatusError> {
     }
     let (kind, version) =
         (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
-    if kind != call.resource.kind() || version != call.resource.api_version() {
+    if kind != info.resource.kind() || version != info.resource.api_version() {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
         return Err(StatusError::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
@@ -182,14 +182,14 @@ fn applied(call: &Call) -> Result<(Value, Vec<String>), StatusError> {
 }
 
 /// Refuses fields that come twice in the applied object, or warns about them, as `fieldValidation` says.
-fn report_repeated(call: &Call, repeated: Vec<String>) -> Result<(), StatusError> {
-    match call.params.text("fieldValidation") {
+fn report_repeated(info: &RequestInfo, repeated: Vec<String>) -> Result<(), StatusError> {
+    match info.params.text("fieldValidation") {
         "Strict" if !repeated.is_empty() => {
             Err(StatusError::bad_request(format!("strict decoding error: {}", repeated.join(", "))))
         }
         "Ignore" => Ok(()),
         _ => {
-            call.session.warn_all(repeated);
+            info.session.warn_all(repeated);
             Ok(())
         }
     }
@@ -200,11 +200,11 @@ fn plain_json(text: &str) -> Option<Value> {
     decode::unrepeated(text).filter(Value::is_object).filter(|_| !decode::is_other_in_yaml(text))
 }
 
-pub(super) fn refused(call: &Call, error: apply::ApplyError) -> StatusError {
+pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {
-            let mut status_error = StatusError::conflict(&call.resource.of, &call.name, "");
+            let mut status_error = StatusError::conflict(&info.resource.of, &info.name, "");
             status_error.message = text;
             let errors = conflicts.iter().map(|conflict| {
                 json!({ "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field })

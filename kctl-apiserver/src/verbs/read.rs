@@ -3,28 +3,28 @@
 use serde_json::Value;
 
 use super::Answer;
-use crate::{conversion, go, registry::Resource, request::Call, state::State, status::StatusError, store::head};
+use crate::{conversion, go, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// `is_text`: the client wants the object as it is, in JSON.
-pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, StatusError> {
-    if call.params.flag("export") {
+pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
+    if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(StatusError::bad_request(why));
     }
-    let version = call.params.text("resourceVersion");
+    let version = info.params.text("resourceVersion");
     if !version.is_empty() && go::parse_uint(version).is_err() {
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;
-    let of = &call.resource.of;
-    let key = call.key();
+    let of = &info.resource.of;
+    let key = info.key();
     if is_text
         && let Some(stored) = state.stored(of, &key)
-        && stored.text().starts_with(head(&call.resource).as_bytes())
+        && stored.text().starts_with(head(&info.resource).as_bytes())
     {
         return Ok(Answer::text(stored.line().clone(), key.1));
     }
-    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
+    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     Ok(Answer::ok(object))
 }
 

@@ -7,7 +7,7 @@ use crate::{
     authorizer::{self, Attributes},
     controllers,
     registry::kind::Review,
-    request::{Call, Caller, Operation, User},
+    request::{Caller, Operation, RequestInfo, User},
     selector,
     state::State,
     status::StatusError,
@@ -16,33 +16,33 @@ use crate::{
 };
 
 /// Returns `true` if a call creates a review.
-pub(super) fn is_of(call: &Call) -> bool {
-    call.resource.rules.review.is_some_and(|review| review != Review::Binding)
+pub(super) fn is_of(info: &RequestInfo) -> bool {
+    info.resource.rules.review.is_some_and(|review| review != Review::Binding)
 }
 
 /// The answer to a review.
-pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result<Value, StatusError> {
-    write::default(call, &mut asked, None);
-    apply::update(&FieldManager::of(call, state).request(), None, &mut asked);
-    let mut attributes = admission::Attributes::new(call, Operation::Create, "", asked);
-    if admission::may_mutate(state, call) {
-        show_answer(call, attributes.object.as_mut());
+pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
+    write::default(info, &mut asked, None);
+    apply::update(&FieldManager::of(info, state).request(), None, &mut asked);
+    let mut attributes = admission::Attributes::new(info, Operation::Create, "", asked);
+    if admission::may_mutate(state, info) {
+        show_answer(info, attributes.object.as_mut());
         admission::mutate(state, &mut attributes)?;
     }
-    check(call, attributes.object.as_ref().unwrap_or(&Value::Null))?;
+    check(info, attributes.object.as_ref().unwrap_or(&Value::Null))?;
     admission::validate(state, &attributes)?;
     let mut asked = attributes.object.unwrap_or_default();
     let spec = &asked["spec"];
-    match call.resource.rules.review {
+    match info.resource.rules.review {
         Some(of @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
-            let user = if of == Review::SelfSubjectAccess { &call.caller.user } else { &named };
+            let user = if of == Review::SelfSubjectAccess { &user_info.caller.user } else { &named };
             asked["status"] = decided(state, user, spec);
         }
         Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
-            let (resources, others) = authorizer::rules_of(state, &call.caller.user, namespace);
-            let missing = authorizer::denial(state, &call.caller.user, namespace);
+            let (resources, others) = authorizer::rules_of(state, &user_info.caller.user, namespace);
+            let missing = authorizer::denial(state, &user_info.caller.user, namespace);
             asked["metadata"] = json!({});
             asked["spec"] = json!({});
             asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
@@ -53,7 +53,7 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
         }
         Some(Review::SelfSubject) => {
             asked["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
-            asked["status"] = json!({ "userInfo": call.caller.info() });
+            asked["status"] = json!({ "userInfo": info.caller.user_info() });
         }
         Some(Review::Token) => {
             let token = text(&spec["token"]);
@@ -66,13 +66,17 @@ pub(super) fn review(state: &mut State, call: &Call, mut asked: Value) -> Result
 }
 
 /// What is wrong with a question, which is told before webhooks are asked that only look.
-fn check(call: &Call, asked: &Value) -> Result<(), StatusError> {
+fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
-    match call.resource.rules.review {
+    match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
-            let errors = admit::rules::review::errors(call.resource.kind(), asked);
+            let errors = admit::rules::review::errors(info.resource.kind(), asked);
             // The real server names no kind here.
-            if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&call.resource.of.group, "", "", &errors)) }
+            if errors.is_empty() {
+                Ok(())
+            } else {
+                Err(StatusError::invalid(&user_info.resource.of.group, "", "", &errors))
+            }
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(StatusError::bad_request("no namespace on request"))
@@ -85,8 +89,8 @@ fn check(call: &Call, asked: &Value) -> Result<(), StatusError> {
 }
 
 /// Webhooks see the answer with which Go begins.
-fn show_answer(call: &Call, asked: Option<&mut Value>) {
-    let fields = match call.resource.rules.review {
+fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
+    let fields = match info.resource.rules.review {
         Some(Review::SelfSubjectRules) => {
             json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false })
         }
@@ -126,7 +130,7 @@ fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
     match known {
         Ok((caller, audiences)) => {
             status["authenticated"] = true.into();
-            status["user"] = caller.info();
+            status["user"] = caller.user_info();
             status["audiences"] = audiences.into();
         }
         Err(why) => {

@@ -10,7 +10,7 @@ use crate::{
     apply, conversion, decode,
     metadata::validate_metadata,
     names::NameRule,
-    request::{Call, Operation, Verb},
+    request::{Operation, RequestInfo, Verb},
     schema::Schema,
     state::State,
     status::{FieldError, GroupResource, StatusError},
@@ -24,9 +24,9 @@ struct Paths {
     selector: Option<Vec<String>>,
 }
 
-fn paths(call: &Call) -> Paths {
+fn paths(info: &RequestInfo) -> Paths {
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
-    let Some(custom) = &call.resource.custom else {
+    let Some(custom) = &info.resource.custom else {
         return Paths { spec: path("spec.replicas"), status: path("status.replicas"), selector: None };
     };
     let scale = &custom.version["subresources"]["scale"];
@@ -42,8 +42,8 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }
 
-fn scale_of(call: &Call, object: &Value) -> Value {
-    let paths = paths(call);
+fn scale_of(info: &RequestInfo, object: &Value) -> Value {
+    let paths = paths(info);
     let mut meta = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if !object["metadata"][field].is_null() {
@@ -89,68 +89,68 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
-pub(super) fn get(state: &State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
-    let object = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
-    let path = paths(call).spec;
-    if call.resource.custom.is_some() && at(&object, &path).is_null() {
+pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
+    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let path = paths(info).spec;
+    if info.resource.custom.is_some() && at(&object, &path).is_null() {
         return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
     }
-    Ok(Answer::ok(scale_of(call, &object)))
+    Ok(Answer::ok(scale_of(info, &object)))
 }
 
-pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
+pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
     // The body is read before the object is looked for.
-    let sent = if call.verb == Verb::Update {
-        let mut sent = sent(call)?;
-        place::match_names(call, &mut sent)?;
+    let sent = if info.verb == Verb::Update {
+        let mut sent = sent(info)?;
+        place::match_names(info, &mut sent)?;
         Some(sent)
     } else {
-        super::patch::media_type(call)?;
+        super::patch::media_type(info)?;
         None
     };
-    let old = conversion::find(state, call)?.ok_or_else(|| StatusError::not_found(of, &call.name))?;
-    let applies = call.applies();
+    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let applies = info.applies();
     let mut scale = match sent {
         Some(sent) => sent,
-        None => patched(call, &old)?,
+        None => patched(info, &old)?,
     };
     if !applies {
-        place::match_names(call, &mut scale)?;
+        place::match_names(info, &mut scale)?;
     }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));
     };
-    judge(call, &scale, replicas)?;
+    judge(info, &scale, replicas)?;
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     let is_other = !given.is_empty() && given != known;
-    if is_other && call.verb == Verb::Update {
-        return Err(precondition::failed(call, "UID", given, known));
+    if is_other && info.verb == Verb::Update {
+        return Err(precondition::failed(info, "UID", given, known));
     }
     // In patches custom kinds leave it unread.
-    if is_other && call.resource.custom.is_none() && !applies {
+    if is_other && info.resource.custom.is_none() && !applies {
         let why = format!(
             "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
             known.as_str().unwrap_or_default()
         );
         let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
-        return Err(StatusError::conflict(&part, &call.name, &why));
+        return Err(StatusError::conflict(&part, &info.name, &why));
     }
-    let replicas = admitted(state, call, &old, replicas)?;
+    let replicas = admitted(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
-    let is_unknown = applies && call.resource.custom.is_some();
-    let has_managers = !scale_owners::of_scale(&old, &paths(call).spec).is_empty();
+    let is_unknown = applies && info.resource.custom.is_some();
+    let has_managers = !scale_owners::of_scale(&old, &paths(info).spec).is_empty();
     if is_unknown && !has_managers {
-        return Err(unknown_to_managers(call, false));
+        return Err(unknown_to_managers(info, false));
     }
-    let managed = owners(state, call, &old, &scale)?;
+    let managed = owners(state, info, &old, &scale)?;
     if is_unknown {
-        return Err(unknown_to_managers(call, true));
+        return Err(unknown_to_managers(info, true));
     }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
-    for part in paths(call).spec {
+    for part in paths(info).spec {
         place = &mut place[part];
     }
     *place = replicas.into();
@@ -163,16 +163,16 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, StatusError>
     }
     let managed = if managed.is_empty() { Value::Null } else { managed.into() };
     let new = Write::update(&old, new, Ownership::Given(managed));
-    let written = write::write(state, call, Write { admission: Admission::Done, ..new })?;
-    Ok(Answer::ok(scale_of(call, &written)))
+    let written = write::write(state, info, Write { admission: Admission::Done, ..new })?;
+    Ok(Answer::ok(scale_of(info, &written)))
 }
 
 /// The real server cannot apply the scale of a custom kind: it takes it for an object of that kind as soon as nothing conflicts.
-fn unknown_to_managers(call: &Call, has_managers: bool) -> StatusError {
-    let sent = decode::body("application/yaml", &call.body, "Scale").unwrap_or_default();
+fn unknown_to_managers(info: &RequestInfo, has_managers: bool) -> StatusError {
+    let sent = decode::body("application/yaml", &info.body, "Scale").unwrap_or_default();
     let namespace = sent["metadata"]["namespace"].as_str().unwrap_or_default();
     let what = if has_managers {
-        format!("failed to convert new object ({namespace}/{};", call.name)
+        format!("failed to convert new object ({namespace}/{};", info.name)
     } else {
         "failed to create manager for existing fields: failed to convert live object (/;".to_owned()
     };
@@ -184,16 +184,16 @@ fn unknown_to_managers(call: &Call, has_managers: bool) -> StatusError {
 }
 
 /// The managers of the object after its replicas were written or applied.
-fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
-    let path = paths(call).spec;
-    if call.verb == Verb::Update && call.resource.custom.is_some() && !scale["kind"].is_string() {
+fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
+    let path = paths(info).spec;
+    if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {
         // The real server cannot tell what changes in an object without a kind, and then nobody owns anything of it.
         return Ok(scale_owners::of_object(old, &path, &json!({})));
     }
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
-    let mut live = scale_of(call, old);
+    let mut live = scale_of(info, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
-    let manager = FieldManager::of(call, state);
+    let manager = FieldManager::of(info, state);
     let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
     let request = apply::Request {
         schema,
@@ -201,16 +201,16 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
         versions: &apply::BuiltInKinds,
         ..manager.request()
     };
-    let scale = if call.applies() {
+    let scale = if info.applies() {
         let applied = json!({
             "apiVersion": scale_owners::API_VERSION,
             "kind": "Scale",
-            "metadata": { "name": call.name, "namespace": call.namespace },
+            "metadata": { "name": info.name, "namespace": info.namespace },
             "spec": { "replicas": replicas },
         });
-        apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::refused(call, error))?
+        apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::refused(info, error))?
     } else {
-        let mut scale = scale_of(call, old);
+        let mut scale = scale_of(info, old);
         // Scales leave out a zero, which then belongs to nobody.
         crate::ways::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
         apply::update(&request, Some(&live), &mut scale);
@@ -220,11 +220,11 @@ fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<
 }
 
 /// The replicas that admission leaves.
-fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i64, StatusError> {
-    let was = Arc::new(scale_of(call, old));
+fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
+    let was = Arc::new(scale_of(info, old));
     let mut scale = Value::clone(&was);
     scale["spec"]["replicas"] = replicas.into();
-    let mut attributes = Attributes::new(call, Operation::Update, &call.name, scale).with_old(&was);
+    let mut attributes = Attributes::new(info, Operation::Update, &info.name, scale).with_old(&was);
     admission::mutate(state, &mut attributes)?;
     admission::validate(state, &attributes)?;
     let left = attributes.object.as_ref().and_then(|scale| scale["spec"]["replicas"].as_i64());
@@ -232,16 +232,16 @@ fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i6
 }
 
 /// What is wrong with a scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom kind with its replicas alone.
-fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), StatusError> {
-    let of = &call.resource.of;
-    let (group, kind, field, what) = match &call.resource.custom {
+fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
+    let of = &info.resource.of;
+    let (group, kind, field, what) = match &info.resource.custom {
         Some(_) => {
-            let field = format!(".{}", paths(call).spec.join("."));
-            (of.group.as_str(), call.resource.kind(), field, "should be a non-negative integer")
+            let field = format!(".{}", paths(info).spec.join("."));
+            (of.group.as_str(), info.resource.kind(), field, "should be a non-negative integer")
         }
         None => ("autoscaling", "Scale", "spec.replicas".to_owned(), "must be greater than or equal to 0"),
     };
-    let mut errors = match &call.resource.custom {
+    let mut errors = match &info.resource.custom {
         Some(_) => Vec::new(),
         None => validate_metadata(&scale["metadata"], true, NameRule::Subdomain),
     };
@@ -249,16 +249,16 @@ fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), StatusError> {
         let message = format!("Invalid value: {replicas}: {what}");
         errors.push(FieldError { reason: "FieldValueInvalid", message, field });
     }
-    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &call.name, &errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &info.name, &errors)) }
 }
 
 /// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.
-fn sent(call: &Call) -> Result<Value, StatusError> {
-    let read = body::read_as(call, "Scale", scale_owners::API_VERSION);
-    if call.resource.custom.is_none() {
+fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
+    let read = body::read_as(info, "Scale", scale_owners::API_VERSION);
+    if info.resource.custom.is_none() {
         return read;
     }
-    let as_sent = body::read_built_in(call, "Scale")?;
+    let as_sent = body::read_built_in(info, "Scale")?;
     let mut scale = read.map_err(|_unsaid| {
         StatusError::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
     })?;
@@ -269,18 +269,18 @@ fn sent(call: &Call) -> Result<Value, StatusError> {
 }
 
 /// The scale of an object as a patch leaves it.
-fn patched(call: &Call, old: &Value) -> Result<Value, StatusError> {
-    let content_type = call.header("content-type");
-    let mut scale = scale_of(call, old);
+fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
+    let content_type = info.header("content-type");
+    let mut scale = scale_of(info, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
         meta.remove("resourceVersion");
     }
     if content_type.starts_with("application/json-patch") {
-        super::patch::operate(&mut scale, &call.body)?;
+        super::patch::operate(&mut scale, &info.body)?;
     } else {
         let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
-        let body = decode::body(body_type, &call.body, "Scale").map_err(StatusError::bad_request)?;
-        if call.applies() {
+        let body = decode::body(body_type, &info.body, "Scale").map_err(StatusError::bad_request)?;
+        if info.applies() {
             applicable(&body)?;
         }
         json_patch::merge(&mut scale, &body);
@@ -289,7 +289,7 @@ fn patched(call: &Call, old: &Value) -> Result<Value, StatusError> {
         scale["kind"] = "Scale".into();
         scale["apiVersion"] = scale_owners::API_VERSION.into();
     }
-    let fits = body::fit_type(call, &mut scale, "Scale", scale_owners::API_VERSION, &[]);
+    let fits = body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[]);
     fits.map_err(body::Misfit::of_patch)?;
     Ok(scale)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::read::in_version;
 use crate::{
     registry::Resource,
-    request::{Call, Clause, Verb, clauses},
+    request::{Clause, RequestInfo, Verb, clauses},
     status::StatusError,
     table::{self, Include},
 };
@@ -60,22 +60,22 @@ fn rename(object: &mut Value) {
 }
 
 /// Whether the answer is wanted in YAML.
-pub(crate) fn wants_yaml(call: &Call) -> bool {
-    Form::with_clause(call).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
+pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
+    Form::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl Form {
     /// The first form of the header that the server knows.
-    pub(crate) fn of(call: &Call) -> Result<Self, StatusError> {
-        Self::with_clause(call).map(|(form, _)| form)
+    pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
+        Self::with_clause(info).map(|(form, _)| form)
     }
 
     /// The same, with the part of the header that names it.
-    fn with_clause(call: &Call) -> Result<(Self, Option<Clause<'_>>), StatusError> {
+    fn with_clause(info: &RequestInfo) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-        let accept = call.header("accept");
+        let accept = info.header("accept");
         if ["", "application/json"].contains(&accept) {
             return Ok((Self::Plain, None));
         }
@@ -84,8 +84,8 @@ impl Form {
         let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || says_more(clause));
         // The handler of custom kinds has no router before it.
         let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
-        if call.resource.custom.is_none() && !is_routed {
-            let streams = match call.verb {
+        if info.resource.custom.is_none() && !is_routed {
+            let streams = match info.verb {
                 Verb::List | Verb::Watch => format!(", {STREAMS}"),
                 _ => String::new(),
             };
@@ -98,7 +98,7 @@ impl Form {
             let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
             let form = match (clause.parameter("as"), version) {
                 ("", _) => Self::Plain,
-                ("Table", Some(version)) if has_columns(call) => Self::Table(include(call)?, version),
+                ("Table", Some(version)) if has_columns(info) => Self::Table(include(info)?, version),
                 ("PartialObjectMetadata", Some(version)) => Self::Partial(version),
                 ("PartialObjectMetadataList", Some(version)) => Self::PartialList(version),
                 _ => continue,
@@ -112,8 +112,8 @@ impl Form {
     ///
     /// # Errors
     /// The client has asked for the other one.
-    pub(crate) fn fits(self, call: &Call) -> Result<(), StatusError> {
-        let resource = &call.resource;
+    pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
+        let resource = &info.resource;
         // Go's name of the type, which events of both groups share.
         let group =
             resource.of.group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
@@ -121,7 +121,7 @@ impl Form {
             Some(_) => format!("*unstructured.{custom}"),
             None => format!("*{group}.{kind}"),
         };
-        match (self, call.verb) {
+        match (self, info.verb) {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
                 if resource.custom.is_some() =>
             {
@@ -142,11 +142,11 @@ impl Form {
     }
 
     /// An object or a list in this form; nothing when it goes out as it is.
-    pub(crate) fn shape(self, call: &Call, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
-        let resource = &call.resource;
+    pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
+        let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
         let object = answer["kind"] == resource.kind();
-        let scale = call.subresource == "scale" && answer["kind"] == "Scale";
+        let scale = info.subresource == "scale" && answer["kind"] == "Scale";
         match self {
             _ if !list && !object && !scale => None,
             Self::Table(include, version) if scale => {
@@ -175,8 +175,8 @@ impl Form {
     ///
     /// # Errors
     /// It is what the client wants most.
-    pub(crate) fn streams(call: &Call) -> Result<(), StatusError> {
-        if wants_yaml(call) {
+    pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
+        if wants_yaml(info) {
             return Err(not_acceptable(&format!("only the following media types are accepted: {STREAMS}")));
         }
         Ok(())
@@ -209,17 +209,17 @@ impl Form {
 
 /// Returns `true` if there are tables of what is asked for: not of objects that are only answered, such as reviews, tokens, bindings
 /// and evictions (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
-fn has_columns(call: &Call) -> bool {
-    let rules = call.resource.rules;
-    rules.review.is_none() && !rules.answers_other_kinds.contains(&call.subresource.as_str())
+fn has_columns(info: &RequestInfo) -> bool {
+    let rules = info.resource.rules;
+    rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
 fn not_acceptable(why: &str) -> StatusError {
     StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
 }
 
-fn include(call: &Call) -> Result<Include, StatusError> {
-    match call.params.text("includeObject") {
+fn include(info: &RequestInfo) -> Result<Include, StatusError> {
+    match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
         "None" => Ok(Include::None),
         "Object" => Ok(Include::Object),

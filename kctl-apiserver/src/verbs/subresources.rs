@@ -10,48 +10,48 @@ use crate::{
     admission::{self, Attributes},
     apply, kinds, lifecycle,
     registry::Kind,
-    request::{Call, Operation},
+    request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
     write::{self, FieldManager, body, ownership, place, precondition},
 };
 
 /// `POST` to a subresource of an object.
-pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let of = &call.resource.of;
-    let Some((kind, api_version)) = own_type(call) else { return Err(StatusError::method_not_allowed()) };
-    let sent = body::read_as(call, &kind, &api_version)?;
+pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let of = &info.resource.of;
+    let Some((kind, api_version)) = own_type(info) else { return Err(StatusError::method_not_allowed()) };
+    let sent = body::read_as(info, &kind, &api_version)?;
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
-    if !["", call.namespace.as_str()].contains(&within) {
+    if !["", info.namespace.as_str()].contains(&within) {
         return Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    place::check_namespace(state, call, &sent)?;
+    place::check_namespace(state, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
-    let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
-    if is_named_by_path && named != call.name {
+    let is_named_by_path = ["binding", "eviction"].contains(&info.subresource.as_str());
+    if is_named_by_path && named != info.name {
         return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
-    let find = || state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name));
-    match call.subresource.as_str() {
+    let find = || state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name));
+    match info.subresource.as_str() {
         "binding" => {
-            let sent = admit_binding(state, call, &call.name, shown(state, call, sent))?;
-            bind(state, call, &call.name, &find()?, &sent)
+            let sent = admit_binding(state, info, &info.name, shown(state, info, sent))?;
+            bind(state, info, &info.name, &find()?, &sent)
         }
         "eviction" => {
-            evict::check_options(call, &sent["deleteOptions"])?;
-            let sent = admission::admit_sent(state, call, &call.name, shown(state, call, sent))?;
-            evict::evict(state, call, &find()?, &sent)
+            evict::check_options(info, &sent["deleteOptions"])?;
+            let sent = admission::admit_sent(state, info, &info.name, shown(state, info, sent))?;
+            evict::evict(state, info, &find()?, &sent)
         }
-        "token" => super::token::create(state, call, sent),
+        "token" => super::token::create(state, info, sent),
         _ => Err(StatusError::method_not_allowed()),
     }
 }
 
 /// A binding as mutating admission leaves it, when nothing is wrong with that.
-fn admit_binding(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, StatusError> {
-    let mut attributes = Attributes::new(call, Operation::Create, name, sent);
+fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
+    let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
     check_binding(attributes.object.as_ref().unwrap_or(&Value::Null))?;
     admission::validate(state, &attributes)?;
@@ -59,23 +59,23 @@ fn admit_binding(state: &State, call: &Call, name: &str, sent: Value) -> Result<
 }
 
 /// Kind and version of what is sent to a subresource.
-fn own_type(call: &Call) -> Option<(String, String)> {
-    let listed = call.resource.subresource(&call.subresource)?;
+fn own_type(info: &RequestInfo) -> Option<(String, String)> {
+    let listed = info.resource.subresource(&info.subresource)?;
     let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
         (Some(""), Some(version)) => version.to_owned(),
         (Some(group), Some(version)) => format!("{group}/{version}"),
-        _ => call.resource.api_version(),
+        _ => info.resource.api_version(),
     };
     Some((listed.kind.clone(), api_version))
 }
 
 /// What is sent to a subresource, as admission sees it.
-fn shown(state: &State, call: &Call, mut shown: Value) -> Value {
-    let Some((kind, api_version)) = own_type(call) else { return shown };
-    shown["metadata"]["namespace"] = call.namespace.clone().into();
+fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
+    let Some((kind, api_version)) = own_type(info) else { return shown };
+    shown["metadata"]["namespace"] = info.namespace.clone().into();
     // The others are of types whose fields nobody owns.
-    if call.subresource == "binding" {
-        let manager = FieldManager::of(call, state);
+    if info.subresource == "binding" {
+        let manager = FieldManager::of(info, state);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
         apply::update(&apply::Request { schema, ..manager.request() }, None, &mut shown);
     }
@@ -89,18 +89,18 @@ pub(super) fn success(code: StatusCode) -> Answer {
 }
 
 /// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
-pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> Result<Answer, StatusError> {
-    place::check_namespace(state, call, &binding)?;
-    ownership::own_written(state, call, None, &mut binding)?;
+pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
+    place::check_namespace(state, info, &binding)?;
+    ownership::own_written(state, info, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let binding = &admit_binding(state, call, &name, binding)?;
+    let binding = &admit_binding(state, info, &name, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         return Err(StatusError::bad_request("Name parameter required."));
     }
-    let pod = state.get(&pods(), &(call.namespace.clone(), name.to_owned()));
+    let pod = state.get(&pods(), &(info.namespace.clone(), name.to_owned()));
     let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
-    bind(state, call, name, &pod, binding)
+    bind(state, info, name, &pod, binding)
 }
 
 fn pods() -> GroupResource {
@@ -126,11 +126,17 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
 }
 
 /// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
-fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &Value) -> Result<Answer, StatusError> {
+fn bind(
+    state: &mut State,
+    info: &RequestInfo,
+    name: &str,
+    pod: &Arc<Value>,
+    binding: &Value,
+) -> Result<Answer, StatusError> {
     for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
         let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
         if !given.is_empty() && given != known {
-            return Err(precondition::failed(call, field, given, known));
+            return Err(precondition::failed(info, field, given, known));
         }
     }
     let node = binding["target"]["name"].as_str().unwrap_or_default();
@@ -154,32 +160,32 @@ fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &
     new["status"]["conditions"] = others.chain([scheduled]).collect();
     // It is not only to get one any more.
     new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
-    if !call.dry_run() {
-        lifecycle::update(state, &pods(), &(call.namespace.clone(), name.to_owned()), pod, new);
+    if !info.dry_run() {
+        lifecycle::update(state, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
     }
     Ok(success(StatusCode::CREATED))
 }
 
 /// The body of a namespace whose finalizers were changed.
-pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let mut sent = body::read(call)?;
-    place::match_names(call, &mut sent)?;
-    let of = &call.resource.of;
-    let old = state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name))?;
+pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let mut sent = body::read(info)?;
+    place::match_names(info, &mut sent)?;
+    let of = &info.resource.of;
+    let old = state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
     let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
-        return Err(precondition::failed(call, "UID", given, known));
+        return Err(precondition::failed(info, "UID", given, known));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(of, &call.name));
+        return Err(StatusError::modified(of, &info.name));
     }
-    let field_errors = finalizer_errors(call, &sent["spec"]["finalizers"]);
+    let field_errors = finalizer_errors(info, &sent["spec"]["finalizers"]);
     if !field_errors.is_empty() {
-        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &field_errors));
+        return Err(StatusError::invalid(&of.group, info.resource.kind(), &info.name, &field_errors));
     }
-    let mut attributes = Attributes::new(call, Operation::Update, &call.name, sent).with_old(&old);
-    if admission::may_mutate(state, call) {
+    let mut attributes = Attributes::new(info, Operation::Update, &info.name, sent).with_old(&old);
+    if admission::may_mutate(state, info) {
         admission::mutate(state, &mut attributes)?;
     }
     let sent = attributes.object.take().unwrap_or_default();
@@ -191,28 +197,28 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, StatusE
     for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
         crate::ways::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
-    new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
-    let mut field_errors = write::changes_of_metadata(call, &old, &new);
-    field_errors.extend(crate::admit::metadata(&call.resource, &new));
+    new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
+    let mut field_errors = write::changes_of_metadata(info, &old, &new);
+    field_errors.extend(crate::admit::metadata(&info.resource, &new));
     if !field_errors.is_empty() {
-        return Err(StatusError::invalid(&of.group, call.resource.kind(), &call.name, &field_errors));
+        return Err(StatusError::invalid(&of.group, info.resource.kind(), &info.name, &field_errors));
     }
-    apply::update(&FieldManager::of(call, state).request(), Some(&old), &mut new);
+    apply::update(&FieldManager::of(info, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;
     let new = attributes.object.unwrap_or_default();
-    if call.dry_run() {
+    if info.dry_run() {
         return Ok(Answer::ok(new));
     }
-    let written = lifecycle::update(state, of, &call.key(), &old, new);
+    let written = lifecycle::update(state, of, &info.key(), &old, new);
     Ok(Answer::ok(written))
 }
 
 /// What is wrong with the finalizers of a namespace, each at its place: elsewhere the real server names the list alone.
-fn finalizer_errors(call: &Call, list: &Value) -> Vec<FieldError> {
+fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut field_errors = Kind::errors(|errors| (call.resource.rules.validate)(&alone, errors));
+        let mut field_errors = Kind::errors(|errors| (info.resource.rules.validate)(&alone, errors));
         field_errors.retain(|error| error.field == "spec.finalizers");
         field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
     };

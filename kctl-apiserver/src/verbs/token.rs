@@ -11,7 +11,7 @@ use crate::{
     apply,
     kinds::core::{node, pod, secret},
     registry::Kind,
-    request::{Call, Operation},
+    request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
     tokens::{About, Claims, ISSUER, Named},
@@ -29,14 +29,14 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
 /// Webhooks see a request before its account is looked for, and once more when all is known of it but the token.
-pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answer, StatusError> {
-    let mut attributes = Attributes::new(call, Operation::Create, &call.name, shown(state, call, sent));
+pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
+    let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
     admission::mutate(state, &mut attributes)?;
     let mut request = attributes.object.take().unwrap_or_default();
-    check_name(call, &request)?;
-    let of = &call.resource.of;
-    let account = &state.get(of, &call.key()).ok_or_else(|| StatusError::not_found(of, &call.name))?;
-    complete(state, call, account, &mut request)?;
+    check_name(info, &request)?;
+    let of = &info.resource.of;
+    let account = &state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    complete(state, info, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
     let too_long = format!("may not specify a duration larger than 2^{} seconds", SECONDS_MAX.trailing_zeros());
     for (is_wrong, why) in [
@@ -51,9 +51,9 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
     admission::validate(state, &attributes)?;
     let mut request = attributes.object.unwrap_or_default();
     let mut with_details = About {
-        namespace: call.namespace.clone(),
+        namespace: info.namespace.clone(),
         serviceaccount: Named::of(account),
-        ..bound(state, call, &request["spec"]["boundObjectRef"])?
+        ..bound(state, info, &request["spec"]["boundObjectRef"])?
     };
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
     let now = state.clock.now();
@@ -70,7 +70,7 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
         jti: state.chance.uid(),
         with_details,
         nbf: now.as_second(),
-        sub: format!("system:serviceaccount:{}:{}", call.namespace, call.name),
+        sub: format!("system:serviceaccount:{}:{}", info.namespace, info.name),
     };
     let token = state.signer.get().and_then(|signer| signer.sign(&claims));
     let token =
@@ -81,12 +81,12 @@ pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answ
 }
 
 /// A request with its defaults and its managers, as webhooks see it.
-fn shown(state: &State, call: &Call, mut request: Value) -> Value {
-    request["metadata"]["namespace"] = call.namespace.clone().into();
+fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
+    request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
-    let manager = crate::write::FieldManager::of(call, state);
+    let manager = crate::write::FieldManager::of(info, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
     let writer =
         apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..manager.request() };
@@ -100,23 +100,23 @@ fn shown(state: &State, call: &Call, mut request: Value) -> Value {
 }
 
 /// The name of the account may be left out, and is known before the account is looked for.
-fn check_name(call: &Call, request: &Value) -> Result<(), StatusError> {
+fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
-    if ["", call.name.as_str()].contains(&name) {
+    if ["", info.name.as_str()].contains(&name) {
         return Ok(());
     }
-    Err(invalid(&call.name, "metadata.name", &name.into(), "must match the service account name if specified"))
+    Err(invalid(&info.name, "metadata.name", &name.into(), "must match the service account name if specified"))
 }
 
 /// Fills in what the request need not say, and refuses what it says otherwise.
-fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) -> Result<(), StatusError> {
+fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
     let own = Named::of(account).uid;
     if !uid.is_empty() && uid != own {
         let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
         return Err(StatusError::conflict(
             &GroupResource::new("authentication.k8s.io", "TokenRequest"),
-            &call.name,
+            &info.name,
             &why,
         ));
     }
@@ -139,7 +139,7 @@ fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
 }
 
 /// What a token is bound to: it counts for as long as that is there.
-fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, StatusError> {
+fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut with_details = About::default();
     if reference.is_null() {
         return Ok(with_details);
@@ -161,8 +161,8 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, StatusE
         return Err(StatusError::bad_request("Name parameter required."));
     }
     let object = match (group, kind) {
-        ("", "Pod") => find(&pod::KIND, &call.namespace, name)?,
-        ("", "Secret") => find(&secret::KIND, &call.namespace, name)?,
+        ("", "Pod") => find(&pod::KIND, &info.namespace, name)?,
+        ("", "Secret") => find(&secret::KIND, &info.namespace, name)?,
         ("", "Node") => find(&node::KIND, "", name)?,
         _ => {
             let what = format!("{group}/{version}, Kind={kind}");
@@ -170,10 +170,10 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, StatusE
         }
     };
     let named = Named::of(&object);
-    if kind == "Pod" && object["spec"]["serviceAccountName"] != call.name.as_str() {
+    if kind == "Pod" && object["spec"]["serviceAccountName"] != info.name.as_str() {
         return Err(StatusError::bad_request(format!(
             "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
-            call.name
+            info.name
         )));
     }
     let uid = text("uid");

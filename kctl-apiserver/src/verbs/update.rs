@@ -5,36 +5,36 @@ use serde_json::Value;
 use super::Answer;
 use crate::{
     authorizer, conversion,
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
     write::{self, Ownership, Write, body, place, precondition},
 };
 
-pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, StatusError> {
-    let mut new = body::read(call)?;
-    place::match_names(call, &mut new)?;
+pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+    let mut new = body::read(info)?;
+    place::match_names(info, &mut new)?;
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
-    let Some(old) = conversion::find(state, call)? else {
-        if !is_created_by_update(call) {
-            return Err(StatusError::not_found(&call.resource.of, &call.name));
+    let Some(old) = conversion::find(state, info)? else {
+        if !is_created_by_update(info) {
+            return Err(StatusError::not_found(&info.resource.of, &info.name));
         }
-        authorizer::authorize_creation(state, call)?;
+        authorizer::authorize_creation(state, info)?;
         if !uid.is_empty() {
-            return Err(precondition::failed(call, "UID", uid, &Value::Null));
+            return Err(precondition::failed(info, "UID", uid, &Value::Null));
         }
         let new = Write::create(new, Ownership::Written);
-        return Ok(Answer::created(write::write(state, call, new)?));
+        return Ok(Answer::created(write::write(state, info, new)?));
     };
     let known = &old["metadata"]["uid"];
     if !uid.is_empty() && uid != known {
-        return Err(precondition::failed(call, "UID", uid, known));
+        return Err(precondition::failed(info, "UID", uid, known));
     }
     let new = Write::update(&old, new, Ownership::Written);
-    Ok(Answer::ok(write::write(state, call, new)?))
+    Ok(Answer::ok(write::write(state, info, new)?))
 }
 
 /// Returns `true` if an update creates an object that does not exist, also through its status.
-pub(super) fn is_created_by_update(call: &Call) -> bool {
-    call.resource.rules.creates_on_update && ["", "status"].contains(&call.subresource.as_str())
+pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
+    info.resource.rules.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
 }

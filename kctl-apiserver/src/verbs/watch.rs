@@ -24,7 +24,7 @@ use crate::{
     faults::{Connection, Gate, Opened, Passage, newest},
     proto,
     registry::Resource,
-    request::Call,
+    request::RequestInfo,
     schema,
     selector::Selector,
     state::State,
@@ -81,10 +81,10 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// Watches without a version, or with 0, are streams of the state like those that say so (apimachinery,
     /// `SetListOptionsDefaults`).
-    fn of(call: &'a Call) -> Self {
-        let (version, matching) = (call.params.text("resourceVersion"), call.params.text("resourceVersionMatch"));
-        let by_path = !call.params.flag("watch");
-        let initial = call.params.given("sendInitialEvents").then(|| call.params.flag("sendInitialEvents"));
+    fn of(info: &'a RequestInfo) -> Self {
+        let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
+        let by_path = !info.params.flag("watch");
+        let initial = info.params.given("sendInitialEvents").then(|| info.params.flag("sendInitialEvents"));
         if !by_path && initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
             return Self { version, by_path, initial: Some(true), matching: NOT_OLDER };
         }
@@ -97,11 +97,11 @@ impl<'a> Wanted<'a> {
     }
 
     /// apimachinery, `validateWatchOptions`.
-    fn check(&self, call: &Call) -> Result<(), StatusError> {
+    fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
         if self.by_path {
-            return list::Asked::check_versions(call);
+            return list::Asked::check_versions(info);
         }
-        let continues = !call.params.text("continue").is_empty();
+        let continues = !info.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
         let mut errors = Vec::new();
         let mut forbid = |is_so: bool, why: &str| errors.extend(is_so.then(|| FieldError::forbidden(list::MATCH, why)));
@@ -133,40 +133,40 @@ impl<'a> Wanted<'a> {
     }
 }
 
-pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, StatusError> {
-    let options = list::Asked::read(call)?;
+pub(super) fn start(state: &mut State, info: &RequestInfo, form: Form) -> Result<Answer, StatusError> {
+    let options = list::Asked::read(info)?;
     let life = life(options.seconds);
-    let wanted = Wanted::of(call);
-    wanted.check(call)?;
-    let selector = options.selector(call)?;
+    let wanted = Wanted::of(info);
+    wanted.check(info)?;
+    let selector = options.selector(info)?;
     let asked = wanted.revision()?;
-    Form::streams(call)?;
+    Form::streams(info)?;
     let sends_initial = wanted.begins_with_state();
     let unknown = list::not_from_the_future(state, wanted.version).err().filter(|_| sends_initial);
-    let bookmarks = call.params.flag("allowWatchBookmarks");
+    let bookmarks = info.params.flag("allowWatchBookmarks");
     let revision = state.revision;
-    let table = state.table(&call.resource.of);
+    let table = state.table(&info.resource.of);
     let mut start = Start {
-        namespace: call.namespace.clone(),
-        resource: call.resource.clone(),
+        namespace: info.namespace.clone(),
+        resource: info.resource.clone(),
         selector,
         bookmarks,
         form,
         life,
-        head: head(&call.resource),
+        head: head(&info.resource),
         initial: Vec::new(),
         revision: asked,
         definition: table.redefined(),
         changes: table.changes(),
-        lag: call.stale.map(|stale| stale.lag),
+        lag: info.stale.map(|stale| stale.lag),
         gate: None,
         over: unknown.is_some(),
     };
     if let Some(status_error) = unknown {
         start.initial = vec![Said::error(&status_error)];
     } else if sends_initial {
-        let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-        let stale = table.stale(call);
+        let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let stale = table.stale(info);
         let past = stale.and_then(|stale| table.at(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
         start.initial = table.range(namespace, None).filter_map(|(_, object)| start.there(object)).collect();

@@ -11,7 +11,7 @@ use crate::{
         core::namespace,
         resource::{resource_claim, resource_claim_template},
     },
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::FieldError,
 };
@@ -21,9 +21,9 @@ const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.
                       containing namespace";
 
 /// What is wrong with a new claim or template, or with what a claim is given. Only the first such device is named.
-pub(super) fn errors(state: &State, call: &Call, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let is_claim = call.resource.is(&resource_claim::KIND);
-    let is_template = call.resource.is(&resource_claim_template::KIND);
+pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    let is_claim = info.resource.is(&resource_claim::KIND);
+    let is_template = info.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
     // The path of what a template asks for is told as that of a claim.
     let (list, at, field) = match old {
@@ -31,7 +31,7 @@ pub(super) fn errors(state: &State, call: &Call, old: Option<&Value>, new: &Valu
         None if is_template => (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
         Some(old)
             if is_claim
-                && call.subresource == "status"
+                && info.subresource == "status"
                 && !has_admin(&old["status"]["allocation"]["devices"]["results"]) =>
         {
             (&new["status"]["allocation"]["devices"]["results"], RESULTS, "")
@@ -41,7 +41,7 @@ pub(super) fn errors(state: &State, call: &Call, old: Option<&Value>, new: &Valu
     let is_admin = |one: &Value| one.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
     let first = list.as_array().and_then(|list| list.iter().position(is_admin));
     match first {
-        Some(index) if !is_marked(state, &call.namespace) => {
+        Some(index) if !is_marked(state, &info.namespace) => {
             vec![FieldError::forbidden(&format!("{at}[{index}].adminAccess"), DETAIL)]
         }
         _ => Vec::new(),

@@ -6,10 +6,10 @@ use super::{
     Admission, Write, plugins,
     quotas::{self, Charges},
 };
-use crate::{admission, request::Call, state::State, status::StatusError, store::Key};
+use crate::{admission, request::RequestInfo, state::State, status::StatusError, store::Key};
 
 /// Runs validating admission. Returns what the object uses of the quotas of its namespace.
-pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
+pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());
     }
@@ -19,7 +19,7 @@ pub(super) fn admit(state: &State, call: &Call, key: &Key, write: &mut Write) ->
     if let Some(known) = known.filter(|_| version.is_none_or(str::is_empty)) {
         write.object["metadata"]["resourceVersion"] = known;
     }
-    let attributes = write.attributes(call, &key.1);
+    let attributes = write.attributes(info, &key.1);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
     let charges = quotas::check(state, &attributes)?;

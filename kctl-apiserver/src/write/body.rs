@@ -12,7 +12,7 @@ use crate::{
     decode::{self, Integers},
     go, patch, proto,
     registry::{Custom, Resource},
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     schema::Schema,
     status::{FieldError, StatusError},
     ways::at_mut,
@@ -22,39 +22,39 @@ use crate::{
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// Reads the body of a create or a replace.
-pub(crate) fn read(call: &Call) -> Result<Value, StatusError> {
-    if call.resource.custom.is_some() && media_type(call) == proto::MEDIA_TYPE {
+pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
+    if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
-    let object = read_built_in(call, call.resource.kind())?;
-    fit(call, object)
+    let object = read_built_in(info, info.resource.kind())?;
+    fit(info, object)
 }
 
 /// Reads a body that need not be of the kind of the resource: what is sent to subresources, options.
-pub(crate) fn read_built_in(call: &Call, kind: &str) -> Result<Value, StatusError> {
-    if !ACCEPTED.contains(&media_type(call).as_ref()) {
+pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, StatusError> {
+    if !ACCEPTED.contains(&media_type(info).as_ref()) {
         return Err(StatusError::unsupported_media_type(&ACCEPTED.join(", ")));
     }
-    decode::body(&media_type(call), &call.body, kind).map_err(StatusError::bad_request)
+    decode::body(&media_type(info), &info.body, kind).map_err(StatusError::bad_request)
 }
 
 /// Whether nothing is to be kept of a request: a delete says so in its body as well, an eviction in the options of the delete
 /// that it is.
-pub(crate) fn is_dry_run(call: &Call) -> bool {
-    let kind = match call.verb {
+pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
+    let kind = match info.verb {
         // Options in a body are all there are.
-        Verb::Delete | Verb::DeleteCollection if !call.body.is_empty() => "DeleteOptions",
-        _ if call.dry_run() => return true,
-        Verb::Create if call.subresource == "eviction" => "Eviction",
+        Verb::Delete | Verb::DeleteCollection if !info.body.is_empty() => "DeleteOptions",
+        _ if info.dry_run() => return true,
+        Verb::Create if info.subresource == "eviction" => "Eviction",
         _ => return false,
     };
-    let sent = read_built_in(call, kind).unwrap_or_default();
-    let options = if call.verb == Verb::Create { &sent["deleteOptions"] } else { &sent };
+    let sent = read_built_in(info, kind).unwrap_or_default();
+    let options = if info.verb == Verb::Create { &sent["deleteOptions"] } else { &sent };
     options["dryRun"].as_array().is_some_and(|runs| !runs.is_empty())
 }
 
-fn media_type(call: &Call) -> Cow<'_, str> {
-    match call.header("content-type").split(';').next().unwrap_or_default().trim() {
+fn media_type(info: &RequestInfo) -> Cow<'_, str> {
+    match info.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json".into(),
         given if given.contains(|letter: char| letter.is_ascii_uppercase()) => given.to_ascii_lowercase().into(),
         given => given.into(),
@@ -92,47 +92,51 @@ impl Misfit {
 }
 
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
-fn fit(call: &Call, object: Value) -> Result<Value, StatusError> {
-    let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
-    let version = match call.resource.custom {
+fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
+    let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
+    let version = match info.resource.custom {
         Some(_) => object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned(),
-        None => call.resource.version.clone(),
+        None => info.resource.version.clone(),
     };
-    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(call.resource.kind(), &version))
+    fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind(), &version))
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
-pub(crate) fn fit_as(call: &Call, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
-    fit_and_tell(call, object, stored, sent).map(|(object, _)| object)
+pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
+    fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
 }
 
 /// The same of what was applied, with the paths of the fields that it has lost.
-pub(crate) fn fit_applied(call: &Call, object: Value, stored: Option<&Value>) -> Result<(Value, Vec<String>), Misfit> {
-    fit_and_tell(call, object, stored, &[])
+pub(crate) fn fit_applied(
+    info: &RequestInfo,
+    object: Value,
+    stored: Option<&Value>,
+) -> Result<(Value, Vec<String>), Misfit> {
+    fit_and_tell(info, object, stored, &[])
 }
 
 fn fit_and_tell(
-    call: &Call,
+    info: &RequestInfo,
     mut object: Value,
     stored: Option<&Value>,
     sent: &[u8],
 ) -> Result<(Value, Vec<String>), Misfit> {
-    let resource = &call.resource;
-    identity::identify(call, &mut object)?;
+    let resource = &info.resource;
+    identity::identify(info, &mut object)?;
     // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
-    if media_type(call) == "application/yaml" {
+    if media_type(info) == "application/yaml" {
         go::whole_numbers(&mut object);
     }
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(custom), schema) => {
-            if let Some(metadata) = object.get_mut("metadata").filter(|_| call.applies()) {
+            if let Some(metadata) = object.get_mut("metadata").filter(|_| info.applies()) {
                 decode::drop_malformed(metadata);
             }
             fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?
         }
         (None, Some(schema)) => {
-            let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
-            let is_laid_over = is_strategic || call.applies();
+            let is_strategic = info.header("content-type").starts_with("application/strategic-merge-patch");
+            let is_laid_over = is_strategic || info.applies();
             let integers = if is_laid_over { Integers::Wrapped } else { Integers::InRange };
             let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
             if let Some(why) = (resource.rules.decode_error)(&object) {
@@ -146,19 +150,19 @@ fn fit_and_tell(
         object["metadata"] = json!({});
     }
     // What may not be applied to a custom kind was refused by the schema; of what goes without that nothing is said.
-    let is_silent = call.applies() && resource.custom.is_some();
-    tell_of_fields(call, sent, if is_silent { &[] } else { &unknown })?;
-    identity::is_accepted(call, &object).map_err(Misfit::Identity)?;
-    call.session.warn_all(drop_repeated_owners(&mut object));
+    let is_silent = info.applies() && resource.custom.is_some();
+    tell_of_fields(info, sent, if is_silent { &[] } else { &unknown })?;
+    identity::is_accepted(info, &object).map_err(Misfit::Identity)?;
+    info.session.warn_all(drop_repeated_owners(&mut object));
     Ok((object, unknown))
 }
 
 /// What is said of fields that come twice and of those that are not known, by `fieldValidation`.
-fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
-    let asked = call.params.text("fieldValidation");
-    let mut texts = repeated(call, sent);
-    if media_type(call) == "application/json-patch+json" {
-        texts.extend(patch::json::strange_fields(&call.body));
+fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
+    let asked = info.params.text("fieldValidation");
+    let mut texts = repeated(info, sent);
+    if media_type(info) == "application/json-patch+json" {
+        texts.extend(patch::json::strange_fields(&info.body));
     }
     texts.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match asked {
@@ -166,36 +170,36 @@ fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Mi
             return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
         "Ignore" => {}
-        _ => call.session.warn_all(texts),
+        _ => info.session.warn_all(texts),
     }
     Ok(())
 }
 
 /// What is said of fields that come twice.
-fn repeated(call: &Call, sent: &[u8]) -> Vec<String> {
-    if media_type(call) != "application/yaml" {
+fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
+    if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
     }
-    let read = std::str::from_utf8(&call.body).ok().and_then(|text| decode::yaml(text).ok());
+    let read = std::str::from_utf8(&info.body).ok().and_then(|text| decode::yaml(text).ok());
     read.map(|read| read.repeated).unwrap_or_default()
 }
 
 /// Reads what is sent to a subresource that has a built-in type of its own.
-pub(crate) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, StatusError> {
-    let mut object = read_built_in(call, kind)?;
+pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Result<Value, StatusError> {
+    let mut object = read_built_in(info, kind)?;
     // Evictions are also taken in their first version, which has the same fields.
     if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
         object["apiVersion"] = api_version.into();
     }
-    let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
+    let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    fit_type(call, &mut object, kind, api_version, sent).map_err(|misfit| misfit.of_body(kind, version))?;
+    fit_type(info, &mut object, kind, api_version, sent).map_err(|misfit| misfit.of_body(kind, version))?;
     Ok(object)
 }
 
 /// Makes an object fit a built-in type that is not the one of the path; `sent` is the JSON in which fields may come twice.
 pub(crate) fn fit_type(
-    call: &Call,
+    info: &RequestInfo,
     object: &mut Value,
     kind: &str,
     api_version: &str,
@@ -205,7 +209,7 @@ pub(crate) fn fit_type(
         *object = json!({});
     }
     identity::identify_as(object, kind, api_version).map_err(Misfit::Identity)?;
-    if media_type(call) == "application/yaml" {
+    if media_type(info) == "application/yaml" {
         go::whole_numbers(object);
     }
     let unknown = match Schema::built_in(api_version, kind) {
@@ -215,7 +219,7 @@ pub(crate) fn fit_type(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    tell_of_fields(call, sent, &unknown)
+    tell_of_fields(info, sent, &unknown)
 }
 
 /// Makes a custom object fit the schema of its version, and tells the fields that it drops (`unstructuredSchemaCoercer`).

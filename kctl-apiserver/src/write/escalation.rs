@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::{
     authorizer::{self, Attributes, RBAC},
     kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
-    request::{Call, User},
+    request::{RequestInfo, User},
     state::State,
     status::StatusError,
 };
 
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
 /// `old` is what it was before.
-pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
-    let resource = &call.resource;
-    if resource.of.group != RBAC || authorizer::is_admin(&call.caller.user) {
+pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
+    let resource = &info.resource;
+    if resource.of.group != RBAC || authorizer::is_admin(&info.caller.user) {
         return Ok(());
     }
     if old.is_some_and(|old| is_about_its_end(old, object)) {
@@ -25,15 +25,15 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Va
     }
     let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        (object["rules"].clone(), may(state, call, "escalate", &resource.of.resource, name))
+        (object["rules"].clone(), may(state, info, "escalate", &resource.of.resource, name))
     } else if resource.is(&role_binding::KIND) || resource.is(&cluster_role_binding::KIND) {
         let reference = &object["roleRef"];
         let name = reference["name"].as_str().unwrap_or_default();
         let (kind, namespace) = match reference["kind"].as_str() {
             Some("ClusterRole") => (&cluster_role::KIND, String::new()),
-            _ => (&role::KIND, call.namespace.clone()),
+            _ => (&role::KIND, info.namespace.clone()),
         };
-        let may = may(state, call, "bind", kind.resource, name);
+        let may = may(state, info, "bind", kind.resource, name);
         let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
             // Upstream names the binding's resource, not the role's.
             return if may { Ok(()) } else { Err(StatusError::not_found(&resource.of, name)) };
@@ -46,32 +46,32 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Va
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let lacking = lacking(state, &call.caller.user, &call.namespace, &rules);
+    let lacking = lacking(state, &info.caller.user, &info.namespace, &rules);
     if lacking.is_empty() {
-        return may_aggregate(state, call, old, object);
+        return may_aggregate(state, info, old, object);
     }
     let why = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        call.caller.user.name,
-        quoted(call.caller.user.groups.iter().map(String::as_str)),
+        info.caller.user.name,
+        quoted(info.caller.user.groups.iter().map(String::as_str)),
         lacking.join("\n")
     );
-    Err(StatusError::forbidden(&call.resource.of, name, &why))
+    Err(StatusError::forbidden(&info.resource.of, name, &why))
 }
 
 /// Refuses a role that gathers the rules of others, before or after the write, unless its writer may do everything: whoever
 /// changes what is gathered could keep others from tightening it.
-fn may_aggregate(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
+fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
         { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
         { "verbs": ["*"], "nonResourceURLs": ["*"] },
     ]);
     let is_about_it = gathers(object) || old.is_some_and(gathers);
-    if is_about_it && !lacking(state, &call.caller.user, "", &all).is_empty() {
+    if is_about_it && !lacking(state, &info.caller.user, "", &all).is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = "must have cluster-admin privileges to use the aggregationRule";
-        return Err(StatusError::forbidden(&call.resource.of, name, why));
+        return Err(StatusError::forbidden(&info.resource.of, name, why));
     }
     Ok(())
 }
@@ -95,11 +95,11 @@ fn is_about_its_end(old: &Value, object: &Value) -> bool {
     without_end(old) == without_end(object)
 }
 
-fn may(state: &State, call: &Call, verb: &str, resource: &str, name: &str) -> bool {
-    let namespace = call.namespace.as_str();
+fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
+    let namespace = info.namespace.as_str();
     authorizer::allowed(
         state,
-        &call.caller.user,
+        &info.caller.user,
         &Attributes { verb, group: RBAC, resource, subresource: "", namespace, name },
     )
 }

@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use crate::{
     admission::Attributes,
-    request::{Call, Operation},
+    request::{Operation, RequestInfo},
     state::State,
     status::StatusError,
 };
@@ -75,11 +75,11 @@ impl Write {
     }
 
     /// Returns the write as admission sees it.
-    fn attributes<'a>(&mut self, call: &'a Call, name: &str) -> Attributes<'a> {
+    fn attributes<'a>(&mut self, info: &'a RequestInfo, name: &str) -> Attributes<'a> {
         let object = std::mem::take(&mut self.object);
         match &self.old {
-            None => Attributes::new(call, Operation::Create, name, object),
-            Some(old) => Attributes::new(call, Operation::Update, name, object).with_old(old),
+            None => Attributes::new(info, Operation::Create, name, object),
+            Some(old) => Attributes::new(info, Operation::Update, name, object).with_old(old),
         }
     }
 }
@@ -88,18 +88,18 @@ impl Write {
 ///
 /// # Errors
 /// Fails with the first step that rejects the object, or if the response of a webhook is still outstanding.
-pub(crate) fn write(state: &mut State, call: &Call, mut write: Write) -> Result<Arc<Value>, StatusError> {
-    place::check(state, call, &mut write)?;
-    let owned = mutate::admit(state, call, &mut write)?;
-    escalation::check(state, call, write.old(), &write.object)?;
-    precondition::check(call, &write)?;
-    place::match_namespace(call, &mut write.object)?;
-    let errors = validate::change(state, call, &write);
-    let new = prepare::prepare(state, call, &mut write);
-    plugins::complete(state, call, &mut write)?;
-    let key = name::assign(state, call, new.as_ref(), &mut write);
-    validate::validate(call, &write, errors)?;
-    ownership::set(state, call, owned, new, &mut write)?;
-    let charges = admit::admit(state, call, &key, &mut write)?;
-    store::store(state, call, &key, write, charges)
+pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
+    place::check(state, info, &mut write)?;
+    let owned = mutate::admit(state, info, &mut write)?;
+    escalation::check(state, info, write.old(), &write.object)?;
+    precondition::check(info, &write)?;
+    place::match_namespace(info, &mut write.object)?;
+    let errors = validate::change(state, info, &write);
+    let new = prepare::prepare(state, info, &mut write);
+    plugins::complete(state, info, &mut write)?;
+    let key = name::assign(state, info, new.as_ref(), &mut write);
+    validate::validate(info, &write, errors)?;
+    ownership::set(state, info, owned, new, &mut write)?;
+    let charges = admit::admit(state, info, &key, &mut write)?;
+    store::store(state, info, &key, write, charges)
 }

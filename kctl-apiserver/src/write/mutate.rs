@@ -7,47 +7,47 @@ use super::{
     ownership::{self, Owned},
     place, plugins, prepare,
 };
-use crate::{admission, request::Call, state::State, status::StatusError};
+use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
 /// Runs mutating admission: policies, webhooks and plugins. Returns the source of managedFields, because no manager owns what is
 /// changed here.
-pub(super) fn admit(state: &mut State, call: &Call, write: &mut Write) -> Result<Owned, StatusError> {
-    let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, call) {
-        Owned::Fields(by_webhooks(state, call, write)?)
+pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Owned, StatusError> {
+    let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
+        Owned::Fields(by_webhooks(state, info, write)?)
     } else {
-        ownership::as_sent(call, write)
+        ownership::as_sent(info, write)
     };
-    plugins::adjust(state, call, write)?;
+    plugins::adjust(state, info, write)?;
     Ok(owned)
 }
 
 /// Runs policies and webhooks. Returns the managedFields that they leave.
-fn by_webhooks(state: &mut State, call: &Call, write: &mut Write) -> Result<Value, StatusError> {
-    let managed = ownership::before_admission(state, call, write)?;
-    show(state, call, write)?;
+fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
+    let managed = ownership::before_admission(state, info, write)?;
+    show(state, info, write)?;
     ownership::set_managed(&mut write.object, managed);
     let name = if write.is_new() {
         write.object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
     } else {
-        call.name.clone()
+        info.name.clone()
     };
-    let mut attributes = write.attributes(call, &name);
+    let mut attributes = write.attributes(info, &name);
     admission::mutate(state, &mut attributes)?;
     write.object = attributes.object.unwrap_or_default();
     Ok(write.object["metadata"]["managedFields"].clone())
 }
 
 /// Makes an object what webhooks see.
-fn show(state: &mut State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
-    let (rules, object) = (call.resource.rules, &mut write.object);
+fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+    let (rules, object) = (info.resource.rules, &mut write.object);
     if write.old.is_some() {
-        prepare::changed_as_read(call, object);
-        return plugins::adjust(state, call, write);
+        prepare::changed_as_read(info, object);
+        return plugins::adjust(state, info, write);
     }
     let status = object.get("status").cloned();
-    place::wipe(call, object)?;
-    prepare::as_read(call, object);
-    plugins::fill(state, call, object)?;
+    place::wipe(info, object)?;
+    prepare::as_read(info, object);
+    plugins::fill(state, info, object)?;
     (rules.complete_by_plugins)(object);
     if rules.set_once.is_some() {
         // The server's view of a new object comes later.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Write, prepare::New};
-use crate::{request::Call, state::State, store::Key};
+use crate::{request::RequestInfo, state::State, store::Key};
 
 /// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS_MAX: usize = 8;
@@ -11,26 +11,26 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one.
-pub(super) fn assign(state: &mut State, call: &Call, new: Option<&New>, write: &mut Write) -> Key {
-    let Some(New { sent, .. }) = new else { return call.key() };
-    let key = generated(state, call, &mut write.object);
+pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, write: &mut Write) -> Key {
+    let Some(New { sent, .. }) = new else { return info.key() };
+    let key = generated(state, info, &mut write.object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
-        (call.resource.rules.set_generated_name)(sent, &mut write.object);
+        (info.resource.rules.set_generated_name)(sent, &mut write.object);
     }
     key
 }
 
-fn generated(state: &mut State, call: &Call, object: &mut Value) -> Key {
+fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (given, base) = (text("name"), text("generateName"));
     if !given.is_empty() || base.is_empty() {
-        return (call.namespace.clone(), given);
+        return (info.namespace.clone(), given);
     }
     let base: String = base.chars().take(NAME_BASE_LEN_MAX).collect();
     let mut key = Key::default();
     for _ in 0..NAME_ATTEMPTS_MAX {
-        key = (call.namespace.clone(), format!("{base}{}", state.chance.suffix()));
-        if state.get(&call.resource.of, &key).is_none() {
+        key = (info.namespace.clone(), format!("{base}{}", state.chance.suffix()));
+        if state.get(&info.resource.of, &key).is_none() {
             break;
         }
     }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     apply, conversion,
     registry::{Resource, kind::OwnedState},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
 };
@@ -32,9 +32,15 @@ pub(crate) enum Ownership {
 }
 
 impl Ownership {
-    fn own(&self, state: &State, call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), StatusError> {
+    fn own(
+        &self,
+        state: &State,
+        info: &RequestInfo,
+        old: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), StatusError> {
         match self {
-            Self::Written => own_written(state, call, old, object),
+            Self::Written => own_written(state, info, old, object),
             Self::Applied => Ok(()),
             Self::Given(managed) => {
                 set_managed(object, managed.clone());
@@ -47,17 +53,17 @@ impl Ownership {
 /// Makes the field manager of a request the owner of what it has changed, or of all of a new object.
 pub(crate) fn own_written(
     state: &State,
-    call: &Call,
+    info: &RequestInfo,
     old: Option<&Value>,
     object: &mut Value,
 ) -> Result<(), StatusError> {
-    apply::update(&FieldManager::of(call, state).request(), old, object);
-    call.session.settled()
+    apply::update(&FieldManager::of(info, state).request(), old, object);
+    info.session.settled()
 }
 
 /// The field manager of a request.
 pub(crate) struct FieldManager<'a> {
-    call: &'a Call,
+    info: &'a RequestInfo,
     name: String,
     api_version: String,
     versions: conversion::FieldVersions<'a>,
@@ -65,23 +71,23 @@ pub(crate) struct FieldManager<'a> {
 }
 
 impl<'a> FieldManager<'a> {
-    pub(crate) fn of(call: &'a Call, state: &'a State) -> Self {
-        let (name, api_version) = (call.field_manager(), call.resource.api_version());
-        let versions = conversion::FieldVersions { state, call };
-        Self { call, name, api_version, versions, now: state.clock.seconds() }
+    pub(crate) fn of(info: &'a RequestInfo, state: &'a State) -> Self {
+        let (name, api_version) = (info.field_manager(), info.resource.api_version());
+        let versions = conversion::FieldVersions { state, info };
+        Self { info, name, api_version, versions, now: state.clock.seconds() }
     }
 
     pub(crate) fn request(&self) -> apply::Request<'_> {
         apply::Request {
-            schema: self.call.resource.schema(),
+            schema: self.info.resource.schema(),
             manager: &self.name,
-            subresource: &self.call.subresource,
+            subresource: &self.info.subresource,
             api_version: &self.api_version,
             versions: &self.versions,
             now: &self.now,
-            has_status: self.call.resource.has_status(),
-            resets: prepare::reset_fields(&self.call.resource, &self.call.subresource),
-            force: self.call.params.flag("force"),
+            has_status: self.info.resource.has_status(),
+            resets: prepare::reset_fields(&self.info.resource, &self.info.subresource),
+            force: self.info.params.flag("force"),
         }
     }
 }
@@ -96,19 +102,19 @@ pub(super) enum Owned {
 }
 
 /// Returns the source of managedFields, which for some updates is the object as it was sent.
-pub(super) fn as_sent(call: &Call, write: &Write) -> Owned {
-    write.old().map_or(Owned::Stored, |old| changed_as_sent(call, old, &write.object))
+pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> Owned {
+    write.old().map_or(Owned::Stored, |old| changed_as_sent(info, old, &write.object))
 }
 
-fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
-    let (resource, rules) = (&call.resource, call.resource.rules);
+fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
+    let (resource, rules) = (&info.resource, info.resource.rules);
     // No manager owns what the server gives to an object or copies within it, nor what others have left out.
     let is_filled_in = rules.owned_state == OwnedState::SentByClient
-        || (call.subresource.is_empty() && leaves_out(resource, old, new));
+        || (info.subresource.is_empty() && leaves_out(resource, old, new));
     // Nothing is known of the fields of a custom object of another type, also if the write resets all of them.
-    let is_custom_status = resource.custom.is_some() && call.subresource == "status";
+    let is_custom_status = resource.custom.is_some() && info.subresource == "status";
     // A client owns the fields that it has sent, even if they are not stored.
-    let is_part = prepare::writes_part(resource, &call.subresource);
+    let is_part = prepare::writes_part(resource, &info.subresource);
     if !(is_filled_in || is_custom_status || is_part || rules.owned_state == OwnedState::Sent) {
         return Owned::Stored;
     }
@@ -116,33 +122,33 @@ fn changed_as_sent(call: &Call, old: &Value, new: &Value) -> Owned {
         return Owned::Fields(Value::Null);
     }
     let mut sent = new.clone();
-    prepare::default(call, &mut sent, Some(old));
+    prepare::default(info, &mut sent, Some(old));
     (rules.complete_owned)(new, &mut sent);
     if is_filled_in {
         leave_filled_in(resource, new, &mut sent);
-        prepare::reset(resource, &call.subresource, old, &mut sent);
+        prepare::reset(resource, &info.subresource, old, &mut sent);
     }
     Owned::State(sent)
 }
 
 /// Returns the managedFields that a write would have without mutating admission, which sees them.
-pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) -> Result<Value, StatusError> {
-    let mut object = match as_sent(call, write) {
+pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
+    let mut object = match as_sent(info, write) {
         Owned::Fields(managed) => return Ok(managed),
         Owned::State(sent) => sent,
         Owned::Stored => {
             // Nothing is drawn for an object that is only shown.
             let drawn = (state.chance.clone(), state.n_addresses);
             let mut object = write.object.clone();
-            prepare::prepare_object(state, call, write.old.as_ref(), &mut object);
+            prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
             (state.chance, state.n_addresses) = drawn;
             if write.is_new() {
-                leave_to_server(&call.resource, &write.object, &mut object);
+                leave_to_server(&info.resource, &write.object, &mut object);
             }
             object
         }
     };
-    write.ownership.own(state, call, write.old(), &mut object)?;
+    write.ownership.own(state, info, write.old(), &mut object)?;
     Ok(object["metadata"]["managedFields"].take())
 }
 
@@ -150,7 +156,7 @@ pub(super) fn before_admission(state: &mut State, call: &Call, write: &Write) ->
 /// is owned as it was before plugins completed it.
 pub(super) fn set(
     state: &State,
-    call: &Call,
+    info: &RequestInfo,
     owned: Owned,
     new: Option<New>,
     write: &mut Write,
@@ -159,19 +165,19 @@ pub(super) fn set(
     match (owned, new) {
         (Owned::Fields(managed), _) => set_managed(object, managed),
         (Owned::State(mut sent), _) => {
-            ownership.own(state, call, old, &mut sent)?;
+            ownership.own(state, info, old, &mut sent)?;
             set_managed(object, sent["metadata"]["managedFields"].take());
         }
         (Owned::Stored, Some(New { sent, mut prepared })) => {
-            leave_to_server(&call.resource, &sent, &mut prepared);
-            ownership.own(state, call, old, &mut prepared)?;
+            leave_to_server(&info.resource, &sent, &mut prepared);
+            ownership.own(state, info, old, &mut prepared)?;
             set_managed(object, prepared["metadata"]["managedFields"].take());
         }
-        (Owned::Stored, None) => ownership.own(state, call, old, object)?,
+        (Owned::Stored, None) => ownership.own(state, info, old, object)?,
     }
     if old.is_some() {
-        conversion::forget_other_group(&call.resource, object);
-        (call.resource.rules.default_metadata)(object);
+        conversion::forget_other_group(&info.resource, object);
+        (info.resource.rules.default_metadata)(object);
     }
     Ok(())
 }

@@ -5,52 +5,52 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Write;
-use crate::{crd, kinds, request::Call, state::State, status::StatusError, store::DEFINITIONS};
+use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
 /// Checks that the namespace and the CRD of an object take it.
-pub(super) fn check(state: &State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
+pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
         // An object may be left over in a namespace that does not exist any more.
-        return namespace(state, call).map(drop);
+        return namespace(state, info).map(drop);
     }
-    match_namespace(call, &mut write.object)?;
-    check_definition(state, call, write.object["metadata"]["name"].as_str().unwrap_or_default())?;
-    check_namespace(state, call, &write.object)
+    match_namespace(info, &mut write.object)?;
+    check_definition(state, info, write.object["metadata"]["name"].as_str().unwrap_or_default())?;
+    check_namespace(state, info, &write.object)
 }
 
 /// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`).
-fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), StatusError> {
-    let definition = state.get(&DEFINITIONS, &(String::new(), call.resource.of.to_string()));
-    if call.resource.custom.is_none() || definition.is_none_or(|definition| !crd::is_ending(&definition)) {
+fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
+    let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.of.to_string()));
+    if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::is_ending(&definition)) {
         return Ok(());
     }
     let why = "create not allowed while custom resource definition is terminating";
-    Err(StatusError::forbidden(&call.resource.of, name, why))
+    Err(StatusError::forbidden(&info.resource.of, name, why))
 }
 
 /// Returns the namespace of a request, which must exist.
-fn namespace(state: &State, call: &Call) -> Result<Option<Arc<Value>>, StatusError> {
-    if call.namespace.is_empty() {
+fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
+    if info.namespace.is_empty() {
         return Ok(None);
     }
     let of = kinds::core::namespace::KIND.group_resource();
-    let found = state.get(&of, &(String::new(), call.namespace.clone()));
-    found.map(Some).ok_or_else(|| StatusError::not_found(&of, &call.namespace))
+    let found = state.get(&of, &(String::new(), info.namespace.clone()));
+    found.map(Some).ok_or_else(|| StatusError::not_found(&of, &info.namespace))
 }
 
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). The error of an object
 /// without a name shows its `generateName`.
-pub(crate) fn check_namespace(state: &State, call: &Call, object: &Value) -> Result<(), StatusError> {
-    let Some(found) = namespace(state, call)? else { return Ok(()) };
+pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
+    let Some(found) = namespace(state, info)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }
-    let namespace = &call.namespace;
+    let namespace = &info.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-    let of_path = Some(call.name.as_str()).filter(|name| !name.is_empty());
+    let of_path = Some(info.name.as_str()).filter(|name| !name.is_empty());
     let name = of_path.or_else(|| text("name")).or_else(|| text("generateName")).unwrap_or("Unknown");
-    let mut error = StatusError::forbidden(&call.resource.of, name, &why);
+    let mut error = StatusError::forbidden(&info.resource.of, name, &why);
     error.details["causes"] = json!([{
         "reason": "NamespaceTerminating",
         "message": format!("namespace {namespace} is being terminated"),
@@ -60,8 +60,8 @@ pub(crate) fn check_namespace(state: &State, call: &Call, object: &Value) -> Res
 }
 
 /// Removes the metadata that only the server sets, also from objects that are not stored (`rest.WipeObjectMetaSystemFields`).
-pub(crate) fn wipe(call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    match_namespace(call, object)?;
+pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
+    match_namespace(info, object)?;
     let fields =
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"];
     if let Some(meta) = object["metadata"].as_object_mut() {
@@ -71,38 +71,38 @@ pub(crate) fn wipe(call: &Call, object: &mut Value) -> Result<(), StatusError> {
 }
 
 /// Checks that name and namespace of an object are those of the path.
-pub(crate) fn match_names(call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    match_namespace(call, object)?;
+pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
+    match_namespace(info, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         return Err(StatusError::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.name
+            info.name
         )));
     }
-    if name != call.name {
+    if name != info.name {
         return Err(StatusError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
+            info.name
         )));
     }
     Ok(())
 }
 
 /// Sets the namespace of the path. Cluster-scoped objects lose theirs.
-pub(crate) fn match_namespace(call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    if !call.resource.listed.namespaced {
+pub(crate) fn match_namespace(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
+    if !info.resource.listed.namespaced {
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("namespace");
         }
         return Ok(());
     }
     let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    if !given.is_empty() && given != call.namespace {
+    if !given.is_empty() && given != info.namespace {
         return Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    object["metadata"]["namespace"] = call.namespace.clone().into();
+    object["metadata"]["namespace"] = info.namespace.clone().into();
     Ok(())
 }

@@ -25,7 +25,7 @@ use crate::{
         scheduling::priority_class,
         storage::storage_class,
     },
-    request::{Call, Operation},
+    request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
 };
@@ -45,7 +45,7 @@ pub(super) struct Forbid<'a> {
 
 impl<'a> Forbid<'a> {
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
-        Self { of: &attributes.call.resource.of, name: &attributes.name }
+        Self { of: &attributes.info.resource.of, name: &attributes.name }
     }
 
     pub(super) fn error(&self, why: &str) -> StatusError {
@@ -73,48 +73,48 @@ impl<'a> Forbid<'a> {
 }
 
 /// Runs the plugins that act before the object is prepared.
-pub(super) fn adjust(state: &State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
+pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     match &write.old {
-        None if call.resource.is(&service::KIND) => services::check(state, call, None, &write.object),
+        None if info.resource.is(&service::KIND) => services::check(state, info, None, &write.object),
         None => Ok(()),
         Some(old) => {
-            fill_change(state, call, old, &mut write.object);
+            fill_change(state, info, old, &mut write.object);
             Ok(())
         }
     }
 }
 
 /// Gives a prepared object what the server allocates, and runs the plugins that complete it.
-pub(super) fn complete(state: &mut State, call: &Call, write: &mut Write) -> Result<(), StatusError> {
-    (call.resource.rules.allocate)(state, &mut write.object);
+pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+    (info.resource.rules.allocate)(state, &mut write.object);
     match &write.old {
-        None => admit(state, call, &mut write.object),
-        Some(old) => admit_change(state, call, old, &mut write.object),
+        None => admit(state, info, &mut write.object),
+        Some(old) => admit_change(state, info, old, &mut write.object),
     }
 }
 
 /// Only one class is that of pods without a class.
-fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), StatusError> {
+fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), StatusError> {
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
-    let Some(other) = state.objects(&call.resource.of, None).find(|other| is_other(other)) else { return Ok(()) };
+    let Some(other) = state.objects(&info.resource.of, None).find(|other| is_other(other)) else { return Ok(()) };
     if class["globalDefault"] != true {
         return Ok(());
     }
     let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
-    Err(StatusError::forbidden(&call.resource.of, name.as_str().unwrap_or_default(), &why))
+    Err(StatusError::forbidden(&info.resource.of, name.as_str().unwrap_or_default(), &why))
 }
 
 /// What mutating plugins make of a new object, which webhooks are shown.
-pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    let resource = &call.resource;
+pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
+    let resource = &info.resource;
     if resource.is(&pod::KIND) {
-        limits::fill(state, &call.namespace, object);
+        limits::fill(state, &info.namespace, object);
         if state.controllers.runs(Controller::ServiceAccount) {
-            accounts::fill(state, call, object)?;
+            accounts::fill(state, info, object)?;
         }
-        pods::fill(state, call, object)?;
+        pods::fill(state, info, object)?;
     } else if resource.is(&persistent_volume_claim::KIND) {
         classes::fill_claim(state, object);
     } else if resource.is(&ingress::KIND) {
@@ -124,27 +124,27 @@ pub(super) fn fill(state: &mut State, call: &Call, object: &mut Value) -> Result
 }
 
 /// What mutating plugins make of a changed object.
-fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
+fn fill_change(state: &State, info: &RequestInfo, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
-    if !call.resource.is(&pod::KIND) {
+    if !info.resource.is(&pod::KIND) {
         return;
     }
-    match call.subresource.as_str() {
+    match info.subresource.as_str() {
         "" => pods::keep_priority(old, object),
-        "resize" if !is_going => limits::fill(state, &call.namespace, object),
+        "resize" if !is_going => limits::fill(state, &info.namespace, object),
         _ => {}
     }
 }
 
 /// Asks the validating plugins about what is about to be stored, in the order of the real server (`AllOrderedPlugins`).
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-    let (call, Some(object)) = (attributes.call, &attributes.object) else { return Ok(()) };
+    let (info, Some(object)) = (attributes.info, &attributes.object) else { return Ok(()) };
     check_limits(state, attributes, object)?;
     security::check(state, attributes, object)?;
     let forbid = Forbid::of(attributes);
     let old = attributes.old.as_deref();
-    let is = |kind| call.resource.is(kind);
-    match (attributes.operation, call.subresource.as_str()) {
+    let is = |kind| info.resource.is(kind);
+    match (attributes.operation, info.subresource.as_str()) {
         (Operation::Create, "") if is(&pod::KIND) => pods::check_overhead(state, &forbid, object),
         (Operation::Update, "resize") if is(&pod::KIND) => {
             old.map_or(Ok(()), |old| limits::check_resize(state, &forbid, old, object))
@@ -152,7 +152,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         (_, "") if is(&persistent_volume_claim::KIND) => {
             old.map_or(Ok(()), |old| may_grow(state, &forbid, old, object))
         }
-        (_, "") if is(&priority_class::KIND) => one_default(state, call, object),
+        (_, "") if is(&priority_class::KIND) => one_default(state, info, object),
         _ if is(&certificate_signing_request::KIND) => signers::check(state, attributes, object),
         _ => Ok(()),
     }
@@ -160,33 +160,33 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 
 /// Pods are compared with limits when they are new and when they are resized; what is going is left alone.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let (call, forbid) = (attributes.call, Forbid::of(attributes));
+    let (info, forbid) = (attributes.info, Forbid::of(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
         return Ok(());
     }
-    match (attributes.operation, call.subresource.as_str()) {
-        (Operation::Create, "") | (Operation::Update, "resize") if call.resource.is(&pod::KIND) => {
-            limits::check_pod(state, &forbid, &call.namespace, object)
+    match (attributes.operation, info.subresource.as_str()) {
+        (Operation::Create, "") | (Operation::Update, "resize") if info.resource.is(&pod::KIND) => {
+            limits::check_pod(state, &forbid, &info.namespace, object)
         }
-        (_, "") if call.resource.is(&persistent_volume_claim::KIND) => {
-            limits::check_claim(state, &forbid, &call.namespace, object)
+        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => {
+            limits::check_claim(state, &forbid, &info.namespace, object)
         }
         _ => Ok(()),
     }
 }
 
 /// Completes a new object, or refuses it.
-fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    fill(state, call, object)?;
-    let resource = &call.resource;
+fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
+    fill(state, info, object)?;
+    let resource = &info.resource;
     if resource.is(&pod::KIND) {
-        pods::take_profiles(call, object);
+        pods::take_profiles(info, object);
     } else if resource.is(&service::KIND) {
-        give_ports(state, call, object)?;
+        give_ports(state, info, object)?;
     } else if resource.is(&certificate_signing_request::KIND) {
-        object["spec"]["username"] = call.caller.user.name.clone().into();
-        object["spec"]["groups"] = call.caller.user.groups.clone().into();
-        for (field, known) in [("uid", json!(call.caller.uid)), ("extra", json!(call.caller.extra))] {
+        object["spec"]["username"] = info.caller.user.name.clone().into();
+        object["spec"]["groups"] = info.caller.user.groups.clone().into();
+        for (field, known) in [("uid", json!(info.caller.uid)), ("extra", json!(info.caller.extra))] {
             if known != "" && known != json!({}) {
                 object["spec"][field] = known;
             }
@@ -196,11 +196,11 @@ fn admit(state: &mut State, call: &Call, object: &mut Value) -> Result<(), Statu
 }
 
 /// Completes a changed object, or refuses it.
-fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), StatusError> {
-    if call.resource.is(&service::KIND) && call.subresource.is_empty() {
-        services::check(state, call, Some(old), new)?;
-        give_ports(state, call, new)?;
-    } else if call.resource.is(&certificate_signing_request::KIND) {
+fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value) -> Result<(), StatusError> {
+    if info.resource.is(&service::KIND) && info.subresource.is_empty() {
+        services::check(state, info, Some(old), new)?;
+        give_ports(state, info, new)?;
+    } else if info.resource.is(&certificate_signing_request::KIND) {
         stamp_conditions(old, new, &state.clock.seconds());
     }
     Ok(())
@@ -245,13 +245,13 @@ fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Res
 }
 
 /// Services that nodes serve have ports there, each its own.
-fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), StatusError> {
+fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
     }
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let others = state.objects(&call.resource.of, None).filter(|other| {
-        other["metadata"]["name"] != name.as_str() || other["metadata"]["namespace"] != call.namespace.as_str()
+    let others = state.objects(&info.resource.of, None).filter(|other| {
+        other["metadata"]["name"] != name.as_str() || other["metadata"]["namespace"] != info.namespace.as_str()
     });
     let ports = |service: &Value| -> Vec<i64> {
         let list = service["spec"]["ports"].as_array().into_iter().flatten();

@@ -5,47 +5,47 @@ use serde_json::Value;
 
 use super::Write;
 use crate::{
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     status::{FieldError, StatusError},
 };
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry`).
-pub(super) fn check(call: &Call, write: &Write) -> Result<(), StatusError> {
-    let resource = &call.resource;
+pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
+    let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     // A `POST` with a version is rejected when the object is stored.
-    let is_read = !write.is_new() || call.verb != Verb::Create;
+    let is_read = !write.is_new() || info.verb != Verb::Create;
     if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
         let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let Some(old) = write.old() else { return Ok(()) };
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(&resource.of, &call.name));
+        return Err(StatusError::modified(&resource.of, &info.name));
     }
     // Patches and applies begin with the version of the object, and may have removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
         let message = "Invalid value: 0: must be specified for an update".into();
         let error = FieldError { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
-        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &call.name, &[error]));
+        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &info.name, &[error]));
     }
     Ok(())
 }
 
 /// Returns the error of a write that names another uid or version than the stored object has.
-pub(crate) fn failed(call: &Call, field: &str, given: &str, known: &Value) -> StatusError {
-    let of = &call.resource.of;
+pub(crate) fn failed(info: &RequestInfo, field: &str, given: &str, known: &Value) -> StatusError {
+    let of = &info.resource.of;
     // A dry run is judged before the storage has put its prefix to the key.
-    let prefix = if call.dry_run() { "" } else { "/registry" };
-    let group = if call.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
-    let namespace = if call.namespace.is_empty() { String::new() } else { format!("/{}", call.namespace) };
+    let prefix = if info.dry_run() { "" } else { "/registry" };
+    let group = if info.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
+    let namespace = if info.namespace.is_empty() { String::new() } else { format!("/{}", info.namespace) };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {prefix}{group}/{}{namespace}/{}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: {field} in precondition: {given}, {field} in object meta: {}",
-        call.resource.rules.storage_key.unwrap_or(&of.resource),
-        call.name,
+        info.resource.rules.storage_key.unwrap_or(&of.resource),
+        info.name,
         known.as_str().unwrap_or_default()
     );
-    StatusError::conflict(of, &call.name, &why)
+    StatusError::conflict(of, &info.name, &why)
 }

@@ -19,7 +19,7 @@ use crate::{
         Resource,
         kind::{DeleteAnswer, Environment, NewStatus},
     },
-    request::Call,
+    request::RequestInfo,
     state::State,
     store::address,
     ways::set,
@@ -53,9 +53,9 @@ pub(super) struct New {
 }
 
 /// Applies defaults and the strategy of the kind.
-pub(super) fn prepare(state: &mut State, call: &Call, write: &mut Write) -> Option<New> {
+pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<New> {
     let sent = write.is_new().then(|| write.object.clone());
-    prepare_object(state, call, write.old.as_ref(), &mut write.object);
+    prepare_object(state, info, write.old.as_ref(), &mut write.object);
     if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
         write.object["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
     }
@@ -63,37 +63,37 @@ pub(super) fn prepare(state: &mut State, call: &Call, write: &mut Write) -> Opti
 }
 
 /// Applies defaults and the strategy of the kind to an object that need not be stored.
-pub(super) fn prepare_object(state: &mut State, call: &Call, old: Option<&Arc<Value>>, object: &mut Value) {
+pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
-        None => prepare_new(state, call, object),
-        Some(old) => prepare_change(state, call, old, object),
+        None => prepare_new(state, info, object),
+        Some(old) => prepare_change(state, info, old, object),
     }
 }
 
 /// The strategy comes first: what it resets gets defaults, too.
-fn prepare_new(state: &mut State, call: &Call, object: &mut Value) {
-    autoscaling::within(object, |object| prepare_create(state, &call.resource, object));
-    default(call, object, None);
-    (call.resource.rules.set_times)(state, object);
+fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
+    autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
+    default(info, object, None);
+    (info.resource.rules.set_times)(state, object);
 }
 
 /// Defaults come first: what they fill in is no change.
-fn prepare_change(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
-    default(call, new, Some(old));
-    let rules = call.resource.rules;
+fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
+    default(info, new, Some(old));
+    let rules = info.resource.rules;
     (rules.default_metadata)(new);
     (rules.set_times)(state, new);
-    if call.subresource == "status" {
+    if info.subresource == "status" {
         (rules.set_status_times)(state, old, new);
     }
     if new["apiVersion"] == autoscaling::FIRST {
-        let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
-        let prepare = |new: &mut Value| prepare_update(&call.resource, &call.subresource, &stored, new);
+        let stored = state.get(&info.resource.of, &info.key()).unwrap_or_else(|| old.clone());
+        let prepare = |new: &mut Value| prepare_update(&info.resource, &info.subresource, &stored, new);
         return autoscaling::within(new, prepare);
     }
-    prepare_update(&call.resource, &call.subresource, old, new);
-    if rules.defaults_after_update && call.subresource.is_empty() {
-        default(call, new, None);
+    prepare_update(&info.resource, &info.subresource, old, new);
+    if rules.defaults_after_update && info.subresource.is_empty() {
+        default(info, new, None);
     }
 }
 

@@ -32,18 +32,18 @@ fn of_quotas() -> GroupResource {
 /// # Errors
 /// One of them is too small.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
-    let call = attributes.call;
+    let info = attributes.info;
     let mut charges = Vec::new();
-    let (Some(counter), Some(new)) = (Counter::of(&call.resource), &attributes.object) else {
+    let (Some(counter), Some(new)) = (Counter::of(&info.resource), &attributes.object) else {
         return Ok(Charges(charges));
     };
     let old = attributes.old.as_deref();
-    if call.namespace.is_empty() || !counter.handles(attributes.operation, &call.subresource, old, new) {
+    if info.namespace.is_empty() || !counter.handles(attributes.operation, &info.subresource, old, new) {
         return Ok(Charges(charges));
     }
-    let is_status = call.subresource == "status";
+    let is_status = info.subresource == "status";
     let change = Change { counter: &counter, old, new, is_status, now: state.clock.now() };
-    for quota in state.objects(&of_quotas(), Some(&call.namespace)) {
+    for quota in state.objects(&of_quotas(), Some(&info.namespace)) {
         let after = charged(&quota, &change).map_err(|why| Forbid::of(attributes).error(&why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));
     }

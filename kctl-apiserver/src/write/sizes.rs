@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{request::Call, state::State, status::StatusError, store::Key};
+use crate::{request::RequestInfo, state::State, status::StatusError, store::Key};
 
 /// What etcd takes in one request: `--max-request-bytes`.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
@@ -13,17 +13,17 @@ const REQUEST_BYTES_REST: usize = 43;
 ///
 /// # Errors
 /// It is too large for one request.
-pub(super) fn check(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), StatusError> {
-    let of = &call.resource.of;
+pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
+    let of = &info.resource.of;
     // Most requests add little to what is stored already: nobody has to write them to know that.
     let known = state.stored(of, key).map_or(0, |stored| stored.text().len());
-    let is_small = known + 2 * call.body.len() < REQUEST_BYTES_MAX / 2;
+    let is_small = known + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults make a custom object larger than what was sent.
-    let is_filled = || call.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
-    if call.dry_run() || (is_small && !is_filled()) {
+    let is_filled = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
+    if info.dry_run() || (is_small && !is_filled()) {
         return Ok(());
     }
-    let object_len = if call.resource.custom.is_some() { object.to_string().len() + 1 } else { values_len(object) };
+    let object_len = if info.resource.custom.is_some() { object.to_string().len() + 1 } else { values_len(object) };
     let key_len =
         ["/registry", &of.group, &of.resource, &key.0, &key.1].map(|part| part.len() + 1).iter().sum::<usize>();
     if object_len + 2 * (key_len - 1) + REQUEST_BYTES_REST <= REQUEST_BYTES_MAX {

@@ -9,7 +9,7 @@ use super::{Unpersisted, Write, quotas::Charges, sizes};
 use crate::{
     controllers::definitions,
     conversion, crd, go, lifecycle,
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
     store::{DEFINITIONS, Key},
@@ -18,24 +18,24 @@ use crate::{
 /// Stores an object, unless the request is a dry run. Returns it in the version of the request.
 pub(super) fn store(
     state: &mut State,
-    call: &Call,
+    info: &RequestInfo,
     key: &Key,
     mut write: Write,
     charges: Charges,
 ) -> Result<Arc<Value>, StatusError> {
-    read_again(call, &mut write.object);
+    read_again(info, &mut write.object);
     if write.is_new() {
-        check_new(state, call, key, &write.object)?;
+        check_new(state, info, key, &write.object)?;
     }
-    let mut kept = conversion::stored(state, call, write.object)?;
-    if call.dry_run() {
+    let mut kept = conversion::stored(state, info, write.object)?;
+    if info.dry_run() {
         return Ok(tried(write.old.as_deref(), kept.unstored()));
     }
-    sizes::check(state, call, key, &kept.stored)?;
+    sizes::check(state, info, key, &kept.stored)?;
     charges.write(state);
     let stored = std::mem::take(&mut kept.stored);
-    let written = commit(state, call, key, write.old, stored, write.unpersisted);
-    if call.resource.of == *DEFINITIONS {
+    let written = commit(state, info, key, write.old, stored, write.unpersisted);
+    if info.resource.of == *DEFINITIONS {
         // The response has no accepted names yet, as on the real server; the next request finds the CRD served.
         definitions::name(state, key);
     }
@@ -44,29 +44,29 @@ pub(super) fn store(
 
 /// Makes an object what it is after it was written and read: a custom one has numbers as JSON of Go has them, and no null
 /// that an apply has left.
-fn read_again(call: &Call, object: &mut Value) {
-    let list = call.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
+fn read_again(info: &RequestInfo, object: &mut Value) {
+    let list = info.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
         *list = Value::Null;
     }
-    if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
+    if let (Some(_), Some(schema)) = (&info.resource.custom, info.resource.schema()) {
         go::whole_numbers(object);
-        if call.applies() {
+        if info.applies() {
             crd::default(schema, object);
         }
     }
 }
 
 /// Checks that a new object names no version and that its name is free.
-fn check_new(state: &State, call: &Call, key: &Key, object: &Value) -> Result<(), StatusError> {
+fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     // A dry run does not reach the storage, which checks the version.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
-    if has_version && call.verb == Verb::Create && !call.dry_run() {
+    if has_version && info.verb == Verb::Create && !info.dry_run() {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    let of = &call.resource.of;
+    let of = &info.resource.of;
     let Some(known) = state.get(of, key) else { return Ok(()) };
     let mut error = StatusError::already_exists(of, &key.1);
     if known["metadata"]["deletionTimestamp"].is_string() {
@@ -86,13 +86,13 @@ fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
 
 fn commit(
     state: &mut State,
-    call: &Call,
+    info: &RequestInfo,
     key: &Key,
     old: Option<Arc<Value>>,
     object: Value,
     unpersisted: Unpersisted,
 ) -> Arc<Value> {
-    let of = &call.resource.of;
+    let of = &info.resource.of;
     let is_whole = unpersisted == Unpersisted::Nothing;
     let Some(old) = old else {
         let put = state.put(of, key.clone(), object);

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::request::Call;
+use crate::request::RequestInfo;
 
 /// What is stored beside what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub(crate) enum Unpersisted {
 
 impl Unpersisted {
     /// By the paths of the fields that an applied object has lost.
-    pub(crate) fn of(call: &Call, has_odd_metadata: bool, lost: &[String]) -> Self {
-        if call.resource.custom.is_none() {
+    pub(crate) fn of(info: &RequestInfo, has_odd_metadata: bool, lost: &[String]) -> Self {
+        if info.resource.custom.is_none() {
             return Self::Nothing;
         }
-        let has_status = call.resource.subresource("status").is_some();
+        let has_status = info.resource.subresource("status").is_some();
         let is_of_status = |path: &String| path.starts_with("status.");
-        if call.subresource == "status" {
+        if info.subresource == "status" {
             return if lost.iter().any(is_of_status) { Self::Something } else { Self::Nothing };
         }
         // A status that is applied beside the rest is not taken.

@@ -8,7 +8,7 @@ use super::{Write, admin_access, body::identity, prepare};
 use crate::{
     admit, autoscaling, crd, go,
     registry::{Kind, Resource},
-    request::Call,
+    request::RequestInfo,
     schema::Schema,
     state::State,
     status::{FieldError, StatusError},
@@ -16,34 +16,34 @@ use crate::{
 };
 
 /// Returns the errors in what a write changes, before the server takes over what may not be changed.
-pub(super) fn change(state: &State, call: &Call, write: &Write) -> Vec<FieldError> {
-    let mut errors = admin_access::field_errors(state, call, write.old(), &write.object);
+pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
+    let mut errors = admin_access::field_errors(state, info, write.old(), &write.object);
     // A status of a custom kind comes without metadata.
-    let has_metadata = call.resource.custom.is_none() || call.subresource != "status";
+    let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
     if let Some(old) = write.old().filter(|_| has_metadata) {
-        errors.extend(changes_of_metadata(call, old, &write.object));
+        errors.extend(changes_of_metadata(info, old, &write.object));
     }
     errors
 }
 
 /// Validates an object, and warns about it. `errors` were found before.
-pub(super) fn validate(call: &Call, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
+pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
-    if let Some(error) = identity::of_another_type(&call.resource, object) {
+    if let Some(error) = identity::of_another_type(&info.resource, object) {
         return Err(error);
     }
-    validate_own(call, old, object, errors)?;
+    validate_own(info, old, object, errors)?;
     // A write of the status has no warnings.
-    if write.is_new() || call.subresource != "status" {
-        call.session.warn_all(admit::warnings_about(&call.resource, old, object));
+    if write.is_new() || info.subresource != "status" {
+        info.session.warn_all(admit::warnings_about(&info.resource, old, object));
     }
-    warn_of_finalizers(call, old, object);
+    warn_of_finalizers(info, old, object);
     Ok(())
 }
 
 /// Warns about new finalizers of custom objects that lack a domain.
-fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
-    if call.resource.custom.is_none() || !call.subresource.is_empty() {
+fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
+    if info.resource.custom.is_none() || !info.subresource.is_empty() {
         return;
     }
     let names = |object: &Value| -> Vec<String> {
@@ -54,7 +54,7 @@ fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
     let standard = ["orphan", "foregroundDeletion", "kubernetes"];
     let new = names(object).into_iter().filter(|name| !known.contains(name));
     let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
-    call.session.warn_all(undomained.map(|name| {
+    info.session.warn_all(undomained.map(|name| {
         let path = if name.contains('.') { " including a path (/)" } else { "" };
         format!(
             "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
@@ -65,12 +65,12 @@ fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
 
 /// The same of an object that is of the type of its path.
 fn validate_own(
-    call: &Call,
+    info: &RequestInfo,
     old: Option<&Value>,
     object: &Value,
     mut field_errors: Vec<FieldError>,
 ) -> Result<(), StatusError> {
-    let resource = &call.resource;
+    let resource = &info.resource;
     let rules = resource.rules;
     let of_metadata = admit::metadata(resource, object);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
@@ -79,23 +79,23 @@ fn validate_own(
         // Schemas and the subresource `scale` tell numbers by how they are written, which an apply has forgotten.
         let mut whole = object.clone();
         go::whole_numbers(&mut whole);
-        errors.extend(validated(schema, call, if call.applies() { &whole } else { object }, old));
-        errors.extend(wrong_in_scale(call, object));
+        errors.extend(validated(schema, info, if info.applies() { &whole } else { object }, old));
+        errors.extend(wrong_in_scale(info, object));
         let object = &whole;
         if !custom.rules().is_empty() {
             let forgiven = custom.rules().validate(schema, object, old, &mut errors);
-            call.session
+            info.session
                 .warn_all(forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)));
         }
         field_errors.extend(errors);
     } else {
         field_errors.extend(of_metadata);
     }
-    if let Some(old) = old.filter(|_| prepare::writes_part(resource, &call.subresource)) {
-        field_errors.extend(Kind::errors(|errors| (rules.validate_part)(&call.subresource, old, object, errors)));
+    if let Some(old) = old.filter(|_| prepare::writes_part(resource, &info.subresource)) {
+        field_errors.extend(Kind::errors(|errors| (rules.validate_part)(&info.subresource, old, object, errors)));
         return refuse(resource, object, &field_errors);
     }
-    let whole = call.subresource.is_empty() || rules.validates_subresources;
+    let whole = info.subresource.is_empty() || rules.validates_subresources;
     let judged_before = rules.validates_spec_only
         && old
             .is_some_and(|old| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"]);
@@ -109,32 +109,32 @@ fn validate_own(
     };
     if whole && !judged_before {
         let found = if let Some(old) = old {
-            change_errors(call, old, object)
+            change_errors(info, old, object)
         } else {
             let validate = rules.validate_create.unwrap_or(rules.validate);
             Kind::errors(|errors| validate(object, errors))
         };
         field_errors.extend(found);
     }
-    if let Some(old) = old.filter(|_| call.subresource == "status") {
+    if let Some(old) = old.filter(|_| info.subresource == "status") {
         field_errors.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
     }
     refuse(resource, object, &field_errors)
 }
 
 /// Returns the errors of a changed object.
-fn change_errors(call: &Call, old: &Value, new: &Value) -> Vec<FieldError> {
-    let rules = call.resource.rules;
+fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
+    let rules = info.resource.rules;
     Kind::errors(|errors| {
         (rules.validate)(new, errors);
         (rules.validate_update)(old, new, errors);
-        (rules.validate_subresource)(&call.subresource, old, new, errors);
+        (rules.validate_subresource)(&info.subresource, old, new, errors);
     })
 }
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
-fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    if call.subresource == "status" {
+fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if info.subresource == "status" {
         crd::validate_status(schema, object, old)
     } else {
         crd::validate(schema, object, old)
@@ -142,11 +142,11 @@ fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value
 }
 
 /// What the subresource `scale` of a custom kind cannot read.
-fn wrong_in_scale(call: &Call, object: &Value) -> Vec<FieldError> {
+fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let scale = call.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
+    let scale = info.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
     if let Some(scale) = scale.filter(|scale| scale.is_object()) {
-        if call.subresource != "status" {
+        if info.subresource != "status" {
             errors.extend(crd::replicas::wrong_in_spec(scale, object));
         }
         errors.extend(crd::replicas::wrong_in_status(scale, object));
@@ -155,7 +155,7 @@ fn wrong_in_scale(call: &Call, object: &Value) -> Vec<FieldError> {
 }
 
 /// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
-pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Vec::new();
     let mut add = |reason, message: String, field: &str| {
@@ -187,12 +187,12 @@ pub(crate) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
             add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
         }
     }
-    let kept = prepare::kept_metadata(&call.resource, &call.subresource);
+    let kept = prepare::kept_metadata(&info.resource, &info.subresource);
     let is_of = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|of| field.starts_with(of))
     };
-    let judged = admit::metadata(&call.resource, new).into_iter();
+    let judged = admit::metadata(&info.resource, new).into_iter();
     field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
     field_errors.retain(|field_error| !is_of(field_error, kept));
     field_errors

@@ -6,7 +6,7 @@ use crate::{
     decode::{self, Integers},
     deletion::{Grace, Propagation},
     go,
-    request::Call,
+    request::RequestInfo,
     schema::Schema,
     status::{FieldError, StatusError},
     write::body::{self, identity},
@@ -26,8 +26,8 @@ pub(in crate::verbs) struct Options {
 
 impl Options {
     /// The options in the body, or else those of the query.
-    pub(super) fn of(call: &Call) -> Result<Self, StatusError> {
-        Self::read(if call.body.is_empty() { of_query(call)? } else { of_body(call)? })
+    pub(super) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
+        Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
     }
 
     /// Judges options (`ValidateDeleteOptions`).
@@ -69,25 +69,25 @@ impl Options {
     }
 }
 
-fn of_query(call: &Call) -> Result<Value, StatusError> {
+fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
-    if call.params.given("propagationPolicy") {
-        value["propagationPolicy"] = call.params.text("propagationPolicy").into();
+    if info.params.given("propagationPolicy") {
+        value["propagationPolicy"] = info.params.text("propagationPolicy").into();
     }
-    if call.params.given("orphanDependents") {
-        value["orphanDependents"] = call.params.flag("orphanDependents").into();
+    if info.params.given("orphanDependents") {
+        value["orphanDependents"] = info.params.flag("orphanDependents").into();
     }
-    if call.params.given("dryRun") {
-        value["dryRun"] = call.params.all("dryRun").into();
+    if info.params.given("dryRun") {
+        value["dryRun"] = info.params.all("dryRun").into();
     }
-    if let Some(seconds) = call.params.number("gracePeriodSeconds")? {
+    if let Some(seconds) = info.params.number("gracePeriodSeconds")? {
         value["gracePeriodSeconds"] = seconds.into();
     }
     Ok(value)
 }
 
-fn of_body(call: &Call) -> Result<Value, StatusError> {
-    let value = body::read_built_in(call, KIND)?;
+fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
+    let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
     identity::read_version(version)?;
     if !["", KIND].contains(&kind) {

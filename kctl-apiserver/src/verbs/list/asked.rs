@@ -1,7 +1,7 @@
 //! What lists, watches and deletes of many are asked for: reads the query in the order in which the real server judges it.
 
 use crate::{
-    request::Call,
+    request::RequestInfo,
     selector::Selector,
     status::{FieldError, StatusError},
 };
@@ -23,10 +23,10 @@ impl Asked {
     ///
     /// # Errors
     /// The first option that cannot be read.
-    pub(in crate::verbs) fn read(call: &Call) -> Result<Self, StatusError> {
-        let seconds = call.params.number("timeoutSeconds")?.unwrap_or(0);
-        let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
-        let selector = Selector::read(call.params.text("labelSelector"), call.params.text("fieldSelector"))?;
+    pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
+        let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
+        let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let selector = Selector::read(info.params.text("labelSelector"), info.params.text("fieldSelector"))?;
         Ok(Self { limit, seconds, selector })
     }
 
@@ -34,9 +34,9 @@ impl Asked {
     ///
     /// # Errors
     /// All that is wrong.
-    pub(in crate::verbs) fn check_versions(call: &Call) -> Result<(), StatusError> {
-        let (version, matching) = (call.params.text("resourceVersion"), call.params.text(MATCH));
-        let continues = !call.params.text("continue").is_empty();
+    pub(in crate::verbs) fn check_versions(info: &RequestInfo) -> Result<(), StatusError> {
+        let (version, matching) = (info.params.text("resourceVersion"), info.params.text(MATCH));
+        let continues = !info.params.text("continue").is_empty();
         let mut errors = Vec::new();
         if !matching.is_empty() {
             let forbidden = [
@@ -54,7 +54,7 @@ impl Asked {
             }
         }
         // Only watches stream what is there.
-        if call.params.given("sendInitialEvents") {
+        if info.params.given("sendInitialEvents") {
             errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
         if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
@@ -64,9 +64,9 @@ impl Asked {
     ///
     /// # Errors
     /// A field that objects of the kind are not selected by, or that is not the name in the path.
-    pub(in crate::verbs) fn selector(&self, call: &Call) -> Result<Selector, StatusError> {
+    pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
-        let known = match &call.resource.custom {
+        let known = match &info.resource.custom {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
@@ -75,15 +75,15 @@ impl Asked {
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
             }
-            None => call.resource.rules.selectable_fields,
+            None => info.resource.rules.selectable_fields,
         };
         self.selector.check(known)?;
-        if call.name.is_empty() || self.selector.name() == Some(&call.name) {
+        if info.name.is_empty() || self.selector.name() == Some(&info.name) {
             return Ok(self.selector.clone());
         }
         self.selector
             .clone()
-            .named(&call.name)
+            .named(&info.name)
             .ok_or_else(|| StatusError::bad_request("fieldSelector metadata.name doesn't match requested name"))
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::asked::{Asked, MATCH};
 use crate::{
     decode, go,
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
     store::{Key, Table},
@@ -41,14 +41,14 @@ impl Reach {
     ///
     /// # Errors
     /// The token or the version cannot be read, or nobody knows it yet.
-    pub(in crate::verbs) fn of(state: &State, call: &Call, asked: &Asked) -> Result<Self, StatusError> {
+    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &Asked) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
-        let version = call.params.text("resourceVersion");
+        let version = info.params.text("resourceVersion");
         // What is at hand comes as a whole.
         let limit = if version == "0" { 0 } else { asked.limit };
-        let token = call.params.text("continue");
+        let token = info.params.text("continue");
         if !token.is_empty() {
-            let (revision, after) = decode_token(call, token)?;
+            let (revision, after) = decode_token(info, token)?;
             if !["", "0"].contains(&version) {
                 return Err(StatusError::bad_request("specifying resource version is not allowed when using continue"));
             }
@@ -65,8 +65,8 @@ impl Reach {
         not_from_the_future(state, version)?;
         // Pages of a version are of that very one, unless the client says otherwise; what is deleted is always listed in pages
         // (`DeleteCollection` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
-        let is_paged = limit > 0 || call.verb == Verb::DeleteCollection;
-        let is_exact = match call.params.text(MATCH) {
+        let is_paged = limit > 0 || info.verb == Verb::DeleteCollection;
+        let is_exact = match info.params.text(MATCH) {
             "" => is_paged && revision > 0,
             matching => matching == "Exact",
         };
@@ -79,14 +79,14 @@ impl Reach {
     /// It is too long ago.
     pub(in crate::verbs) fn past(
         &self,
-        call: &Call,
+        info: &RequestInfo,
         table: &Table,
         current: u64,
     ) -> Result<Option<Table>, StatusError> {
         let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
         let kept = (at >= self.compacted).then(|| table.at(at)).flatten();
         kept.map(Some).ok_or_else(|| match &self.after {
-            Some(after) => StatusError::expired(INCONSISTENT).with_continue_token(token(call, None, after)),
+            Some(after) => StatusError::expired(INCONSISTENT).with_continue_token(token(info, None, after)),
             None => StatusError::expired("The resourceVersion for the provided list is too old."),
         })
     }
@@ -126,9 +126,9 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
 }
 
 /// A token as the real server makes them: opaque to clients. Without a revision it goes on in what is there then.
-pub(super) fn token(call: &Call, revision: Option<u64>, (namespace, name): &Key) -> String {
+pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
     // It begins where the path of the list ends, with the next key that there can be.
-    let start = if call.namespace.is_empty() && !namespace.is_empty() {
+    let start = if info.namespace.is_empty() && !namespace.is_empty() {
         format!("/{namespace}/{name}\0")
     } else {
         format!("/{name}\0")
@@ -138,7 +138,7 @@ pub(super) fn token(call: &Call, revision: Option<u64>, (namespace, name): &Key)
 }
 
 /// The revision and the key of a token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
-fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), StatusError> {
+fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), StatusError> {
     let refused =
         |why: String| StatusError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = BASE64.decode(text).map_err(|error| refused(error.to_string()))?;
@@ -165,14 +165,14 @@ fn decode_token(call: &Call, text: &str) -> Result<(Option<u64>, Key), StatusErr
     if key.split('/').any(|part| ["", ".", ".."].contains(&part)) {
         return Err(refused(start.into()));
     }
-    Ok((u64::try_from(revision).ok(), after(call, key)))
+    Ok((u64::try_from(revision).ok(), after(info, key)))
 }
 
 /// The key after which a list goes on that begins at this one.
-fn after(call: &Call, start: &str) -> Key {
-    let is_of_all = call.resource.listed.namespaced && call.namespace.is_empty();
+fn after(info: &RequestInfo, start: &str) -> Key {
+    let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };
-    let namespace = if is_of_all { namespace } else { &call.namespace };
+    let namespace = if is_of_all { namespace } else { &info.namespace };
     let name = match name.strip_suffix('\0') {
         Some(last) => last.to_owned(),
         // What comes right before it: names are of ASCII.

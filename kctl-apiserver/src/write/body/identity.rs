@@ -6,7 +6,7 @@ use super::Misfit;
 use crate::{
     decode,
     registry::Resource,
-    request::{Call, Verb},
+    request::{RequestInfo, Verb},
     status::{FieldError, StatusError},
 };
 
@@ -33,15 +33,15 @@ impl Type {
 
 /// Reads the type of an object. Built-in ones are of the type of the path from here on; custom ones stay what they say until they
 /// are judged.
-pub(crate) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
-    let resource = &call.resource;
+pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
+    let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
         *object = json!({});
     }
     if resource.custom.is_some() {
-        return readable(call, object);
+        return readable(info, object);
     }
-    if call.verb == Verb::Patch
+    if info.verb == Verb::Patch
         && let Err(why) = decode::identified(object)
     {
         return Err(Misfit::Content(why));
@@ -88,10 +88,10 @@ pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
 }
 
 /// Whether a custom object says what it is (`unstructuredJSONScheme`).
-fn readable(call: &Call, object: &Value) -> Result<(), Misfit> {
-    let patches = call.verb == Verb::Patch;
+fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
+    let patches = info.verb == Verb::Patch;
     let misfit = |why: &str| {
-        let error = || Misfit::Identity(unrecognized(call.resource.kind(), why));
+        let error = || Misfit::Identity(unrecognized(info.resource.kind(), why));
         Err(if patches { Misfit::Content(why.to_owned()) } else { error() })
     };
     if let Err(why) = decode::identified(object) {
@@ -118,10 +118,10 @@ fn unrecognized(kind: &str, why: &str) -> StatusError {
 }
 
 /// What is sent as a whole has the version of the path.
-pub(crate) fn is_accepted(call: &Call, object: &Value) -> Result<(), StatusError> {
-    let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), call.resource.api_version());
+pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
+    let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
-    if call.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
+    if info.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
 }
 
 /// A custom object of another type, as it is refused in the end (`customResourceValidator.ValidateTypeMeta`).

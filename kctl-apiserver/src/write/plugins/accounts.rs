@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{pods::forbidden, text};
 use crate::{
     controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
 };
@@ -37,13 +37,13 @@ fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
 ///
 /// # Errors
 /// It is not there.
-fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, StatusError> {
-    let (namespace, name) = (&call.namespace, text(&pod["spec"]["serviceAccountName"]));
+fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
+    let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
         state.get(&crate::kinds::core::service_account::KIND.group_resource(), &(namespace.clone(), name.to_owned()));
     found.ok_or_else(|| {
         let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
-        forbidden(call, pod, &why)
+        forbidden(info, pod, &why)
     })
 }
 
@@ -51,16 +51,16 @@ fn account(state: &State, call: &Call, pod: &Value) -> Result<Arc<Value>, Status
 ///
 /// # Errors
 /// Its account is not there, or it uses Secrets that the account does not allow.
-pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
+pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
-        return check_mirror(call, pod);
+        return check_mirror(info, pod);
     }
     if text(&pod["spec"]["serviceAccountName"]).is_empty() {
         pod["spec"]["serviceAccountName"] = DEFAULT_ACCOUNT.into();
     }
     // Clients of old read this one (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
-    let account = account(state, call, pod)?;
+    let account = account(state, info, pod)?;
     let asked = |of: &Value| of["automountServiceAccountToken"].as_bool();
     if asked(&pod["spec"]).or_else(|| asked(&account)).unwrap_or(true) {
         mount(state, &mut pod["spec"]);
@@ -73,12 +73,12 @@ pub(super) fn fill(state: &mut State, call: &Call, pod: &mut Value) -> Result<()
         }
     }
     let enforced = account["metadata"]["annotations"][ENFORCE].as_str().is_some_and(|value| TRUE.contains(&value));
-    if enforced { check_secrets(call, pod, &account) } else { Ok(()) }
+    if enforced { check_secrets(info, pod, &account) } else { Ok(()) }
 }
 
 /// A pod that a kubelet mirrors uses nothing of the API server.
-fn check_mirror(call: &Call, pod: &Value) -> Result<(), StatusError> {
-    let refuse = |why: &str| Err(forbidden(call, pod, why));
+fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
+    let refuse = |why: &str| Err(forbidden(info, pod, why));
     if !text(&pod["spec"]["serviceAccountName"]).is_empty() {
         return refuse("a mirror pod may not reference service accounts");
     }
@@ -115,13 +115,13 @@ fn secrets_of(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
 }
 
 /// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
-fn check_secrets(call: &Call, pod: &Value, account: &Value) -> Result<(), StatusError> {
+fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(), StatusError> {
     let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
     let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
     let by = text(&account["metadata"]["name"]);
     let refuse = |what: &str, secret: &str| {
         let why = format!("{what} is not allowed because service account {by} does not reference that {secret}");
-        Err(forbidden(call, pod, &why))
+        Err(forbidden(info, pod, &why))
     };
     for volume in list(&pod["spec"], "volumes") {
         if let Some(name) = volume["secret"]["secretName"].as_str().filter(|name| !mountable.contains(name)) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Forbid, text};
 use crate::{
     admit::{amounts, warnings},
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::StatusError,
 };
@@ -16,9 +16,9 @@ const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 /// Labels of nodes that their pods have, too (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
-pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
-    give_priority(state, call, pod)?;
-    give_runtime(state, call, pod)?;
+pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+    give_priority(state, info, pod)?;
+    give_runtime(state, info, pod)?;
     for (label, value) in topology(state, text(&pod["spec"]["nodeName"])) {
         pod["metadata"]["labels"][label] = value;
     }
@@ -26,7 +26,7 @@ pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), St
 }
 
 /// Profiles that annotations name are those of the containers (`applyAppArmorVersionSkew`).
-pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
+pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
     }
@@ -46,7 +46,7 @@ pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
             if let Some(profile) = profile {
                 container["securityContext"]["appArmorProfile"] = profile;
             }
-            call.session.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+            info.session.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
         }
     }
 }
@@ -67,12 +67,12 @@ fn called(object: &Value) -> &str {
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
 }
 
-pub(super) fn forbidden(call: &Call, pod: &Value, why: &str) -> StatusError {
-    StatusError::forbidden(&call.resource.of, called(pod), why)
+pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusError {
+    StatusError::forbidden(&info.resource.of, called(pod), why)
 }
 
 /// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.
-fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
+fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
     let class = if named.is_empty() {
@@ -80,7 +80,7 @@ fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Stat
         of_all.min_by_key(|class| class["value"].as_i64())
     } else {
         let Some(found) = state.get(&of, &(String::new(), named.clone())) else {
-            return Err(forbidden(call, pod, &format!("no PriorityClass with name {named} was found")));
+            return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));
         };
         Some(found)
     };
@@ -96,14 +96,14 @@ fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Stat
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
              computed {priority} from the given PriorityClass name"
         );
-        return Err(forbidden(call, pod, &why));
+        return Err(forbidden(info, pod, &why));
     }
     if let Some(given) = spec["preemptionPolicy"].as_str().filter(|given| *given != policy) {
         let why = format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"
         );
-        return Err(forbidden(call, pod, &why));
+        return Err(forbidden(info, pod, &why));
     }
     pod["spec"]["priority"] = priority.into();
     pod["spec"]["preemptionPolicy"] = policy.into();
@@ -126,16 +126,16 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync
 }
 
 /// The admission plugin `RuntimeClass`: overhead and place of a pod are those that its class says.
-fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), StatusError> {
+fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
-        return Err(forbidden(call, pod, &format!("pod rejected: RuntimeClass {named:?} not found")));
+        return Err(forbidden(info, pod, &format!("pod rejected: RuntimeClass {named:?} not found")));
     };
     let (fixed, given) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
         let is_given = given.as_object().is_some_and(|given| !given.is_empty());
         if is_given && amounts::read(fixed) != amounts::read(given) {
-            return Err(forbidden(call, pod, OTHER_OVERHEAD));
+            return Err(forbidden(info, pod, OTHER_OVERHEAD));
         }
         pod["spec"]["overhead"] = fixed.clone();
     }
@@ -148,7 +148,7 @@ fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Statu
                 text(value),
                 text(known)
             );
-            return Err(forbidden(call, pod, &why));
+            return Err(forbidden(info, pod, &why));
         }
         pod["spec"]["nodeSelector"][label] = value.clone();
     }

@@ -25,17 +25,17 @@ const PODS_LEN_MAX: usize = 3000;
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let call = attributes.call;
-    let is_whole = call.subresource.is_empty();
-    if call.resource.is(&namespace::KIND) && is_whole {
+    let info = attributes.info;
+    let is_whole = info.subresource.is_empty();
+    if info.resource.is(&namespace::KIND) && is_whole {
         return check_namespace(state, attributes, object);
     }
-    if call.resource.is(&pod::KIND) && !OTHER_SUBRESOURCES.contains(&call.subresource.as_str()) {
+    if info.resource.is(&pod::KIND) && !OTHER_SUBRESOURCES.contains(&info.subresource.as_str()) {
         return check_pod(state, attributes, object);
     }
-    let template = call.resource.rules.pod_template.and_then(|pointer| object.pointer(pointer));
+    let template = info.resource.rules.pod_template.and_then(|pointer| object.pointer(pointer));
     if let Some(template) = template.filter(|template| is_whole && template.is_object()) {
-        tell(attributes, &policy_of(state, &call.namespace), template);
+        tell(attributes, &policy_of(state, &info.namespace), template);
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ fn policy_of(state: &State, namespace: &str) -> Policy {
 }
 
 fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
-    attributes.call.session.annotate(&format!("{PREFIX}{key}"), value);
+    attributes.info.session.annotate(&format!("{PREFIX}{key}"), value);
 }
 
 /// Says in the log and to the client what is not refused.
@@ -59,12 +59,12 @@ fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.warn, template);
     if !found.is_empty() {
         let told = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
-        attributes.call.session.warn(&told);
+        attributes.info.session.warn(&told);
     }
 }
 
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let policy = policy_of(state, &attributes.call.namespace);
+    let policy = policy_of(state, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
     let (was, is) = (before.enforce, policy.enforce);
     let is_stricter = was != is && is.level != Level::Privileged && (is.minor != was.minor || is.level > was.level);
     if is_stricter {
-        attributes.call.session.warn_all(warnings_of_pods(state, &attributes.name, is));
+        attributes.info.session.warn_all(warnings_of_pods(state, &attributes.name, is));
     }
     Ok(())
 }

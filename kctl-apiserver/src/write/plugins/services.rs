@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::core::service::validation,
-    request::Call,
+    request::RequestInfo,
     state::State,
     status::{FieldError, StatusError},
 };
@@ -16,7 +16,7 @@ const RANGE: &str = "10.96.0.0/16";
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
 /// Looks at the addresses of a service as it was sent, before any is given to it (`initIPFamilyFields`).
-pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
+pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
     if spec["type"] == "ExternalName" {
@@ -66,7 +66,7 @@ pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Valu
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
-    refused(&taken(state, call, spec))
+    refused(&taken(state, info, spec))
 }
 
 fn invalid(field: String, message: String) -> FieldError {
@@ -97,22 +97,22 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
 }
 
 /// An address that a client asks for is one of the range, and nobody else's.
-fn taken(state: &State, call: &Call, spec: &Value) -> Vec<FieldError> {
+fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
     // The first address is the network's, the last one everybody's in it.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
         if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
     let is_other = |service: &Value| {
-        service["metadata"]["name"] != call.name.as_str() || service["metadata"]["namespace"] != call.namespace.as_str()
+        service["metadata"]["name"] != info.name.as_str() || service["metadata"]["namespace"] != info.namespace.as_str()
     };
-    let mut others = state.objects(&call.resource.of, None);
+    let mut others = state.objects(&info.resource.of, None);
     // What is only tried is asked of the first range, and not whether somebody has the address (`dryRunAllocateService` of
     // `pkg/registry/core/service/ipallocator`).
-    let why = if !is_in_range && call.dry_run() {
+    let why = if !is_in_range && info.dry_run() {
         format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}")
     } else if !is_in_range {
         "the provided network does not match the current range".to_owned()
-    } else if call.dry_run() {
+    } else if info.dry_run() {
         return Vec::new();
     } else if others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address) {
         "provided IP is already allocated".to_owned()

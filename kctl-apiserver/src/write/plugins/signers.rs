@@ -13,7 +13,7 @@ const ADMINISTRATORS: &str = "system:masters";
 
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (forbid, old) = (Forbid::of(attributes), attributes.old.as_deref());
-    match (attributes.operation, attributes.call.subresource.as_str(), old) {
+    match (attributes.operation, attributes.info.subresource.as_str(), old) {
         (Operation::Create, "", _) => {
             if object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
                 let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
@@ -54,7 +54,7 @@ fn may(
         namespace: "",
         name,
     };
-    let user = &attributes.call.caller.user;
+    let user = &attributes.info.caller.user;
     if [signer, of_domain.as_str()].into_iter().any(|name| authorizer::allowed(state, user, &asked(name))) {
         return Ok(());
     }

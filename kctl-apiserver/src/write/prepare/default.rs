@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::{admit, autoscaling, crd, registry::Resource, request::Call, ways::set};
+use crate::{admit, autoscaling, crd, registry::Resource, request::RequestInfo, ways::set};
 
 /// Sets the defaults of fields that were left out. Parts that are as in the stored object have their defaults already.
-pub(crate) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
-    let resource = &call.resource;
+pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
+    let resource = &info.resource;
     match resource.schema() {
-        Some(schema) if resource.custom.is_some() && call.applies() => crd::default_with_nulls(schema, object),
+        Some(schema) if resource.custom.is_some() && info.applies() => crd::default_with_nulls(schema, object),
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => {
             if let Some(stored) = stored {
@@ -42,10 +42,10 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
 }
 
 /// Sets the defaults that a new object has once it is decoded, which webhooks see.
-pub(in crate::write) fn as_read(call: &Call, object: &mut Value) {
-    let resource = &call.resource;
+pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
+    let resource = &info.resource;
     if resource.custom.is_some() || resource.rules.is_autoscaler {
-        default(call, object, None);
+        default(info, object, None);
     } else {
         let api_version = resource.api_version();
         admit::default_decoded(type_of(resource, &api_version), object);
@@ -53,6 +53,6 @@ pub(in crate::write) fn as_read(call: &Call, object: &mut Value) {
 }
 
 /// Like [`as_read`], for an existing object.
-pub(in crate::write) fn changed_as_read(call: &Call, object: &mut Value) {
-    keep_set_once(&call.resource, object, |object| as_read(call, object));
+pub(in crate::write) fn changed_as_read(info: &RequestInfo, object: &mut Value) {
+    keep_set_once(&info.resource, object, |object| as_read(info, object));
 }
