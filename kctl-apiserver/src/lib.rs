@@ -21,6 +21,7 @@ mod authorizer;
 mod autoscaling;
 mod bootstrap;
 mod cel;
+mod client_config;
 mod clock;
 mod controllers;
 mod conversion;
@@ -59,7 +60,6 @@ mod selector;
 #[cfg(feature = "serve")]
 mod serve;
 mod server;
-mod session;
 mod stale;
 mod state;
 mod status;
@@ -69,8 +69,8 @@ mod tokens;
 mod transport;
 mod verbs;
 mod ways;
-mod webhook_call;
 mod webhook_client;
+mod webhook_round;
 mod workloads;
 mod write;
 

@@ -18,11 +18,11 @@ use crate::{
     metrics::Counts,
     request::{Caller, User},
     request_log::RequestLog,
-    session::Session,
     status::StatusError,
     store::{Folder, Store},
     tokens::SharedSigner,
     transport::Transport,
+    webhook_round::WebhookRound,
 };
 
 /// Everything that a server knows. It dereferences to its [`Store`], which most code needs of it.
@@ -153,16 +153,19 @@ impl State {
         self.controllers.trust(&mut self.store, authority);
     }
 
-    /// Runs a request that may run several times, because it waits for webhooks. All runs have the time and the chance of the
-    /// first one.
-    pub(crate) fn repeatably<T>(&mut self, session: &Session, run: impl FnOnce(&mut Self) -> T) -> T {
-        let is_first = session.is_first_run();
-        let (chance, now) = session.begin(&self.chance, self.clock.now());
+    /// Runs a request that may run several times because it waits for webhooks.
+    ///
+    /// All runs see the time and draw the random sequence of the first one. A run that waits leaves the server's own
+    /// sequence, clock and allocated addresses as if it had not happened, except that other requests draw from another
+    /// sequence meanwhile.
+    pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
+        let is_first = round.is_first_run();
+        let (chance, now) = round.begin_run(&self.chance, self.clock.now());
         let outer_chance = mem::replace(&mut self.chance, chance);
         let outer_clock = mem::replace(&mut self.clock, Clock::At(now));
         let n_addresses = self.n_addresses;
         let result = run(self);
-        let waits = session.waits();
+        let waits = round.is_waiting();
         self.clock = outer_clock;
         if waits {
             self.n_addresses = n_addresses;

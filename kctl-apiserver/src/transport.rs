@@ -1,4 +1,4 @@
-//! The way to webhooks: in-process ones by their host, all others over TLS.
+//! Sends the calls of webhooks: to handlers in this process by their host, to all others over TLS.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -7,22 +7,23 @@ use http::{Request, Response, Uri, header};
 use kctl_webhook::client::{Client, accepted};
 use tokio::time::Instant;
 
-use crate::session::{Question, Reply};
+use crate::webhook_round::{WebhookCall, WebhookReply};
 
-/// What requests call themselves.
+/// The `User-Agent` that kube-apiserver sends to webhooks.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 /// A webhook that lives in this process.
 type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
 
-/// Who answers for which host.
+/// Handlers of webhooks that run in this process, by host or `host:port`.
 #[derive(Clone, Default)]
 pub(crate) struct Transport {
     in_process: HashMap<String, Handler>,
 }
 
 impl Transport {
+    /// Registers a handler for a host, instead of an earlier one.
     pub(crate) fn serve<F>(&mut self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,
@@ -30,51 +31,55 @@ impl Transport {
         self.in_process.insert(host.into(), Arc::new(move |request| Box::pin(handler(request))));
     }
 
-    /// Whether a webhook in this process answers for the host of an URL.
-    pub(crate) fn knows(&self, url: &str) -> bool {
+    /// Returns `true` if a handler in this process serves the host of the URL.
+    pub(crate) fn is_in_process(&self, url: &str) -> bool {
         self.handler(url).is_some()
     }
 
+    /// Returns the handler for the authority of a URL, or else for its host without the port.
     fn handler(&self, url: &str) -> Option<&Handler> {
         let uri: Uri = url.parse().ok()?;
         let whole = uri.authority().map(http::uri::Authority::as_str);
         whole.and_then(|host| self.in_process.get(host)).or_else(|| self.in_process.get(uri.host()?))
     }
 
-    /// Asks, for as long as the question gives time.
-    pub(crate) async fn ask(&self, question: &Question, uid: String) -> Reply {
-        let mut review = question.review.clone();
+    /// Sends a call with this `request.uid`, and waits for the response at most `call.timeout`.
+    pub(crate) async fn send(&self, call: &WebhookCall, uid: String) -> WebhookReply {
+        let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
-        let outcome = self.answer(question, review.to_string().into()).await;
+        let outcome = self.answer(call, review.to_string().into()).await;
         let outcome = outcome.and_then(|response| accepted(&response).map_err(|refused| refused.to_string()));
-        Reply { uid, outcome }
+        WebhookReply { uid, outcome }
     }
 
-    async fn answer(&self, question: &Question, review: Bytes) -> Result<Response<Bytes>, String> {
-        let deadline = Instant::now() + question.timeout;
-        let Some(handler) = self.handler(&question.url) else { return over_tls(question, &review, deadline).await };
-        let request = Request::post(&question.url)
+    /// Returns the response of a handler in the process or of a server.
+    async fn answer(&self, call: &WebhookCall, review: Bytes) -> Result<Response<Bytes>, String> {
+        let deadline = Instant::now() + call.timeout;
+        let Some(handler) = self.handler(&call.url) else { return over_tls(call, &review, deadline).await };
+        let request = Request::post(&call.url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, USER_AGENT)
             .body(review)
-            .map_err(|error| failed(question, &error.to_string()))?;
+            .map_err(|error| failed(call, &error.to_string()))?;
         let answered = tokio::time::timeout_at(deadline, handler(request)).await;
-        answered.map_err(|_elapsed| failed(question, "context deadline exceeded"))
+        answered.map_err(|_elapsed| failed(call, "context deadline exceeded"))
     }
 }
 
-/// As Go's HTTP client words it.
-fn failed(question: &Question, why: &str) -> String {
-    format!("Post {:?}: {why}", question.url)
+/// Returns a message as Go's `url.Error` words it.
+fn failed(call: &WebhookCall, why: &str) -> String {
+    format!("Post {:?}: {why}", call.url)
 }
 
-/// A connection of its own for each question: webhooks of tests come and go, with other certificates on the same port.
-async fn over_tls(question: &Question, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
-    let uri: Uri = question.url.parse().map_err(|error: http::uri::InvalidUri| failed(question, &error.to_string()))?;
-    let (asked, dial) = (uri.authority().cloned(), question.dial.clone());
-    // Where a Service has redirected to stands for itself.
+/// Sends a call over TLS on a connection of its own.
+///
+/// Connections are not reused: webhooks of tests come and go on the same port with other certificates.
+async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
+    let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| failed(call, &error.to_string()))?;
+    let (asked, dial) = (uri.authority().cloned(), call.dial.clone());
+    // The address of the Service replaces only the authority of the call. A redirect to another host is resolved by name.
     let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == asked.as_ref()));
-    let client = Client::new(uri, &question.trusted, USER_AGENT, Arc::new(resolve))?;
+    let client = Client::new(uri, &call.trusted, USER_AGENT, Arc::new(resolve))?;
     client.ask(review, deadline).await.map_err(|error| error.to_string())
 }

@@ -145,7 +145,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         let violations = all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), shown));
         for Violation { message, reason, of } in violations {
             if of == Part::Validation && bound.does("Warn") {
-                attributes.info.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
+                attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
             if of == Part::Annotation || bound.does("Deny") {
                 deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
@@ -403,7 +403,7 @@ fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>)
         let expression = text("valueExpression");
         match scope.evaluate(expression) {
             Ok(Cel::String(value)) => {
-                attributes.info.session.annotate(&format!("{policy}/{}", text("key")), &value);
+                attributes.info.round.annotate(&format!("{policy}/{}", text("key")), &value);
             }
             Ok(_) => {}
             Err(Failure::Spent) => return vec![SPENT.to_owned()],

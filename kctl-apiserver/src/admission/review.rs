@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{decode::misfit, go, kinds::core::namespace, session::Reply, webhook_call};
+use crate::{client_config, decode::misfit, go, kinds::core::namespace, webhook_round::WebhookReply};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -63,8 +63,8 @@ pub(super) struct Verdict {
 ///
 /// # Errors
 /// In the words of the real server, after `failed calling webhook "name": `.
-pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Verdict, String> {
-    let body = webhook_call::body(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
+pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
+    let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
     typed(response).map_err(|why| format!("failed to call webhook: {why}"))?;

@@ -16,14 +16,13 @@ use super::{
 };
 use crate::{
     cel::conditions::{self, Fit},
-    conversion,
+    client_config, conversion,
     kinds::admissionregistration::{mutating_webhook_configuration, validating_webhook_configuration},
     registry::Kind,
     request::RequestInfo,
-    session::{Question, Reply},
     state::State,
     status::StatusError,
-    webhook_call,
+    webhook_round::{WebhookCall, WebhookReply},
 };
 
 /// Without a timeout of its own a webhook has this long.
@@ -99,12 +98,12 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
 }
 
 /// The call of a webhook.
-fn question(
+fn call_for(
     state: &State,
     webhook: &Webhook,
     attributes: &Attributes<'_>,
     resource: &Versioned,
-) -> Result<Question, Failure> {
+) -> Result<WebhookCall, Failure> {
     let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
     let requested = Versioned::of(&attributes.info.resource);
     let request = if *resource == requested {
@@ -113,9 +112,9 @@ fn question(
         in_version(state, attributes, resource).map_err(Failure::Final)?
     };
     let review = review::review(webhook.value(), &request);
-    Ok(Question {
+    Ok(WebhookCall {
         review,
-        ..webhook_call::to_client_config(state, &webhook.value()["clientConfig"], seconds)
+        ..client_config::resolve(state, &webhook.value()["clientConfig"], seconds)
             .map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?
     })
 }
@@ -128,18 +127,18 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
     Ok(review::request(shown.as_ref().unwrap_or(attributes), resource, &kind))
 }
 
-fn judge(
+fn read_verdict(
     webhook: &Webhook,
     asked: &Value,
-    reply: &Reply,
+    reply: &WebhookReply,
     attributes: &Attributes<'_>,
     mutates: bool,
 ) -> Result<Verdict, Failure> {
     let verdict = review::verdict(asked, reply, mutates).map_err(Failure::Call)?;
-    let session = &attributes.info.session;
-    verdict.warnings.iter().for_each(|text| session.warn(text));
+    let round = &attributes.info.round;
+    verdict.warnings.iter().for_each(|text| round.warn(text));
     for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
-        session.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
+        round.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
     }
     if verdict.allowed { Ok(verdict) } else { Err(Failure::Final(denied(webhook.name(), &verdict.status))) }
 }
@@ -225,13 +224,13 @@ fn ask_mutating(
     attributes: &mut Attributes<'_>,
     resource: &Versioned,
 ) -> Result<bool, StatusError> {
-    let question = match question(state, webhook, attributes, resource) {
-        Ok(question) => question,
+    let webhook_call = match call_for(state, webhook, attributes, resource) {
+        Ok(webhook_call) => webhook_call,
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
     };
-    let review = question.review.clone();
-    let reply = attributes.info.session.ask(question)?;
-    let verdict = match judge(webhook, &review, &reply, attributes, true) {
+    let review = webhook_call.review.clone();
+    let reply = attributes.info.round.call(webhook_call)?;
+    let verdict = match read_verdict(webhook, &review, &reply, attributes, true) {
         Ok(verdict) => verdict,
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
     };
@@ -274,15 +273,15 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
                 continue;
             }
         };
-        match question(state, &webhook, attributes, &resource) {
-            Ok(question) => calls.push((webhook, question)),
+        match call_for(state, &webhook, attributes, &resource) {
+            Ok(webhook_call) => calls.push((webhook, webhook_call)),
             Err(failure) => errors.extend(by_policy(&webhook, failure).err()),
         }
     }
-    let questions = calls.iter().map(|(_, question)| question.clone()).collect();
-    let replies = attributes.info.session.ask_all(questions)?;
-    for ((webhook, question), reply) in calls.iter().zip(&replies) {
-        if let Err(failure) = judge(webhook, &question.review, reply, attributes, false) {
+    let webhook_calls = calls.iter().map(|(_, webhook_call)| webhook_call.clone()).collect();
+    let replies = attributes.info.round.call_all(webhook_calls)?;
+    for ((webhook, webhook_call), reply) in calls.iter().zip(&replies) {
+        if let Err(failure) = read_verdict(webhook, &webhook_call.review, reply, attributes, false) {
             errors.extend(by_policy(webhook, failure).err());
         }
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     field_versions::FieldVersions,
-    webhook::{converted, question},
+    webhook::{call_for, converted},
 };
 use crate::{
     autoscaling, crd,
@@ -197,8 +197,8 @@ fn convert_all(
         return Ok(objects);
     }
     let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
-    let question = question(state, to, &asked)?;
-    let reply = info.session.ask(question)?;
+    let webhook_call = call_for(state, to, &asked)?;
+    let reply = info.round.call(webhook_call)?;
     let converted = converted(to, &asked, &reply)?;
     for (index, object) in open.into_iter().zip(converted) {
         objects[index] = object.into();

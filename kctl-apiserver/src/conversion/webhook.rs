@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::drop_unknown;
 use crate::{
+    client_config,
     decode::misfit,
     field_error::FieldError,
     metadata,
     registry::Resource,
-    session::{Question, Reply},
     state::State,
     status::StatusError,
-    webhook_call,
+    webhook_round::{WebhookCall, WebhookReply},
 };
 
 /// Time limit of a call.
@@ -25,7 +25,7 @@ const REVIEW: &str = "apiextensions.k8s.io/v1";
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
-pub(crate) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, StatusError> {
+pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Result<WebhookCall, StatusError> {
     let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
     let unversioned = |object: &&Value| {
         let mut object = Value::clone(object);
@@ -39,8 +39,8 @@ pub(crate) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Resu
         "request": { "desiredAPIVersion": to.api_version(), "objects": objects_sent },
         "response": { "uid": "", "convertedObjects": null, "result": { "metadata": {} } },
     });
-    let address = webhook_call::to_client_config(state, &conversion["clientConfig"], TIMEOUT_SECONDS);
-    Ok(Question { review, ..address.map_err(|why| failed(objects, &why))? })
+    let address = client_config::resolve(state, &conversion["clientConfig"], TIMEOUT_SECONDS);
+    Ok(WebhookCall { review, ..address.map_err(|why| failed(objects, &why))? })
 }
 
 /// Returns the kind of objects as Go formats a `GroupVersionKind`.
@@ -62,8 +62,8 @@ fn failed(objects: &[&Value], why: &str) -> StatusError {
 ///
 /// # Errors
 /// Fails if the webhook failed, or if its response is not valid.
-pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Result<Vec<Value>, StatusError> {
-    let body = webhook_call::body(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
+pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, StatusError> {
+    let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();
     if uid != reply.uid {

@@ -17,9 +17,9 @@ pub(crate) use params::{Params, decode};
 use crate::{
     go,
     registry::{Registry, Resource},
-    session::Session,
     stale::Stale,
     status::StatusError,
+    webhook_round::WebhookRound,
 };
 
 /// The user of a request, as authentication identified it.
@@ -132,7 +132,7 @@ pub(crate) struct RequestInfo {
     /// A fault on purpose: what a list shows.
     pub(crate) stale: Option<Stale>,
     /// Shared by all runs of the request.
-    pub(crate) session: Arc<Session>,
+    pub(crate) round: Arc<WebhookRound>,
 }
 
 /// What a path names.
@@ -282,7 +282,7 @@ impl RequestInfo {
         caller: Caller,
         parts: &Parts,
         body: Bytes,
-        session: &Arc<Session>,
+        round: &Arc<WebhookRound>,
     ) -> Option<Result<Self, StatusError>> {
         let path = decode(parts.uri.path());
         let place = place(&path)?;
@@ -320,7 +320,7 @@ impl RequestInfo {
             caller,
             body,
             stale: parts.extensions.get().copied(),
-            session: session.clone(),
+            round: round.clone(),
         }))
     }
 

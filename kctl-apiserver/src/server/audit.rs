@@ -93,7 +93,7 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
         "namespace": info.namespace,
         "name": info.name,
     });
-    for (name, value) in info.session.annotations() {
+    for (name, value) in info.round.annotations() {
         event["annotations"][name] = value.into();
     }
     write(state, &event);

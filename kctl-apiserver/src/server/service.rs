@@ -28,12 +28,12 @@ use crate::{
     limits::BODY_LEN_MAX,
     request::{Caller, RequestInfo, errors_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
-    session::{Question, Session},
     state::State,
     status::StatusError,
     store::Acting,
     transport::Transport,
     verbs::{self, Answer, Payload, wants_yaml},
+    webhook_round::{WebhookCall, WebhookRound},
 };
 
 /// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
@@ -117,7 +117,7 @@ where
 enum Run {
     Done(Response<Body>),
     /// It goes on when these were asked.
-    Waits(Transport, Vec<(Question, String)>),
+    Waits(Transport, Vec<(WebhookCall, String)>),
 }
 
 /// Runs a request until nothing is left to ask: each time from its start, under the lock.
@@ -133,22 +133,22 @@ async fn answer(
         Ok(caller) => caller,
         Err(status_error) => return refuse_audited(&mut state.lock(), caller, parts, &status_error),
     };
-    let session = Arc::new(Session::default());
+    let round = Arc::new(WebhookRound::default());
     let end = Instant::now() + within;
     loop {
-        let (transport, questions) = match run(state, &caller, parts, &body, &session) {
+        let (transport, calls) = match run(state, &caller, parts, &body, &round) {
             Run::Done(response) => return response,
-            Run::Waits(transport, questions) => (transport, questions),
+            Run::Waits(transport, calls) => (transport, calls),
         };
-        let asked = questions.into_iter().map(|(question, uid)| {
+        let asked = calls.into_iter().map(|(call, uid)| {
             let transport = &transport;
             async move {
-                let reply = transport.ask(&question, uid).await;
-                (question, reply)
+                let reply = transport.send(&call, uid).await;
+                (call, reply)
             }
         });
         match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
-            Ok(answers) => session.learn(answers),
+            Ok(answers) => round.add_replies(answers),
             Err(_) => return refuse_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
         }
     }
@@ -160,12 +160,12 @@ fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, status_erro
     documents::refused(parts, status_error)
 }
 
-fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
+fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, round: &Arc<WebhookRound>) -> Run {
     let mut locked = state.lock();
     let registry = locked.registry.clone();
     // Paths of other servers are no calls of this one.
     let is_own = !registry.is_remote(parts.uri.path());
-    let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), session));
+    let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
     let Some(info) = parsed.flatten() else {
         // What was missed on disk is written before it is said whether the disk works; readiness says what fails.
         if parts.uri.path().starts_with("/readyz") {
@@ -193,15 +193,15 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     let connection: Option<&Connection> = parts.extensions.get();
     let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
     locked.acting = Acting { by, trace: trace(&info).into() };
-    let performed = locked.repeatably(session, |state| verbs::perform(state, &info));
+    let performed = locked.run_repeatably(round, |state| verbs::perform(state, &info));
     locked.acting = Acting::default();
-    let open = session.take_open();
+    let open = round.take_pending();
     if open.is_empty() {
         locked.after_request();
         return Run::Done(finish(state, locked, parts, &info, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
-    let asked = open.into_iter().map(|question| (question, locked.chance.uid())).collect();
+    let asked = open.into_iter().map(|call| (call, locked.chance.uid())).collect();
     Run::Waits(locked.transport.clone(), asked)
 }
 
@@ -249,7 +249,7 @@ fn finish(
             respond(code, "application/json", Full::new(line).boxed_unsync())
         }
     };
-    warn(&mut response, info.session.warnings());
+    warn(&mut response, info.round.warnings());
     response
 }
 

@@ -72,7 +72,7 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
 fn warn(info: &RequestInfo, options: &Options) {
     let warning = info.resource.rules.deletion_warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
-        info.session.warn(warning);
+        info.round.warn(warning);
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone.
     let (n_admitted, error) = admit_all(state, info, &options, &judged);
-    if info.session.waits() {
+    if info.round.is_waiting() {
         return Err(StatusError::waiting());
     }
     if !options.is_dry {
@@ -176,7 +176,7 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
         });
         match admitted {
             Ok(()) => n_admitted += 1,
-            Err(_) if info.session.waits() && n_asked < n_admitted => n_asked += 1,
+            Err(_) if info.round.is_waiting() && n_asked < n_admitted => n_asked += 1,
             Err(error) => return (n_admitted, Some(error)),
         }
     }

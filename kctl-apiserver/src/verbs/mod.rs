@@ -91,7 +91,7 @@ fn changes(info: &RequestInfo) -> bool {
 
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
-    info.session.warn_all(deprecation(info));
+    info.round.warn_all(deprecation(info));
     if connect::is_about_processes(info) {
         return connect::answer(state, info);
     }

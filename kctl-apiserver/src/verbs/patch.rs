@@ -124,7 +124,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     }
     let (applied, repeated) = applied(info)?;
     let new = apply::apply(&FieldManager::of(info, state).request(), old.as_deref(), &applied);
-    info.session.settled()?;
+    info.round.check_complete()?;
     let new = new.map_err(|error| refused(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let has_odd_metadata = unpersisted_fields::is_odd(&new["metadata"]);
@@ -189,7 +189,7 @@ fn report_repeated(info: &RequestInfo, repeated: Vec<String>) -> Result<(), Stat
         }
         "Ignore" => Ok(()),
         _ => {
-            info.session.warn_all(repeated);
+            info.round.warn_all(repeated);
             Ok(())
         }
     }

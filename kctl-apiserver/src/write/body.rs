@@ -153,7 +153,7 @@ fn fit_and_tell(
     let is_silent = info.applies() && resource.custom.is_some();
     tell_of_fields(info, sent, if is_silent { &[] } else { &unknown })?;
     identity::is_accepted(info, &object).map_err(Misfit::Identity)?;
-    info.session.warn_all(drop_repeated_owners(&mut object));
+    info.round.warn_all(drop_repeated_owners(&mut object));
     Ok((object, unknown))
 }
 
@@ -170,7 +170,7 @@ fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result
             return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
         "Ignore" => {}
-        _ => info.session.warn_all(texts),
+        _ => info.round.warn_all(texts),
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub(crate) fn own_written(
     object: &mut Value,
 ) -> Result<(), StatusError> {
     apply::update(&FieldManager::of(info, state).request(), old, object);
-    info.session.settled()
+    info.round.check_complete()
 }
 
 /// The field manager of a request.

@@ -35,7 +35,7 @@ pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError
     validate_own(info, old, object, errors)?;
     // A write of the status has no warnings.
     if write.is_new() || info.subresource != "status" {
-        info.session.warn_all(admit::warnings_about(&info.resource, old, object));
+        info.round.warn_all(admit::warnings_about(&info.resource, old, object));
     }
     warn_of_finalizers(info, old, object);
     Ok(())
@@ -54,7 +54,7 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     let standard = ["orphan", "foregroundDeletion", "kubernetes"];
     let new = names(object).into_iter().filter(|name| !known.contains(name));
     let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
-    info.session.warn_all(undomained.map(|name| {
+    info.round.warn_all(undomained.map(|name| {
         let path = if name.contains('.') { " including a path (/)" } else { "" };
         format!(
             "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
@@ -84,7 +84,7 @@ fn validate_own(
         let object = &whole;
         if !custom.rules().is_empty() {
             let forgiven = custom.rules().validate(schema, object, old, &mut errors);
-            info.session
+            info.round
                 .warn_all(forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)));
         }
         field_errors.extend(errors);

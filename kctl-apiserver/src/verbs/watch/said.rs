@@ -93,11 +93,11 @@ pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &
         return Ok(());
     }
     let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
-    let (question, transport, uid) = {
+    let (call, transport, uid) = {
         let mut state = state.lock();
-        (conversion::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+        (conversion::call(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
     };
-    let reply = transport.ask(&question, uid).await;
+    let reply = transport.send(&call, uid).await;
     let converted = conversion::converted(resource, &objects, &reply)?;
     for (object, converted) in open.into_iter().zip(converted) {
         *object = converted;

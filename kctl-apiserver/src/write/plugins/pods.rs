@@ -46,7 +46,7 @@ pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
             if let Some(profile) = profile {
                 container["securityContext"]["appArmorProfile"] = profile;
             }
-            info.session.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+            info.round.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
         }
     }
 }

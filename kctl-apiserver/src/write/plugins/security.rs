@@ -46,7 +46,7 @@ fn policy_of(state: &State, namespace: &str) -> Policy {
 }
 
 fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
-    attributes.info.session.annotate(&format!("{PREFIX}{key}"), value);
+    attributes.info.round.annotate(&format!("{PREFIX}{key}"), value);
 }
 
 /// Says in the log and to the client what is not refused.
@@ -59,7 +59,7 @@ fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.warn, template);
     if !found.is_empty() {
         let told = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
-        attributes.info.session.warn(&told);
+        attributes.info.round.warn(&told);
     }
 }
 
@@ -103,7 +103,7 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
     let (was, is) = (before.enforce, policy.enforce);
     let is_stricter = was != is && is.level != Level::Privileged && (is.minor != was.minor || is.level > was.level);
     if is_stricter {
-        attributes.info.session.warn_all(warnings_of_pods(state, &attributes.name, is));
+        attributes.info.round.warn_all(warnings_of_pods(state, &attributes.name, is));
     }
     Ok(())
 }

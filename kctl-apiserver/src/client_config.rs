@@ -1,4 +1,4 @@
-//! Calls of webhooks, for admission and conversion: the address of a `clientConfig`, and the document in a response.
+//! Resolves the `clientConfig` of an admission or conversion webhook to a call, and decodes the reply.
 
 use std::time::Duration;
 
@@ -7,18 +7,21 @@ use serde_json::Value;
 use crate::{
     decode,
     kinds::core::service,
-    session::{Question, Reply},
     state::State,
+    webhook_round::{WebhookCall, WebhookReply},
 };
 
-/// Returns the call of the webhook that a `clientConfig` names, without a review.
+/// Returns the call of the webhook that a `clientConfig` names, without a review (`ClientManager.HookClient` of
+/// `k8s.io/apiserver/pkg/util/webhook/client.go`). `seconds` is the timeout.
+///
+/// A Service that a handler in this process serves needs no object of kind Service.
 ///
 /// # Errors
 /// Fails if the Service does not exist or does not have the port.
-pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> Result<Question, String> {
+pub(crate) fn resolve(state: &State, config: &Value, seconds: u64) -> Result<WebhookCall, String> {
     let trusted = config["caBundle"].as_str().unwrap_or_default().to_owned();
     let timeout = Duration::from_secs(seconds);
-    let ask = |url, dial| Question { url, dial, trusted, review: Value::Null, timeout };
+    let ask = |url, dial| WebhookCall { url, dial, trusted, review: Value::Null, timeout };
     if let Some(url) = config["url"].as_str() {
         return Ok(ask(format!("{url}?timeout={seconds}s"), None));
     }
@@ -28,16 +31,16 @@ pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> R
     let host = format!("{}.{}.svc", text("name"), text("namespace"));
     let path = text("path").trim_start_matches('/');
     let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
-    if state.transport.knows(&url) {
+    if state.transport.is_in_process(&url) {
         return Ok(ask(url, None));
     }
     let address =
-        resolve(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
+        service_address(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
     Ok(ask(url, Some(address)))
 }
 
 /// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
-fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
+fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
     let found = state.get(&service::KIND.group_resource(), &(namespace.into(), name.into()));
     let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
     let spec = &service["spec"];
@@ -58,7 +61,7 @@ fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<Stri
 ///
 /// # Errors
 /// Fails if the call failed, or if the document is of another type.
-pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value, String> {
+pub(crate) fn decode_reply(reply: &WebhookReply, api_version: &str, kind: &str) -> Result<Value, String> {
     let bytes = reply.outcome.as_ref().map_err(Clone::clone)?;
     let text = String::from_utf8_lossy(bytes);
     let body: Value = serde_json::from_slice(bytes)
