@@ -19,21 +19,21 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const SEED: u64 = 0x6b63_746c;
 
 /// A role or a binding without what a server adds to it.
-struct Known {
+struct BootstrapObject {
     of: GroupResource,
     key: Key,
     object: Value,
 }
 
-static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
-    let mut known: Vec<Known> = entries.into_iter().map(whole).collect();
+    let mut known: Vec<BootstrapObject> = entries.into_iter().map(whole).collect();
     aggregate(&mut known);
     known
 });
 
-fn whole(mut entry: Value) -> Known {
+fn whole(mut entry: Value) -> BootstrapObject {
     let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
     let resource = take(&mut entry, "resource");
     let key = (take(&mut entry, "namespace"), take(&mut entry, "name"));
@@ -58,11 +58,11 @@ fn whole(mut entry: Value) -> Known {
             object[field] = entry[field].take();
         }
     }
-    Known { of, key, object }
+    BootstrapObject { of, key, object }
 }
 
 /// Fills in the rules of the roles that are put together from others: a role may be part of another such one.
-fn aggregate(known: &mut [Known]) {
+fn aggregate(known: &mut [BootstrapObject]) {
     loop {
         let roles: Vec<&Value> =
             known.iter().filter(|known| cluster_role::KIND.is_of(&known.of)).map(|known| &known.object).collect();

@@ -11,7 +11,7 @@ mod yaml;
 
 use serde_json::{Map, Value};
 
-use self::path::Path;
+use self::path::JsonPath;
 pub(crate) use self::{
     duplicates::duplicates,
     unrepeated::unrepeated,
@@ -89,7 +89,7 @@ pub(crate) fn typed(
     integers: Integers,
 ) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new(), integers };
-    decoder.fields(schema, object, stored, &Path::Root)?;
+    decoder.fields(schema, object, stored, &JsonPath::Root)?;
     Ok(decoder.unknown)
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn typed(
 /// The first value of a wrong type.
 pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
-    let path = Path::Field(&Path::Root, "metadata");
+    let path = JsonPath::Field(&JsonPath::Root, "metadata");
     if !metadata.is_object() && !metadata.is_null() {
         return Err(misfit(&path.to_string(), "an object", metadata));
     }
@@ -122,7 +122,7 @@ pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
     // Values of a wrong type were rejected before.
-    let _fits = decoder.fields(schema, metadata, None, &Path::Root);
+    let _fits = decoder.fields(schema, metadata, None, &JsonPath::Root);
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| name == "managedFields" || !is_zero(value));
     }
@@ -157,7 +157,7 @@ impl Decoder {
         schema: Schema<'_>,
         value: &mut Value,
         stored: Option<&Value>,
-        path: &Path<'_>,
+        path: &JsonPath<'_>,
     ) -> Result<(), String> {
         let Value::Object(map) = value else { return Ok(()) };
         let mut gone = Vec::new();
@@ -171,7 +171,7 @@ impl Decoder {
             if stored == Some(value) {
                 continue;
             }
-            let path = Path::Field(path, name);
+            let path = JsonPath::Field(path, name);
             if let Some(field) = schema.property(name) {
                 self.value(field, value, stored, &path)?;
             } else {
@@ -191,7 +191,7 @@ impl Decoder {
         schema: Schema<'_>,
         value: &mut Value,
         stored: Option<&Value>,
-        path: &Path<'_>,
+        path: &JsonPath<'_>,
     ) -> Result<(), String> {
         // It takes any JSON (`RawExtension.UnmarshalJSON` of `k8s.io/apimachinery/pkg/runtime/extension.go`).
         if schema.reference() == Some("RawExtension") {
@@ -219,7 +219,7 @@ impl Decoder {
         match value {
             // A type without fields, and not one of any.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
-                self.unknown.extend(fields.keys().map(|name| Path::Field(path, name).to_string()));
+                self.unknown.extend(fields.keys().map(|name| JsonPath::Field(path, name).to_string()));
                 fields.clear();
                 Ok(())
             }
@@ -232,7 +232,7 @@ impl Decoder {
                     if value.is_null() {
                         *value = zero(values);
                     }
-                    self.value(values, value, None, &Path::Field(path, key))?;
+                    self.value(values, value, None, &JsonPath::Field(path, key))?;
                 }
                 Ok(())
             }
@@ -244,7 +244,7 @@ impl Decoder {
                     }
                     let stored = stored.and_then(|stored| stored.get(index));
                     if stored != Some(item) {
-                        self.value(of_items, item, stored, &Path::Item(path, index))?;
+                        self.value(of_items, item, stored, &JsonPath::Item(path, index))?;
                     }
                 }
                 Ok(())

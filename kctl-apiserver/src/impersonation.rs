@@ -12,7 +12,7 @@ use crate::{
     authorizer::{self, Attributes, RuleResolver},
     kinds::core::{namespace, node, service_account},
     names::NameRule,
-    request::{Caller, Params, Place, User, decode, place},
+    request::{Caller, Params, ResourcePath, User, decode, place},
     status::StatusError,
 };
 
@@ -196,7 +196,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
-        let Some(Place { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
+        let Some(ResourcePath { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
             let verb = format!("impersonate-on:{mode}:{method}");
             if authorizer::allows_path(self.resolver, &self.caller.user, &verb, path) {
                 return Ok(());

@@ -5,15 +5,15 @@ mod matching;
 mod mutation;
 mod patch;
 mod policy;
+mod redecode;
 mod review;
-mod settle;
 mod webhook;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::{matching::Versioned, settle::settle};
+use self::{matching::Versioned, redecode::redecode};
 use crate::{
     cel::Scope,
     conversion,

@@ -12,12 +12,12 @@ use super::{
     Attributes,
     patch::{self, PatchError},
     policy::{Bound, PolicyScope, bound, parameters},
-    settle,
+    redecode,
 };
 use crate::{
     apply::{
         merge::merge,
-        shape::{Place, Shape},
+        shape::{Position, Shape},
         validate::{Duplicates, validate},
     },
     cel::conditions::{Cel, Fit, fits},
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Why a policy does not change an object.
-enum Failure {
+enum MutationFailure {
     /// What its failure policy is about.
     Fails(String),
     /// Its result is no object of the kind.
@@ -114,9 +114,11 @@ fn change(
         let mut scope = PolicyScope::new(state, policy, params, attributes);
         let changed = match mutated(mutation, &mut scope, attributes) {
             Ok(changed) => changed,
-            Err(Failure::Fails(_)) if ignores => continue,
-            Err(Failure::Fails(why)) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
-            Err(Failure::Untyped(status_error)) => return Err(status_error),
+            Err(MutationFailure::Fails(_)) if ignores => continue,
+            Err(MutationFailure::Fails(why)) => {
+                return Err(refused(attributes, &bound.named("policy"), &why, "Invalid"));
+            }
+            Err(MutationFailure::Untyped(status_error)) => return Err(status_error),
         };
         any |= attributes.object.as_ref() != Some(&changed);
         attributes.object = Some(changed);
@@ -125,57 +127,58 @@ fn change(
 }
 
 /// The object after one mutation.
-fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, Failure> {
+fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
-    let failed = |why: String| Failure::Fails(format!("expression '{expression}' resulted in error: {why}"));
+    let failed = |why: String| MutationFailure::Fails(format!("expression '{expression}' resulted in error: {why}"));
     let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
     let said = said.map_err(&failed)?;
     let mut changed = if field == "jsonPatch" {
-        patched(object, &to_json(&said).map_err(Failure::Fails)?)?
+        patched(object, &to_json(&said).map_err(MutationFailure::Fails)?)?
     } else {
         applied(object, &to_json(&said).map_err(failed)?, attributes)?
     };
-    settle(attributes, &mut changed).map_err(Failure::Untyped)?;
+    redecode(attributes, &mut changed).map_err(MutationFailure::Untyped)?;
     Ok(changed)
 }
 
 /// The object after a patch; one whose test fails changes nothing.
-fn patched(object: Value, patch: &Value) -> Result<Value, Failure> {
+fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     let mut patched = object.clone();
     match patch::apply(&mut patched, patch.to_string().as_bytes()) {
         Ok(()) => Ok(patched),
         Err(PatchError::TestFailed(_)) => Ok(object),
         Err(PatchError::Inapplicable(why) | PatchError::Undecodable(why)) => {
-            Err(Failure::Fails(format!("JSON Patch: {why}")))
+            Err(MutationFailure::Fails(format!("JSON Patch: {why}")))
         }
     }
 }
 
 /// The object with the applied part merged into it, as server-side apply merges.
-fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, Failure> {
-    let place = Place::root(attributes.info.resource.schema());
+fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
+    let place = Position::root(attributes.info.resource.schema());
     // Upstream says the type of the object whatever is said.
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
     }
     let part = &part;
-    let untyped =
-        |why| Failure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"));
+    let untyped = |why| {
+        MutationFailure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"))
+    };
     validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
     let mut whole = Vec::new();
     atomic(place, part, "", &mut whole);
     if !whole.is_empty() {
         let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
-        return Err(Failure::Fails(format!("{why}: {}", whole.join(", "))));
+        return Err(MutationFailure::Fails(format!("{why}: {}", whole.join(", "))));
     }
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
 
 /// The paths of what could only be replaced as a whole.
-fn atomic(place: Place<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
+fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
     match (place.shape(value), value) {
         (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
             found.push(at.into());
@@ -187,7 +190,7 @@ fn atomic(place: Place<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
         }
         (_, Value::Object(fields)) => {
             for (name, value) in fields {
-                atomic(place.field_place(name), value, &format!("{at}.{name}"), found);
+                atomic(place.field_position(name), value, &format!("{at}.{name}"), found);
             }
         }
         _ => {}

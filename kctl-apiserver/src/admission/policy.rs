@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cel::{
-        conditions::{self, Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
+        conditions::{self, Cel, EvaluationError, Fit, SPENT, Scope, fits, to_cel},
         cost::{Budget, Dear},
     },
     evaluate::{CANCELLED, weight},
@@ -313,11 +313,11 @@ impl PolicyScope {
 
     /// # Errors
     /// The expression fails or is too dear.
-    pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, Failure> {
+    pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         match self.pay(expression) {
-            Ok(()) => self.said(expression).map_err(Failure::Fails),
-            Err(Dear::Alone) => Err(Failure::Fails(CANCELLED.to_owned())),
-            Err(Dear::Together) => Err(Failure::Spent),
+            Ok(()) => self.said(expression).map_err(EvaluationError::Fails),
+            Err(Dear::Alone) => Err(EvaluationError::Fails(CANCELLED.to_owned())),
+            Err(Dear::Together) => Err(EvaluationError::Spent),
         }
     }
 
@@ -383,7 +383,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
                 return told(computed);
             }
         }
-        Err(Failure::Spent) => {
+        Err(EvaluationError::Spent) => {
             return violation(format!("failed messageExpression: {SPENT}"), "");
         }
         _ => {}
@@ -406,8 +406,8 @@ fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>)
                 attributes.info.round.annotate(&format!("{policy}/{}", text("key")), &value);
             }
             Ok(_) => {}
-            Err(Failure::Spent) => return vec![SPENT.to_owned()],
-            Err(Failure::Fails(why)) => {
+            Err(EvaluationError::Spent) => return vec![SPENT.to_owned()],
+            Err(EvaluationError::Fails(why)) => {
                 failures.push(format!("expression '{expression}' resulted in error: {why}"));
             }
         }

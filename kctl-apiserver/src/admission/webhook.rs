@@ -11,8 +11,8 @@ use super::{
     Attributes,
     matching::{self, Versioned},
     patch::{self, PatchError},
+    redecode,
     review::{self, Verdict},
-    settle,
 };
 use crate::{
     cel::conditions::{self, Fit},
@@ -53,7 +53,7 @@ impl Webhook {
 }
 
 /// Why a webhook lets nothing through.
-enum Failure {
+enum WebhookFailure {
     /// It denies the request, or what it says does not fit the object: that is final.
     Final(StatusError),
     /// It cannot be asked: its policy decides.
@@ -103,19 +103,19 @@ fn call_for(
     webhook: &Webhook,
     attributes: &Attributes<'_>,
     resource: &Versioned,
-) -> Result<WebhookCall, Failure> {
+) -> Result<WebhookCall, WebhookFailure> {
     let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
     let requested = Versioned::of(&attributes.info.resource);
     let request = if *resource == requested {
         review::request(attributes, resource, &attributes.kind())
     } else {
-        in_version(state, attributes, resource).map_err(Failure::Final)?
+        in_version(state, attributes, resource).map_err(WebhookFailure::Final)?
     };
     let review = review::review(webhook.value(), &request);
     Ok(WebhookCall {
         review,
         ..client_config::resolve(state, &webhook.value()["clientConfig"], seconds)
-            .map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?
+            .map_err(|why| WebhookFailure::Call(format!("failed to call webhook: {why}")))?
     })
 }
 
@@ -133,14 +133,14 @@ fn read_verdict(
     reply: &WebhookReply,
     attributes: &Attributes<'_>,
     mutates: bool,
-) -> Result<Verdict, Failure> {
-    let verdict = review::verdict(asked, reply, mutates).map_err(Failure::Call)?;
+) -> Result<Verdict, WebhookFailure> {
+    let verdict = review::verdict(asked, reply, mutates).map_err(WebhookFailure::Call)?;
     let round = &attributes.info.round;
     verdict.warnings.iter().for_each(|text| round.warn(text));
     for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
         round.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
     }
-    if verdict.allowed { Ok(verdict) } else { Err(Failure::Final(denied(webhook.name(), &verdict.status))) }
+    if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), &verdict.status))) }
 }
 
 /// The refusal of a webhook, with the status that it asks for (`ToStatusErr`).
@@ -161,11 +161,11 @@ fn denied(name: &str, status: &Value) -> StatusError {
 }
 
 /// What a failed call means: nothing where failures are ignored.
-fn by_policy(webhook: &Webhook, failure: Failure) -> Result<(), StatusError> {
+fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
     match failure {
-        Failure::Final(error) => Err(error),
-        Failure::Call(_) if webhook.ignores_failures() => Ok(()),
-        Failure::Call(why) => {
+        WebhookFailure::Final(error) => Err(error),
+        WebhookFailure::Call(_) if webhook.ignores_failures() => Ok(()),
+        WebhookFailure::Call(why) => {
             Err(StatusError::internal(&format!("failed calling webhook {:?}: {why}", webhook.name())))
         }
     }
@@ -247,14 +247,14 @@ fn ask_mutating(
         Ok(()) => {}
         Err(PatchError::Undecodable(why)) => {
             let why = format!("received undecodable patch in webhook response: {why}");
-            return by_policy(webhook, Failure::Call(why)).map(|()| false);
+            return by_policy(webhook, WebhookFailure::Call(why)).map(|()| false);
         }
         Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(StatusError::internal(&why)),
     }
     if *resource != Versioned::of(&attributes.info.resource) {
         patched = conversion::convert(state, attributes.info, &attributes.info.resource, &patched)?;
     }
-    settle(attributes, &mut patched)?;
+    redecode(attributes, &mut patched)?;
     let changed = patched != *object;
     attributes.object = Some(patched);
     Ok(changed)

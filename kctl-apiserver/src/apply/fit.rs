@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Request, field_set::FieldSet, managed::Managed, shape::Place};
+use super::{Request, field_set::FieldSet, managed::Managed, shape::Position};
 
 /// The managers of a live object, as the schemas of their versions are now.
 ///
@@ -27,7 +27,7 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
 }
 
 /// A set of fields without parts of what is one value; nothing when it is the same.
-fn fitted(place: Place<'_>, set: &FieldSet) -> Option<FieldSet> {
+fn fitted(place: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {
         let place = place.step(element);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     Conflict, Request,
     field_set::path_text,
-    shape::Place,
+    shape::Position,
     typed::{compare, field_set},
 };
 use crate::go;
@@ -29,7 +29,7 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     }
     let parsed = last_applied(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(last) = parsed else { return conflicts };
-    let place = Place::root(request.schema);
+    let place = Position::root(request.schema);
     let changes = compare(place, &last, live);
     let set = field_set(place, &last);
     let set = set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed);

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
-use crate::ways::at;
+use crate::json_path::at;
 
 /// Most managers of operation `Update`; beyond it the oldest become one (`DefaultMaxUpdateManagers` upstream).
 const UPDATE_MANAGERS_MAX: usize = 10;

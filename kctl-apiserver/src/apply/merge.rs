@@ -1,4 +1,4 @@
-//! Merges the applied object into the live one, and removes fields. Reads values by their [`Place`], returns new
+//! Merges the applied object into the live one, and removes fields. Reads values by their [`Position`], returns new
 //! values.
 
 use std::collections::BTreeSet;
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::{
     field_set::{FieldSet, PathElement},
-    shape::{Place, Shape},
+    shape::{Position, Shape},
     typed::{by_element, field, is_empty, names},
 };
 use crate::schema::ListType;
 
 /// Returns the live value with all applied fields.
-pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+pub fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
     if live == applied {
         return Some(one.clone());
@@ -25,7 +25,7 @@ pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) ->
         Shape::List(list) => Some(Value::Array(merge_items(place, list, live, applied))),
         Shape::Map { is_atomic: false } => {
             let merged = names(live, applied).filter_map(|name| {
-                let value = merge(place.field_place(name), field(live, name), field(applied, name))?;
+                let value = merge(place.field_position(name), field(live, name), field(applied, name))?;
                 Some((name.clone(), value))
             });
             Some(Value::Object(merged.collect()))
@@ -34,7 +34,7 @@ pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) ->
 }
 
 /// Merges into the live value in place. Fields that are not applied are not visited.
-pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
+pub fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
     let shape = place.shape(applied);
     match shape {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => {
@@ -55,7 +55,7 @@ pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
             }
             let Value::Object(live) = live else { return };
             for (name, value) in applied {
-                let place = place.field_place(name);
+                let place = place.field_position(name);
                 if let Some(known) = live.get_mut(name) {
                     merge_into(place, known, value);
                 } else if let Some(value) = merge(place, None, Some(value)) {
@@ -67,7 +67,7 @@ pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
 }
 
 /// Merges the items one by one when they are the same ones in the same order: then none changes its place.
-fn merge_same_items(place: Place<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
+fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
     let (Value::Array(live), Value::Array(applied)) = (live, applied) else { return false };
     let are_same = place.are_paired(list, live, applied);
     if are_same {
@@ -77,7 +77,7 @@ fn merge_same_items(place: Place<'_>, list: ListType<'_>, live: &mut Value, appl
 }
 
 /// Items of a list with the steps to them, in order.
-fn in_order<'v>(place: Place<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
+fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
     items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item))).collect()
 }
@@ -87,7 +87,7 @@ fn in_order<'v>(place: Place<'_>, list: ListType<'_>, value: Option<&'v Value>) 
 ///
 /// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because a list that has an
 /// element twice shows the order of the steps.
-fn merge_items(place: Place<'_>, list: ListType<'_>, live: Option<&Value>, applied: Option<&Value>) -> Vec<Value> {
+fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, applied: Option<&Value>) -> Vec<Value> {
     let by_live = by_element(place, list, live);
     let (live, applied) = (in_order(place, list, live), in_order(place, list, applied));
     let applied_elements: BTreeSet<&PathElement> = applied.iter().map(|(element, _)| element).collect();
@@ -132,7 +132,7 @@ fn merge_items(place: Place<'_>, list: ListType<'_>, live: Option<&Value>, appli
 
 /// Returns the value without the fields of the set; `null` if nothing is left. Custom resources are stored with that
 /// `null`; for built-in kinds it counts as absent.
-pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet) -> Value {
+pub fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value {
     match (place.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
         (Shape::List(list), Value::Array(_)) if list != ListType::Atomic => {
@@ -142,7 +142,7 @@ pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet) -> Value {
         }
         (Shape::Map { is_atomic: false }, Value::Object(fields)) => {
             let left = fields.iter().filter_map(|(name, value)| {
-                let rest = rest_of(place.field_place(name), value, &PathElement::field(name), set)?;
+                let rest = rest_of(place.field_position(name), value, &PathElement::field(name), set)?;
                 Some((name.clone(), rest))
             });
             Some(left.collect::<Map<_, _>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Object)
@@ -151,7 +151,7 @@ pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet) -> Value {
     }
 }
 
-fn rest_of(place: Place<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
+fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;
     }
@@ -162,7 +162,7 @@ fn rest_of(place: Place<'_>, value: &Value, element: &PathElement, set: &FieldSe
 /// Returns the set with each declared field that has paths of the set below it.
 ///
 /// Such a field is owned through its children: it is removed together with the last one.
-pub fn with_named_fields(place: Place<'_>, set: &FieldSet) -> FieldSet {
+pub fn with_named_fields(place: Position<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {
         if element.field_name().is_some_and(|name| place.names_field(name)) {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn merging_on_the_live_value_is_merging() {
-        let place = Place::root(Schema::built_in("v1", "Pod"));
+        let place = Position::root(Schema::built_in("v1", "Pod"));
         let mut chance = Chance::new(7);
         for _ in 0..20_000 {
             let (live, applied) = (pod(&mut chance, true), pod(&mut chance, false));
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn comparing_asks_for_no_order_of_items_with_keys() {
-        let place = Place::root(Schema::built_in("v1", "Pod"));
+        let place = Position::root(Schema::built_in("v1", "Pod"));
         let mut chance = Chance::new(11);
         for _ in 0..20_000 {
             let (old, new) = (pod(&mut chance, false), pod(&mut chance, false));

@@ -27,7 +27,7 @@ use self::{
     managed::{Managed, Manager, Operation, Owned, never_owned},
     merge::merge_into,
     prune::prune,
-    shape::Place,
+    shape::Position,
     typed::{field_set, is_equal},
     validate::{Duplicates, validate},
     versions::Changes,
@@ -38,7 +38,7 @@ pub use self::{
     versions::{BuiltInKinds, Versions},
 };
 
-use crate::{schema::Schema, ways::at};
+use crate::{json_path::at, schema::Schema};
 
 /// The manager of what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -67,8 +67,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn place(&self) -> Place<'a> {
-        Place::root(self.schema)
+    fn place(&self) -> Position<'a> {
+        Position::root(self.schema)
     }
 
     /// Whether objects may look otherwise in a version than in that of the request.

@@ -9,14 +9,14 @@ use super::{
     field_set::FieldSet,
     managed::{Managed, Owned},
     merge::{remove_items, with_named_fields},
-    shape::Place,
+    shape::Position,
     typed::field_set,
 };
 
 /// An object in one version, and its shape there.
 struct Read<'o, 'a> {
     object: Cow<'o, Value>,
-    place: Place<'a>,
+    place: Position<'a>,
 }
 
 impl<'o, 'a> Read<'o, 'a> {

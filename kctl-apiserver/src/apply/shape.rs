@@ -11,7 +11,7 @@ use crate::schema::{ListType, PerPlace, Schema};
 /// A position in an object, with its schema if it has one.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Place<'a> {
+pub struct Position<'a> {
     schema: Option<Schema<'a>>,
     /// Whether `apiVersion`, `kind` and `metadata` are here without being in the schema.
     is_object_root: bool,
@@ -22,11 +22,11 @@ pub struct Place<'a> {
 
 /// A field of an object, looked up in the schema.
 #[derive(Clone, Copy, Debug)]
-pub enum FieldPlace<'a> {
+pub enum FieldPosition<'a> {
     /// The schema declares the field.
-    Named(Place<'a>),
+    Named(Position<'a>),
     /// The field is an entry of a map.
-    Entry(Place<'a>),
+    Entry(Position<'a>),
     /// The schema does not declare the field.
     Undeclared,
 }
@@ -68,12 +68,12 @@ fn is_keyed(keys: &[Value], item: &Value) -> bool {
 }
 
 /// The shapes of all places of the built-in types: reading them is most of what a walk costs.
-static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Place::declared_by));
+static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Position::declared_by));
 
 /// What objects say of themselves.
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
 
-impl<'a> Place<'a> {
+impl<'a> Position<'a> {
     pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false, keeps_unknown: false };
 
     /// Returns the root of an object. Without a schema, shapes are deduced from the values.
@@ -150,42 +150,42 @@ impl<'a> Place<'a> {
     }
 
     /// Looks up a field in the schema.
-    pub fn field(&self, name: &str) -> FieldPlace<'a> {
-        let Some(schema) = self.schema else { return FieldPlace::Entry(Self::UNKNOWN) };
+    pub fn field(&self, name: &str) -> FieldPosition<'a> {
+        let Some(schema) = self.schema else { return FieldPosition::Entry(Self::UNKNOWN) };
         let property = schema.property(name);
         if self.is_object_root && name == "metadata" {
             // Custom resources say nothing of their metadata, or little.
             let metadata = property.filter(|metadata| metadata.text("$ref").is_some());
             let metadata = metadata.or_else(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
-            return FieldPlace::Named(metadata.map_or(Self::UNKNOWN, Self::at));
+            return FieldPosition::Named(metadata.map_or(Self::UNKNOWN, Self::at));
         }
         if let Some(property) = property {
-            return FieldPlace::Named(self.below(property));
+            return FieldPosition::Named(self.below(property));
         }
         if self.is_object_root && (name == "apiVersion" || name == "kind") {
-            return FieldPlace::Named(Self::at(Schema::structural(&TEXT)));
+            return FieldPosition::Named(Self::at(Schema::structural(&TEXT)));
         }
         if let Some(entry) = schema.additional_properties() {
-            return FieldPlace::Entry(self.below(entry));
+            return FieldPosition::Entry(self.below(entry));
         }
         let accepts_all = self.keeps_unknown || schema.flag("additionalProperties");
         if accepts_all || !schema.has_properties() {
-            return FieldPlace::Entry(Self::UNKNOWN);
+            return FieldPosition::Entry(Self::UNKNOWN);
         }
-        FieldPlace::Undeclared
+        FieldPosition::Undeclared
     }
 
     /// Returns the position of a field, also if the schema does not declare it.
-    pub fn field_place(&self, name: &str) -> Self {
+    pub fn field_position(&self, name: &str) -> Self {
         match self.field(name) {
-            FieldPlace::Named(place) | FieldPlace::Entry(place) => place,
-            FieldPlace::Undeclared => Self::UNKNOWN,
+            FieldPosition::Named(place) | FieldPosition::Entry(place) => place,
+            FieldPosition::Undeclared => Self::UNKNOWN,
         }
     }
 
     /// Returns `true` if the schema declares the field.
     pub fn names_field(&self, name: &str) -> bool {
-        matches!(self.field(name), FieldPlace::Named(_))
+        matches!(self.field(name), FieldPosition::Named(_))
     }
 
     /// Returns the position of the items of a list.
@@ -196,7 +196,7 @@ impl<'a> Place<'a> {
     /// Returns the position that one path element leads to.
     pub fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
-            Some(name) => self.field_place(name),
+            Some(name) => self.field_position(name),
             None if element.is_key() => self.items(),
             None => Self::UNKNOWN,
         }

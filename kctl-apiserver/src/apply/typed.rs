@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     field_set::{FieldSet, Path, PathElement},
-    shape::{FieldPlace, Place, Shape},
+    shape::{FieldPosition, Position, Shape},
 };
 use crate::schema::ListType;
 
@@ -22,7 +22,7 @@ pub struct Comparison {
 }
 
 /// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
-pub fn field_set(place: Place<'_>, value: &Value) -> FieldSet {
+pub fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
     match place.shape(value) {
         Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
         Shape::Map { is_atomic: false } => set_of_fields(place, value),
@@ -31,16 +31,16 @@ pub fn field_set(place: Place<'_>, value: &Value) -> FieldSet {
 }
 
 /// Whether a value is owned as one.
-fn is_leaf(place: Place<'_>, value: &Value) -> bool {
+fn is_leaf(place: Position<'_>, value: &Value) -> bool {
     matches!(place.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
 }
 
-fn set_of_fields(place: Place<'_>, value: &Value) -> FieldSet {
+fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
     let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
         let (below, is_named) = match place.field(name) {
-            FieldPlace::Named(below) => (below, true),
-            FieldPlace::Entry(below) => (below, false),
-            FieldPlace::Undeclared => (Place::UNKNOWN, false),
+            FieldPosition::Named(below) => (below, true),
+            FieldPosition::Entry(below) => (below, false),
+            FieldPosition::Undeclared => (Position::UNKNOWN, false),
         };
         let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
         let is_member = is_leaf(below, value) || is_empty || !is_named;
@@ -49,7 +49,7 @@ fn set_of_fields(place: Place<'_>, value: &Value) -> FieldSet {
     steps.collect()
 }
 
-fn set_of_items(place: Place<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
+fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
     let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
     let mut found: Vec<(PathElement, &Value)> = found.collect();
@@ -65,7 +65,7 @@ fn set_of_items(place: Place<'_>, list: ListType<'_>, value: &Value) -> FieldSet
 
 /// The items of a list by what tells them apart; those that cannot be told apart are left out.
 pub(super) fn by_element<'v>(
-    place: Place<'_>,
+    place: Position<'_>,
     list: ListType<'_>,
     value: Option<&'v Value>,
 ) -> BTreeMap<PathElement, Vec<&'v Value>> {
@@ -79,8 +79,8 @@ pub(super) fn by_element<'v>(
 }
 
 /// Compares two objects, except for `metadata.managedFields`.
-pub fn compare(place: Place<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
+pub fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
+    let mut walk = Comparer { path: Vec::new(), found: Comparison::default() };
     walk.visit(place, Some(old), Some(new));
     walk.found
 }
@@ -124,13 +124,13 @@ enum Descent {
     Below,
 }
 
-struct Walk {
+struct Comparer {
     path: Path,
     found: Comparison,
 }
 
-impl Walk {
-    fn visit(&mut self, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+impl Comparer {
+    fn visit(&mut self, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most of an object is what it was.
         if old == new {
             return;
@@ -150,7 +150,7 @@ impl Walk {
         }
     }
 
-    fn visit_as(&mut self, shape: Shape<'_>, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Descent {
+    fn visit_as(&mut self, shape: Shape<'_>, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) -> Descent {
         match shape {
             Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
             // The difference between nothing and an empty value is kept.
@@ -163,7 +163,7 @@ impl Walk {
                         continue;
                     }
                     self.path.push(PathElement::field(name));
-                    self.visit(place.field_place(name), old, new);
+                    self.visit(place.field_position(name), old, new);
                     self.path.pop();
                 }
                 Descent::Below
@@ -188,7 +188,7 @@ impl Walk {
 
     fn visit_items(
         &mut self,
-        place: Place<'_>,
+        place: Position<'_>,
         list: ListType<'_>,
         old: Option<&Value>,
         new: Option<&Value>,
@@ -228,9 +228,9 @@ impl Walk {
     }
 }
 
-impl Walk {
+impl Comparer {
     /// The same items in the same order: of most lists few have changed.
-    fn visit_pairs(&mut self, place: Place<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
+    fn visit_pairs(&mut self, place: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             if old != new
                 && let Ok(element) = place.element(list, index, new)

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     field_set::PathElement,
-    shape::{FieldPlace, Place, Scalar, Shape},
+    shape::{FieldPosition, Position, Scalar, Shape},
 };
 use crate::{decode::misfit, schema::ListType};
 
@@ -25,12 +25,12 @@ pub enum Duplicates {
 /// # Errors
 /// Returns a message that lists all invalid positions, as kube-apiserver does.
 pub fn validate(
-    place: Place<'_>,
+    place: Position<'_>,
     value: &Value,
     checked: Option<&Value>,
     duplicates: Duplicates,
 ) -> Result<(), String> {
-    let mut walk = Walk { duplicates, errors: Vec::new() };
+    let mut walk = Validator { duplicates, errors: Vec::new() };
     walk.visit(place, value, checked, &Way::Root);
     match walk.errors.as_slice() {
         [] => Ok(()),
@@ -44,7 +44,7 @@ pub fn validate(
 enum Way<'a> {
     Root,
     Field(&'a Way<'a>, &'a str),
-    Element(&'a Way<'a>, Place<'a>, ListType<'a>, usize, &'a Value),
+    Element(&'a Way<'a>, Position<'a>, ListType<'a>, usize, &'a Value),
     Index(&'a Way<'a>, usize),
 }
 
@@ -74,12 +74,12 @@ pub(super) fn is_list_of_objects(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_object))
 }
 
-struct Walk {
+struct Validator {
     duplicates: Duplicates,
     errors: Vec<String>,
 }
 
-impl Walk {
+impl Validator {
     fn misfit(&mut self, way: &Way<'_>, expected: &str, found: &Value) {
         self.errors.push(misfit(&way.to_string(), expected, found));
     }
@@ -89,7 +89,7 @@ impl Walk {
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 
-    fn visit(&mut self, place: Place<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
+    fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
             (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, way),
@@ -104,9 +104,11 @@ impl Walk {
                     }
                     let way = Way::Field(way, name);
                     match place.field(name) {
-                        FieldPlace::Named(place) | FieldPlace::Entry(place) => self.visit(place, value, checked, &way),
+                        FieldPosition::Named(place) | FieldPosition::Entry(place) => {
+                            self.visit(place, value, checked, &way)
+                        }
                         // The real server, too, names one such field of a map and looks no further.
-                        FieldPlace::Undeclared => return self.fail(&way, "field not declared in schema"),
+                        FieldPosition::Undeclared => return self.fail(&way, "field not declared in schema"),
                     }
                 }
             }
@@ -128,7 +130,7 @@ impl Walk {
 
     fn visit_items(
         &mut self,
-        place: Place<'_>,
+        place: Position<'_>,
         list: ListType<'_>,
         items: &[Value],
         checked: Option<&Value>,

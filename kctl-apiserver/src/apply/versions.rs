@@ -11,7 +11,7 @@ use super::{
     Request,
     field_set::FieldSet,
     managed::{Managed, Manager},
-    shape::Place,
+    shape::Position,
     typed::{Comparison, compare},
     validate::{Duplicates, validate},
 };
@@ -72,12 +72,12 @@ impl<'a> Request<'a> {
     }
 
     /// What is known of objects in a version.
-    pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Place<'a> {
+    pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Position<'a> {
         if !self.differs(api_version) {
             return self.place();
         }
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        Place::root(self.versions.schema(api_version, kind))
+        Position::root(self.versions.schema(api_version, kind))
     }
 }
 

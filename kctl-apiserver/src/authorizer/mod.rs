@@ -9,7 +9,7 @@ use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
-    request::{Params, Place, RequestInfo, User, Verb, asked, decode, place},
+    request::{Params, RequestInfo, ResourcePath, User, Verb, asked, decode, place},
     selector,
     status::{GroupResource, StatusError},
 };
@@ -75,7 +75,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     let Some(place) = place(&path) else { return Ok(()) };
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let verb = asked(&parts.method, &place, &params).map_or("", Verb::name);
-    let Place { group, resource, subresource, name, .. } = place;
+    let ResourcePath { group, resource, subresource, name, .. } = place;
     let is_namespace = (group, resource) == (namespace::KIND.group, namespace::KIND.resource);
     let namespace = if is_namespace { name } else { place.namespace };
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };

@@ -15,7 +15,7 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
     }
-    let mut measure = Measure { open: vec![Level::default()], ..Measure::default() };
+    let mut measure = Measure { open: vec![Brackets::default()], ..Measure::default() };
     let mut quote = None;
     let mut before = ' ';
     let mut letters = expression.chars();
@@ -34,7 +34,7 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
     if measure.nesting_max > NESTING_MAX {
         return Some("ERROR: <input>:-1:0: expression recursion limit exceeded: 250".into());
     }
-    let depth = measure.open.iter().map(Level::depth).max().unwrap_or_default();
+    let depth = measure.open.iter().map(Brackets::depth).max().unwrap_or_default();
     (depth > DEPTH_MAX).then(|| "ERROR: <input>:-1:0: max recursion depth exceeded".into())
 }
 
@@ -42,14 +42,14 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
 #[derive(Default)]
 struct Measure {
     /// Never empty: what is in no brackets is a level, too.
-    open: Vec<Level>,
+    open: Vec<Brackets>,
     nesting: usize,
     nesting_max: usize,
 }
 
 /// What is in one pair of brackets.
 #[derive(Default)]
-struct Level {
+struct Brackets {
     /// Of the whole item: one is within the other.
     n_conditions: usize,
     /// Since the last operator of logic: trees of those are balanced.
@@ -59,7 +59,7 @@ struct Level {
     deepest: usize,
 }
 
-impl Level {
+impl Brackets {
     fn depth(&self) -> usize {
         self.deepest.max(self.n_conditions + self.n_operators + self.below)
     }
@@ -76,7 +76,7 @@ impl Measure {
     fn read(&mut self, before: char, letter: char) {
         match letter {
             '(' | '[' | '{' => {
-                self.open.push(Level::default());
+                self.open.push(Brackets::default());
                 self.nest();
             }
             ')' | ']' | '}' if self.open.len() > 1 => {
@@ -89,7 +89,7 @@ impl Measure {
                 self.nest();
                 self.last(|level| level.n_conditions += 1);
             }
-            '&' | '|' => self.last(Level::end_part),
+            '&' | '|' => self.last(Brackets::end_part),
             ',' => {
                 let mut n_conditions = 0;
                 self.last(|level| {
@@ -111,7 +111,7 @@ impl Measure {
         self.nesting_max = self.nesting_max.max(self.nesting);
     }
 
-    fn last(&mut self, change: impl FnOnce(&mut Level)) {
+    fn last(&mut self, change: impl FnOnce(&mut Brackets)) {
         if let Some(level) = self.open.last_mut() {
             change(level);
         }

@@ -56,7 +56,7 @@ pub(crate) struct Scope {
 
 /// Why an expression says nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Failure {
+pub(crate) enum EvaluationError {
     /// In the words of the real server, without the expression.
     Fails(String),
     /// What all expressions together may cost is spent.
@@ -66,7 +66,7 @@ pub(crate) enum Failure {
 /// What is said where the budget is spent (`environment.ErrOutOfBudget`).
 pub(crate) const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Fails(why) => why,

@@ -67,7 +67,7 @@ pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Re
     }
     let longest = known.iter().map(|(_, value)| longest(value)).max().unwrap_or_default();
     let bound = known.into_iter().map(|(name, value)| (name, Some(value))).collect();
-    let mut walk = Walk { left: EXPRESSION_COST_MAX, longest, bound };
+    let mut walk = CostWalk { left: EXPRESSION_COST_MAX, longest, bound };
     walk.expression(tree).ok_or(Dear::Alone)?;
     Ok(EXPRESSION_COST_MAX - walk.left)
 }
@@ -151,14 +151,14 @@ fn weight(tree: &IdedExpr) -> usize {
     }
 }
 
-struct Walk<'a> {
+struct CostWalk<'a> {
     left: usize,
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
     bound: Vec<(&'a str, Option<&'a Cel>)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CostWalk<'a> {
     /// Nothing when it costs too much.
     fn expression(&mut self, tree: &'a IdedExpr) -> Option<()> {
         self.left = self.left.checked_sub(weight(tree))?;

@@ -118,13 +118,13 @@ pub(crate) fn all_shown(
 }
 
 /// A written object in the version in which it is stored, and in the version of the request.
-pub(crate) struct Kept {
+pub(crate) struct ConvertedWrite {
     pub(crate) stored: Value,
     /// `None` if both versions are the same.
     shown: Option<Value>,
 }
 
-impl Kept {
+impl ConvertedWrite {
     /// Returns the object for the response, once it is stored.
     pub(crate) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
         let Some(mut shown) = self.shown else { return stored };
@@ -142,7 +142,7 @@ impl Kept {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result<Kept, StatusError> {
+pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result<ConvertedWrite, StatusError> {
     let resource = &info.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
@@ -151,7 +151,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
         _ => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
-        None => Ok(Kept { stored: object, shown: None }),
+        None => Ok(ConvertedWrite { stored: object, shown: None }),
         Some(home) => {
             let mut stored = convert(state, info, &home, &object)?;
             if let Some(custom) = &home.custom {
@@ -165,7 +165,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
                 stored["status"] = before["status"].clone();
             }
             let shown = convert(state, info, resource, &stored)?;
-            Ok(Kept { stored, shown: Some(shown) })
+            Ok(ConvertedWrite { stored, shown: Some(shown) })
         }
     }
 }

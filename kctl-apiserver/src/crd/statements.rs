@@ -17,8 +17,13 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 /// What is wrong with the expressions of a schema. Those of a part in which the schema itself is wrong (`wrong`) are not read.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
     let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
-    let place =
-        Place { lost: None, is_whole: true, is_below_rules: false, is_in_unknown: false, count: Count::of_root() };
+    let place = RulePosition {
+        lost: None,
+        is_whole: true,
+        is_below_rules: false,
+        is_in_unknown: false,
+        count: Count::of_root(),
+    };
     walk.node(schema, path, place);
     let Walk { total, mut errors, .. } = walk;
     errors.extend(total.causes(path));
@@ -27,7 +32,7 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<Fie
 
 /// Where rules stand.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RulePosition<'a> {
     /// The list whose items have no past of their own.
     lost: Option<&'a str>,
     /// It is a whole object.
@@ -46,11 +51,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, schema: &Value, path: &str, place: Place<'_>) {
+    fn node(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = place.is_below_rules || !rules.is_empty();
         let is_in_unknown = place.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
-        self.below(schema, path, Place { is_below_rules, is_in_unknown, is_whole: false, ..place });
+        self.below(schema, path, RulePosition { is_below_rules, is_in_unknown, is_whole: false, ..place });
         if rules.is_empty() || self.is_wrong(path) {
             return;
         }
@@ -67,8 +72,8 @@ impl Walk<'_> {
     }
 
     /// The schemas below one, whose rules are judged before its own.
-    fn below(&mut self, schema: &Value, path: &str, place: Place<'_>) {
-        let place = Place { count: place.count.below(schema), ..place };
+    fn below(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
+        let place = RulePosition { count: place.count.below(schema), ..place };
         if schema["additionalProperties"].is_object() {
             self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), place);
         }
@@ -78,7 +83,7 @@ impl Walk<'_> {
         if schema["items"].is_object() {
             let keeps = schema["x-kubernetes-list-type"] == "map";
             let lost = place.lost.or((!keeps).then_some(path));
-            self.node(&schema["items"], &format!("{path}.items"), Place { lost, ..place });
+            self.node(&schema["items"], &format!("{path}.items"), RulePosition { lost, ..place });
         }
     }
 
@@ -120,7 +125,14 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<FieldError>) {
+fn one(
+    rule: &Value,
+    schema: &Value,
+    at: &str,
+    place: RulePosition<'_>,
+    total: &mut Total,
+    errors: &mut Vec<FieldError>,
+) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{at}.{field}"), value, why);
@@ -184,7 +196,7 @@ fn compiled(
     rule: &Value,
     schema: &Value,
     at: &str,
-    place: Place<'_>,
+    place: RulePosition<'_>,
     total: &mut Total,
     errors: &mut Vec<FieldError>,
 ) -> Compiled {

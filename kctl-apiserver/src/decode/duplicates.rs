@@ -4,26 +4,26 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::path::Path;
+use super::path::JsonPath;
 
 /// The paths of fields that come more than once in an object, such as `spec.containers[0].image`. None when the bytes
 /// are not JSON.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let walked = Walk { path: Path::Root, found: &mut found }.deserialize(&mut reader);
+    let walked = DuplicateFinder { path: JsonPath::Root, found: &mut found }.deserialize(&mut reader);
     if walked.is_err() {
         return Vec::new();
     }
     found
 }
 
-struct Walk<'a> {
-    path: Path<'a>,
+struct DuplicateFinder<'a> {
+    path: JsonPath<'a>,
     found: &'a mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateFinder<'_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for Name {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for DuplicateFinder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,12 +68,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
         while let Some(key) = map.next_key_seed(Name)? {
-            let path = Path::Field(&self.path, &key);
+            let path = JsonPath::Field(&self.path, &key);
             if known.contains(&key) {
                 self.found.push(path.to_string());
                 map.next_value::<IgnoredAny>()?;
             } else {
-                map.next_value_seed(Walk { path, found: self.found })?;
+                map.next_value_seed(DuplicateFinder { path, found: self.found })?;
                 known.insert(key);
             }
         }
@@ -82,8 +82,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0.. {
-            let path = Path::Item(&self.path, index);
-            if items.next_element_seed(Walk { path, found: self.found })?.is_none() {
+            let path = JsonPath::Item(&self.path, index);
+            if items.next_element_seed(DuplicateFinder { path, found: self.found })?.is_none() {
                 break;
             }
         }

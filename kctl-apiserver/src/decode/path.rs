@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A step from the way to what is around a value.
 #[derive(Clone, Copy)]
-pub(super) enum Path<'a> {
+pub(super) enum JsonPath<'a> {
     Root,
     /// A field, or a key of a map.
-    Field(&'a Path<'a>, &'a str),
-    Item(&'a Path<'a>, usize),
+    Field(&'a JsonPath<'a>, &'a str),
+    Item(&'a JsonPath<'a>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),

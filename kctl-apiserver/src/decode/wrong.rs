@@ -4,13 +4,13 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::{
-    path::Path,
+    path::JsonPath,
     times::{self, Layout},
 };
 use crate::{go, quantity, schema::Schema};
 
 /// Checks that a value is of the type of its field, and in its form.
-pub(super) fn check(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> Result<(), String> {
+pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> Result<(), String> {
     if fits(schema, value) { Ok(()) } else { Err(misfit(&path.to_string(), &expected(schema), value)) }
 }
 
@@ -18,7 +18,7 @@ pub(super) fn check(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> Resul
 ///
 /// # Errors
 /// An item is not a byte.
-pub(super) fn bytes(list: &Value, path: &Path<'_>) -> Result<Value, String> {
+pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> {
     let byte = |item: &Value| {
         let number = if item.is_null() { Some(0) } else { item.as_u64() };
         let byte = number.and_then(|number| u8::try_from(number).ok());

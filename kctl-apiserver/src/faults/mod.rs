@@ -19,7 +19,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub use rule::{Asked, Rule, Told};
+pub use rule::{RequestSummary, Rule, Told};
 pub use service::{Faulty, Reset};
 pub(crate) use stream::{Gate, Opened, Passage, newest};
 
@@ -136,11 +136,11 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
     /// A client sent a request.
-    Request(&'a Asked),
+    Request(&'a RequestSummary),
     /// A watch event is delivered.
     Event(&'a Told),
     /// A fault was injected into a request.
-    InRequest(&'a Asked, Fault),
+    InRequest(&'a RequestSummary, Fault),
     /// A fault was injected at a watch event.
     AtEvent(&'a Told, Fault),
 }
@@ -215,7 +215,7 @@ impl Faults {
         Connection { faults: self.clone(), server: "".into(), shared: Arc::new(shared) }
     }
 
-    fn decide_request(&self, asked: &Asked) -> Option<RequestFault> {
+    fn decide_request(&self, asked: &RequestSummary) -> Option<RequestFault> {
         let mut inner = self.inner.lock();
         inner.tell(Seen::Request(asked));
         let Inner { rules, chance, .. } = &mut *inner;

@@ -10,7 +10,7 @@ use crate::{
 
 /// A request, as a rule's function sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestSummary {
     /// The name of the client.
     pub client: String,
     /// The name of the server if the client [has several](Connection::to); otherwise empty.
@@ -29,7 +29,7 @@ pub struct Asked {
     pub is_at_hand: bool,
 }
 
-impl Asked {
+impl RequestSummary {
     /// Returns `true` for every verb but `get`, `list` and `watch`.
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
@@ -78,7 +78,7 @@ pub struct Told {
     pub revision: u64,
 }
 
-type OfRequest = Box<dyn Fn(&Asked) -> bool + Send>;
+type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 type OfEvent = Box<dyn Fn(&Told) -> bool + Send>;
 
 enum Picks {
@@ -101,7 +101,7 @@ pub struct Rule {
 
 impl Rule {
     /// Injects the fault into all requests for which `picks` returns `true`.
-    pub fn request(fault: RequestFault, picks: impl Fn(&Asked) -> bool + Send + 'static) -> Self {
+    pub fn request(fault: RequestFault, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) -> Self {
         Self::new(Picks::Request(Box::new(picks), fault))
     }
 
@@ -150,7 +150,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn of_request(&mut self, asked: &Asked, chance: &mut Chance) -> Option<RequestFault> {
+    pub(super) fn of_request(&mut self, asked: &RequestSummary, chance: &mut Chance) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(asked), *fault);
         (fits && self.acts(chance)).then_some(fault)

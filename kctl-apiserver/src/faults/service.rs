@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::json;
 use tower::Service;
 
-use super::{Asked, Connection, Moment, RequestFault};
+use super::{Connection, Moment, RequestFault, RequestSummary};
 use crate::{response::Body, stale::Stale};
 
 /// The error of a request whose connection was reset by a fault.
@@ -67,7 +67,7 @@ where
         let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
             alive(&connection).await;
-            let asked = Asked::of(&connection, &request);
+            let asked = RequestSummary::of(&connection, &request);
             let fault = asked.as_ref().and_then(|asked| connection.faults.decide_request(asked));
             if let Some(answer) = before(fault, &connection).await {
                 return answer;

@@ -100,7 +100,7 @@ async fn writes_fail_before_or_after_they_took_effect() {
     ];
     for (fault, code, took_effect) in cases {
         let world = World::new();
-        world.faults.add(Rule::request(fault, Asked::is_write).times(1));
+        world.faults.add(Rule::request(fault, RequestSummary::is_write).times(1));
         let failed = world.configs().create(&PostParams::default(), &config("a")).await.unwrap_err();
         let answered = match &failed {
             kube::Error::Api(status) => Some(status.code),
@@ -119,7 +119,7 @@ async fn slow_requests_and_slow_answers_take_their_time() {
         (RequestFault::DelayAnswer(Duration::from_secs(5)), true),
     ] {
         let world = World::new();
-        world.faults.add(Rule::request(fault, Asked::is_write));
+        world.faults.add(Rule::request(fault, RequestSummary::is_write));
         let (configs, begun) = (world.configs(), Instant::now());
         let created = tokio::spawn(async move { configs.create(&PostParams::default(), &config("a")).await });
         sleep(Duration::from_secs(1)).await;
@@ -133,7 +133,7 @@ async fn slow_requests_and_slow_answers_take_their_time() {
 async fn nothing_passes_to_or_from_a_process_that_has_crashed() {
     for (moment, took_effect) in [(Moment::Before, false), (Moment::After, true)] {
         let world = World::new();
-        world.faults.add(Rule::request(RequestFault::Crash(moment), Asked::is_write).nth(2));
+        world.faults.add(Rule::request(RequestFault::Crash(moment), RequestSummary::is_write).nth(2));
         let configs = world.configs();
         configs.create(&PostParams::default(), &config("a")).await.unwrap();
         let (posts, b) = (PostParams::default(), config("b"));
@@ -214,7 +214,7 @@ async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
     for (fault, ends) in [(late, false), (late, true), (crash, false)] {
         let world = World::new();
         world.set("a", "1").await;
-        world.faults.add(Rule::request(fault, Asked::is_write));
+        world.faults.add(Rule::request(fault, RequestSummary::is_write));
         let (configs, params) = (world.configs(), DeleteParams::default());
         assert!(timeout(Duration::from_secs(1), configs.delete("a", &params)).await.is_err());
         assert_eq!(world.connection.is_dead(), fault == crash);

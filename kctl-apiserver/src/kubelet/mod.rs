@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::{
-    stage::{Asked, Stage},
+    stage::{Stage, StageRequest},
     status::Event,
 };
 use crate::clock::Clock;
@@ -377,7 +377,7 @@ impl Kubelet {
 
     async fn start(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
-        let (asked, now) = (Asked::of_pod(&pod), self.clock.seconds());
+        let (asked, now) = (StageRequest::of_pod(&pod), self.clock.seconds());
         let ready = asked.stage != Some(Stage::Unready);
         let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
         let address = format!("10.244.0.{}", 2 + self.seen() % 250);
@@ -391,7 +391,7 @@ impl Kubelet {
     /// Writes what has happened to the containers of a pod.
     async fn report(&self, (namespace, name): &(String, String), uid: &str, event: Event) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
-        let status = status::status(&pod, &Asked::of_pod(&pod), event, &self.clock.seconds());
+        let status = status::status(&pod, &StageRequest::of_pod(&pod), event, &self.clock.seconds());
         self.write(namespace, name, uid, status).await
     }
 
@@ -425,7 +425,7 @@ impl Kubelet {
 
 /// What a pod needs that has a node and does not run.
 fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = Asked::of_pod(pod);
+    let asked = StageRequest::of_pod(pod);
     let holds = match asked.stage {
         Some(Stage::Unpullable) => "ImagePullBackOff",
         Some(Stage::Slow) => "ContainerCreating",
@@ -439,7 +439,7 @@ fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
 
 /// What a pod needs that runs; most need nothing.
 fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = Asked::of_pod(pod);
+    let asked = StageRequest::of_pod(pod);
     if waiting_for(pod) == Some("CrashLoopBackOff") {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         let n_restarts = statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or(0);

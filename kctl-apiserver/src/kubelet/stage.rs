@@ -50,7 +50,7 @@ const LOST: &str = "lost";
 
 /// What the metadata of an object asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct StageRequest {
     pub(super) stage: Option<Stage>,
     pub(super) exit_code: i32,
     pub(super) reason: String,
@@ -60,7 +60,7 @@ pub(super) struct Asked {
     delay: Option<Duration>,
 }
 
-impl Asked {
+impl StageRequest {
     /// Reads what a pod asks for. One that is not restarted when it succeeds is made to end: it is `succeeding` unless it says
     /// otherwise.
     pub(super) fn of_pod(pod: &Pod) -> Self {
@@ -170,7 +170,7 @@ mod tests {
             (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
             (&[("stage", "dancing")], &[], None, 1),
         ] {
-            let asked = Asked::of(&metadata(labels, annotations), None);
+            let asked = StageRequest::of(&metadata(labels, annotations), None);
             assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
         }
         assert!(is_lost(&metadata(&[("stage", "lost")], &[])));

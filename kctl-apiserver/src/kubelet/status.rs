@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::{Value, json};
 
-use super::stage::Asked;
+use super::stage::StageRequest;
 
 /// What has happened to the containers of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Event {
 }
 
 /// The status of a pod after an event.
-pub(super) fn status(pod: &Pod, asked: &Asked, event: Event, now: &str) -> Value {
+pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -> Value {
     let known = |name: &str| {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         statuses.into_iter().flatten().find(|status| status.name == name)
@@ -50,7 +50,7 @@ fn container_status(
     name: &str,
     image: &str,
     known: Option<&ContainerStatus>,
-    asked: Option<&Asked>,
+    asked: Option<&StageRequest>,
     event: Event,
     now: &str,
 ) -> Value {
@@ -59,7 +59,7 @@ fn container_status(
     let started = started.map_or_else(|| now.to_owned(), |time| time.0.to_string());
     let running = json!({ "running": { "startedAt": now } });
     let last = known.and_then(|known| serde_json::to_value(&known.last_state).ok()).unwrap_or_default();
-    let ended = |asked: &Asked| {
+    let ended = |asked: &StageRequest| {
         let mut ended = json!({
             "exitCode": asked.exit_code, "reason": asked.reason, "startedAt": started, "finishedAt": now,
         });

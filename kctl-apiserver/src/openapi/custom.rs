@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{META, render::Version};
+use super::{META, render::OpenApiVersion};
 use crate::registry::Resource;
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
@@ -18,15 +18,15 @@ pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
 }
 
 /// The types of a custom kind: its own and that of its lists.
-pub(super) fn types(resource: &Resource, version: Version) -> Vec<(String, Value)> {
+pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String, Value)> {
     let Some(custom) = &resource.custom else { return Vec::new() };
     let name = name_of(resource, resource.kind());
     let mut own = match (version, custom.schema.is_object()) {
         (_, false) => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
-        (Version::Two, true) => older(&custom.schema),
-        (Version::Three, true) => completed(&custom.schema),
+        (OpenApiVersion::Two, true) => older(&custom.schema),
+        (OpenApiVersion::Three, true) => completed(&custom.schema),
     };
-    let hides_all = version == Version::Two && own["x-kubernetes-preserve-unknown-fields"] == true;
+    let hides_all = version == OpenApiVersion::Two && own["x-kubernetes-preserve-unknown-fields"] == true;
     if hides_all {
         own = json!({ "type": "object" });
     } else {
@@ -67,17 +67,17 @@ fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
-fn object_metadata(version: Version) -> Value {
+fn object_metadata(version: OpenApiVersion) -> Value {
     standard("object's", "metadata", "ObjectMeta", version)
 }
 
 /// A reference to standard metadata with its text.
-fn standard(whose: &str, place: &str, name: &str, version: Version) -> Value {
+fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Value {
     let reference = version.reference(&format!("{META}.{name}"));
     let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{place}") });
     match version {
-        Version::Two => shown["$ref"] = reference["$ref"].clone(),
-        Version::Three => shown["allOf"] = json!([reference]),
+        OpenApiVersion::Two => shown["$ref"] = reference["$ref"].clone(),
+        OpenApiVersion::Three => shown["allOf"] = json!([reference]),
     }
     shown
 }
@@ -114,7 +114,7 @@ fn completed(schema: &Value) -> Value {
             fields.insert("anyOf".into(), union);
         }
         if is(fields, "x-kubernetes-embedded-resource") {
-            embed(fields, Version::Three);
+            embed(fields, OpenApiVersion::Three);
         }
     })
 }
@@ -130,7 +130,7 @@ fn remove_empty(fields: &mut Map<String, Value>) {
 }
 
 /// An object within an object has a kind and metadata.
-fn embed(fields: &mut Map<String, Value>, version: Version) {
+fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     let more = "More info: ";
     let api_version = format!(
         "apiVersion defines the versioned schema of this representation of an object. {more}{CONVENTIONS}#resources"
@@ -177,7 +177,7 @@ fn older(schema: &Value) -> Value {
             fields.remove("type");
         }
         if is(fields, "x-kubernetes-embedded-resource") && !is_open {
-            embed(fields, Version::Two);
+            embed(fields, OpenApiVersion::Two);
         }
     })
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
-use self::{operations::Path, render::Version};
+use self::{operations::PathItem, render::OpenApiVersion};
 use crate::registry::{Registry, Resource};
 
 /// The package of the types that all groups share.
@@ -69,7 +69,7 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
         .filter(|resource| place == Some((resource.of.group.as_str(), resource.version.as_str())))
         .collect();
     let is_custom = here.iter().any(|resource| resource.custom.is_some());
-    let mut paths: Vec<Path> = here.iter().flat_map(|resource| resources::paths(resource)).collect();
+    let mut paths: Vec<PathItem> = here.iter().flat_map(|resource| resources::paths(resource)).collect();
     match root {
         ["version"] => paths.push(operations::version()),
         [".well-known" | "openid", ..] => {
@@ -79,7 +79,7 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
         _ if !is_custom => paths.push(operations::discovery(&root.join("/"))),
         _ => {}
     }
-    let (paths, schemas) = parts(&here, &paths, Version::Three, place.filter(|_| !is_custom));
+    let (paths, schemas) = parts(&here, &paths, OpenApiVersion::Three, place.filter(|_| !is_custom));
     let (info, components) = if is_custom {
         (json!({ "title": "Kubernetes CRD Swagger", "version": "v0.1.0" }), json!({ "schemas": schemas }))
     } else {
@@ -95,7 +95,7 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
 /// `/openapi/v2`.
 pub(crate) fn v2(registry: &Registry) -> Value {
     let all: Vec<&Resource> = registry.all().map(AsRef::as_ref).collect();
-    let mut paths: Vec<Path> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
+    let mut paths: Vec<PathItem> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
     let mut roots: BTreeSet<String> = ["api", "apis"].map(str::to_owned).into();
     for resource in all.iter().filter(|resource| resource.custom.is_none()) {
         roots.insert(root(&resource.of.group, &resource.version));
@@ -106,7 +106,7 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     paths.extend(roots.iter().map(|root| operations::discovery(root)));
     paths.push(operations::version());
     paths.extend(operations::of_tokens());
-    let (paths, definitions) = parts(&all, &paths, Version::Two, None);
+    let (paths, definitions) = parts(&all, &paths, OpenApiVersion::Two, None);
     json!({
         "swagger": "2.0",
         "info": info(),
@@ -130,13 +130,13 @@ fn token() -> Value {
 /// Paths as the document writes them, and all types that they lead to.
 fn parts(
     of: &[&Resource],
-    paths: &[Path],
-    version: Version,
+    paths: &[PathItem],
+    version: OpenApiVersion,
     place: Option<(&str, &str)>,
 ) -> (Map<String, Value>, Map<String, Value>) {
     let mut schemas: Map<String, Value> = of.iter().flat_map(|resource| custom::types(resource, version)).collect();
     let paths: Map<String, Value> = paths.iter().map(|path| (path.at.clone(), render::path(path, version))).collect();
-    let shared = if version == Version::Two { parameters::shared() } else { Map::new() };
+    let shared = if version == OpenApiVersion::Two { parameters::shared() } else { Map::new() };
     let mut left = BTreeSet::new();
     let all = paths.values().chain(schemas.values()).chain(shared.values());
     all.for_each(|node| types::references(node, &mut left));

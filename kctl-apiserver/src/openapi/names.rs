@@ -19,13 +19,13 @@ fn identifier(text: &str, capital: bool) -> String {
 }
 
 /// What a path begins with: `apis/apps/v1` is of `apps` and `v1`.
-struct Place<'a> {
+struct PathGroup<'a> {
     group: Option<&'a str>,
     version: Option<&'a str>,
     first: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PathGroup<'a> {
     fn of(root: &'a str) -> Self {
         let mut parts = root.split('/');
         let first = parts.next().unwrap_or_default();
@@ -40,7 +40,7 @@ impl<'a> Place<'a> {
 
 /// The tag of all that is under `apis/apps/v1`: `apps_v1`.
 pub(super) fn tag(root: &str) -> String {
-    let place = Place::of(root);
+    let place = PathGroup::of(root);
     match (place.group, place.version) {
         (Some(group), Some(version)) => format!("{}_{}", identifier(group, false), identifier(version, false)),
         (Some(group), None) => identifier(group, false),
@@ -50,7 +50,7 @@ pub(super) fn tag(root: &str) -> String {
 
 /// The name of an operation: `read` and `NamespacedPod` under `api/v1` are `readCoreV1NamespacedPod`.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
-    let place = Place::of(root);
+    let place = PathGroup::of(root);
     let group = place.group.map_or_else(String::new, |group| identifier(group, true));
     let version = place.version.map_or_else(String::new, |version| identifier(version, true));
     format!("{verb}{group}{version}{}", identifier(rest, true))

@@ -23,7 +23,7 @@ pub(super) struct Body {
 pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
 
 /// One method of one path.
-pub(super) struct Operation {
+pub(super) struct OpenApiOperation {
     pub(super) method: &'static str,
     pub(super) id: String,
     pub(super) tag: String,
@@ -41,16 +41,16 @@ pub(super) struct Operation {
 }
 
 /// One path.
-pub(super) struct Path {
+pub(super) struct PathItem {
     pub(super) at: String,
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Vec<OpenApiOperation>,
     /// What all operations have.
     pub(super) parameters: Vec<Used>,
 }
 
-impl Path {
+impl PathItem {
     /// What all operations have in common is said once.
-    pub(super) fn new(at: String, mut operations: Vec<Operation>) -> Self {
+    pub(super) fn new(at: String, mut operations: Vec<OpenApiOperation>) -> Self {
         let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
         parameters.retain(|one| operations.iter().all(|operation| operation.parameters.contains(one)));
         for operation in &mut operations {
@@ -62,7 +62,7 @@ impl Path {
 }
 
 /// The path at which discovery tells of a group or a version.
-pub(super) fn discovery(root: &str) -> Path {
+pub(super) fn discovery(root: &str) -> PathItem {
     let parts = root.split('/').count();
     let (rest, description, kind) = match (root, parts) {
         ("api", _) => ("APIVersions", "get available API versions", "APIVersions"),
@@ -71,26 +71,29 @@ pub(super) fn discovery(root: &str) -> Path {
         _ => ("APIResources", "get available resources", "APIResourceList"),
     };
     let answer = format!("{META}.{kind}");
-    Path::new(format!("/{root}/"), vec![plain(root, names::operation(root, "get", rest), description, FORMS, answer)])
+    PathItem::new(
+        format!("/{root}/"),
+        vec![plain(root, names::operation(root, "get", rest), description, FORMS, answer)],
+    )
 }
 
 /// `/version`.
-pub(super) fn version() -> Path {
+pub(super) fn version() -> PathItem {
     let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
     let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
-    Path::new("/version/".into(), vec![operation])
+    PathItem::new("/version/".into(), vec![operation])
 }
 
 /// The paths by which tokens are verified: who issues them, and the keys.
-pub(super) fn of_tokens() -> [Path; 2] {
+pub(super) fn of_tokens() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
-        let operation = Operation {
+        let operation = OpenApiOperation {
             tag: tag.into(),
             consumes: &[],
             answer: None,
             ..plain(root, id.into(), what, forms, String::new())
         };
-        Path::new(format!("/{root}/"), vec![operation])
+        PathItem::new(format!("/{root}/"), vec![operation])
     };
     let issuer = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'";
     let keys = "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)";
@@ -101,8 +104,8 @@ pub(super) fn of_tokens() -> [Path; 2] {
 }
 
 /// What is read without saying anything.
-fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> Operation {
-    Operation {
+fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> OpenApiOperation {
+    OpenApiOperation {
         method: "get",
         id,
         tag: names::tag(root),

@@ -3,18 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    operations::{Operation, Path},
+    operations::{OpenApiOperation, PathItem},
     parameters::{self, Used},
 };
 
 /// Which version a document is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum OpenApiVersion {
     Two,
     Three,
 }
 
-impl Version {
+impl OpenApiVersion {
     /// A use of a type.
     pub(super) fn reference(self, name: &str) -> Value {
         let place = match self {
@@ -33,12 +33,12 @@ impl Version {
 }
 
 /// All methods of a path.
-pub(super) fn path(path: &Path, version: Version) -> Value {
+pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     let mut item = Map::new();
     for operation in &path.operations {
         let shown = match version {
-            Version::Two => v2(operation),
-            Version::Three => v3(operation),
+            OpenApiVersion::Two => v2(operation),
+            OpenApiVersion::Three => v3(operation),
         };
         item.insert(operation.method.into(), shown);
     }
@@ -50,7 +50,7 @@ pub(super) fn path(path: &Path, version: Version) -> Value {
 }
 
 /// What both versions say in the same words.
-fn common(operation: &Operation, version: Version) -> Value {
+fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut shown = json!({
         "description": operation.description,
         "operationId": operation.id,
@@ -62,7 +62,7 @@ fn common(operation: &Operation, version: Version) -> Value {
     }
     let mut parameters: Vec<((&str, &str), Value)> =
         operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
-    if let (Version::Two, Some(body)) = (version, &operation.body) {
+    if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
         let shared = body.shared.and_then(|of| parameters::named("body", of)).map(|known| Used::Known(known).v2());
         let own = || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.of) });
         parameters.push((("body", "body"), shared.unwrap_or_else(own)));
@@ -75,18 +75,18 @@ fn common(operation: &Operation, version: Version) -> Value {
 }
 
 /// A schema for the answer of an operation.
-fn answer(operation: &Operation, version: Version) -> Value {
+fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }
 
-fn v2(operation: &Operation) -> Value {
-    let mut shown = common(operation, Version::Two);
+fn v2(operation: &OpenApiOperation) -> Value {
+    let mut shown = common(operation, OpenApiVersion::Two);
     if !operation.consumes.is_empty() {
         shown["consumes"] = json!(operation.consumes);
     }
     shown["produces"] = json!(operation.produces);
     shown["schemes"] = json!(["https"]);
-    let schema = answer(operation, Version::Two);
+    let schema = answer(operation, OpenApiVersion::Two);
     for (code, meaning) in operation.answers {
         shown["responses"][code] = json!({ "description": meaning, "schema": schema });
     }
@@ -94,19 +94,19 @@ fn v2(operation: &Operation) -> Value {
     shown
 }
 
-fn v3(operation: &Operation) -> Value {
-    let mut shown = common(operation, Version::Three);
+fn v3(operation: &OpenApiOperation) -> Value {
+    let mut shown = common(operation, OpenApiVersion::Three);
     let content = |forms: &[&str], schema: Value| {
         forms.iter().map(|form| ((*form).to_owned(), json!({ "schema": schema }))).collect::<Map<_, _>>()
     };
     if let Some(body) = &operation.body {
-        let content = content(operation.consumes, Version::Three.reference(&body.of));
+        let content = content(operation.consumes, OpenApiVersion::Three.reference(&body.of));
         shown["requestBody"] = json!({ "content": content });
         if body.is_required {
             shown["requestBody"]["required"] = true.into();
         }
     }
-    let content = content(operation.produces, answer(operation, Version::Three));
+    let content = content(operation.produces, answer(operation, OpenApiVersion::Three));
     for (code, meaning) in operation.answers {
         shown["responses"][code] = json!({ "description": meaning, "content": content });
     }

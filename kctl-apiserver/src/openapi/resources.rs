@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     META, names,
-    operations::{Body, FORMS, JSON, OK, Operation, PROTOBUF, Path, YAML},
+    operations::{Body, FORMS, JSON, OK, OpenApiOperation, PROTOBUF, PathItem, YAML},
     parameters::{self, Used},
     types,
 };
@@ -76,13 +76,13 @@ const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
 /// All paths of a resource.
-pub(super) fn paths(resource: &Resource) -> Vec<Path> {
+pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
     let root = super::root(&resource.of.group, &resource.version);
     let mut paths = Vec::new();
     let whole = |in_namespace, has_name| Writer::new(resource, &root, &resource.listed, in_namespace, has_name);
     let in_namespace = resource.listed.namespaced;
     let (one, all) = (whole(in_namespace, true), whole(in_namespace, false));
-    let pick = |verb: &str, operation: Operation| resource.allows("", verb).then_some(operation);
+    let pick = |verb: &str, operation: OpenApiOperation| resource.allows("", verb).then_some(operation);
     paths.push(all.path(
         "",
         [pick("list", all.list()), pick("create", all.create()), pick("deletecollection", all.delete_collection())],
@@ -142,28 +142,29 @@ impl<'a> Writer<'a> {
     }
 
     /// `prefix` is `watch/` for the old paths of watches.
-    fn path<const N: usize>(&self, prefix: &str, operations: [Option<Operation>; N]) -> Path {
+    fn path<const N: usize>(&self, prefix: &str, operations: [Option<OpenApiOperation>; N]) -> PathItem {
         let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
         let name = if self.has_name { "/{name}" } else { "" };
         let slash = if self.sub.is_empty() { "" } else { "/" };
         let (root, plural, sub) = (self.root, &self.resource.of.resource, self.sub);
         let path = format!("/{root}/{prefix}{namespace}{plural}{name}{slash}{sub}");
-        Path::new(path, operations.into_iter().flatten().collect())
+        PathItem::new(path, operations.into_iter().flatten().collect())
     }
 
-    fn paths_of_subresource(&self, sub: &Listed) -> Vec<Path> {
+    fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
         if self.of.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
             let methods: &[_] = if is_proxy { PROXIED } else { &["get", "post"] };
             let of_path = |with_path| methods.iter().map(move |method| self.connect(method, with_path)).collect();
             let first = self.path("", []).at;
-            let mut paths = vec![Path::new(first.clone(), of_path(false))];
+            let mut paths = vec![PathItem::new(first.clone(), of_path(false))];
             if is_proxy {
-                paths.push(Path::new(format!("{first}/{{path}}"), of_path(true)));
+                paths.push(PathItem::new(format!("{first}/{{path}}"), of_path(true)));
             }
             return paths;
         }
-        let pick = |verb: &str, operation: Operation| sub.verbs.iter().any(|known| known == verb).then_some(operation);
+        let pick =
+            |verb: &str, operation: OpenApiOperation| sub.verbs.iter().any(|known| known == verb).then_some(operation);
         let operations = [
             pick("create", self.create()),
             pick("get", self.read()),
@@ -177,14 +178,20 @@ impl<'a> Writer<'a> {
         self.resource.custom.is_some()
     }
 
-    fn operation(&self, method: &'static str, verb: &str, action: &'static str, description: String) -> Operation {
+    fn operation(
+        &self,
+        method: &'static str,
+        verb: &str,
+        action: &'static str,
+        description: String,
+    ) -> OpenApiOperation {
         let collection = if action == "deletecollection" { "Collection" } else { "" };
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
         let rest = format!("{collection}{namespaced}{}{}", self.resource.kind(), capital(self.sub));
         let everywhere = self.resource.listed.namespaced && !self.in_namespace;
         let list = if action == "watchlist" { "List" } else { "" };
         let rest = format!("{rest}{list}{}", if everywhere { "ForAllNamespaces" } else { "" });
-        Operation {
+        OpenApiOperation {
             method,
             id: names::operation(self.root, verb, &rest),
             tag: names::tag(self.root),
@@ -218,7 +225,7 @@ impl<'a> Writer<'a> {
         format!("{of}the specified {}", self.resource.kind())
     }
 
-    fn read(&self) -> Operation {
+    fn read(&self) -> OpenApiOperation {
         let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
         if self.is_custom() {
             operation.parameters = self.parameters(&["resourceVersion"], "get");
@@ -230,16 +237,16 @@ impl<'a> Writer<'a> {
         operation
     }
 
-    fn replace(&self) -> Operation {
+    fn replace(&self) -> OpenApiOperation {
         let operation = self.operation("put", "replace", "put", format!("replace {}", self.specified()));
         let parameters = self.parameters(WRITTEN, "put");
-        Operation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
+        OpenApiOperation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
     }
 
-    fn patch(&self) -> Operation {
+    fn patch(&self) -> OpenApiOperation {
         let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
         let of = format!("{META}.Patch");
-        Operation {
+        OpenApiOperation {
             body: Some(Body { of, is_required: true, shared: Some("patch") }),
             consumes: if self.is_custom() { CUSTOM_PATCHES } else { PATCHES },
             answers: if self.is_custom() { OK } else { MAYBE_CREATED },
@@ -248,17 +255,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn create(&self) -> Operation {
+    fn create(&self) -> OpenApiOperation {
         let kind = names::with_article(self.resource.kind());
         let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
         let operation = self.operation("post", "create", "post", format!("create {of}{kind}"));
-        Operation { body: Some(self.body()), answers: ALL, parameters: self.parameters(WRITTEN, "post"), ..operation }
+        OpenApiOperation {
+            body: Some(self.body()),
+            answers: ALL,
+            parameters: self.parameters(WRITTEN, "post"),
+            ..operation
+        }
     }
 
-    fn delete(&self) -> Operation {
+    fn delete(&self) -> OpenApiOperation {
         let what = format!("delete {}", names::with_article(self.resource.kind()));
         let operation = self.operation("delete", "delete", "delete", what);
-        Operation {
+        OpenApiOperation {
             body: Some(deletion()),
             answers: MAYBE_LATER,
             answer: Some(if answers_deleted(self.resource) { self.of.clone() } else { format!("{META}.Status") }),
@@ -267,11 +279,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn delete_collection(&self) -> Operation {
+    fn delete_collection(&self) -> OpenApiOperation {
         let what = format!("delete collection of {}", self.resource.kind());
         let operation = self.operation("delete", "delete", "deletecollection", what);
         let names = if self.is_custom() { LISTED } else { COLLECTION_DELETED };
-        Operation {
+        OpenApiOperation {
             body: (!self.is_custom()).then(deletion),
             answer: Some(format!("{META}.Status")),
             parameters: self.parameters(names, "delete"),
@@ -279,11 +291,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn list(&self) -> Operation {
+    fn list(&self) -> OpenApiOperation {
         let kind = self.resource.kind();
         let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
         let operation = self.operation("get", "list", "list", format!("list{or_watch} objects of kind {kind}"));
-        Operation {
+        OpenApiOperation {
             produces: if self.is_custom() { CUSTOM } else { WATCHED },
             answer: Some(types::list_of(self.resource)),
             parameters: self.parameters(LISTED, "get"),
@@ -291,7 +303,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn watch(&self) -> Operation {
+    fn watch(&self) -> OpenApiOperation {
         let kind = self.resource.kind();
         let instead = "deprecated: use the 'watch' parameter with a list operation instead";
         let (action, what) = if self.has_name {
@@ -301,7 +313,7 @@ impl<'a> Writer<'a> {
             ("watchlist", format!("watch individual changes to a list of {kind}. {instead}."))
         };
         let operation = self.operation("get", "watch", action, what);
-        Operation {
+        OpenApiOperation {
             produces: WATCHED,
             answer: Some(format!("{META}.WatchEvent")),
             parameters: self.parameters(LISTED, "get"),
@@ -310,7 +322,7 @@ impl<'a> Writer<'a> {
     }
 
     /// What leads on to the process or the endpoints behind the object.
-    fn connect(&self, method: &'static str, with_path: bool) -> Operation {
+    fn connect(&self, method: &'static str, with_path: bool) -> OpenApiOperation {
         let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind());
         let mut operation = self.operation(method, "connect", "connect", what);
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };

@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{META, custom, render::Version};
+use super::{META, custom, render::OpenApiVersion};
 use crate::{
     registry::Resource,
     schema::{self, Schema},
@@ -75,7 +75,7 @@ const NOT_OF_CUSTOM: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
 /// A built-in type. In version 3, `place` is the group and version that the document is of when these are built in.
-pub(super) fn built_in(name: &str, version: Version, place: Option<(&str, &str)>) -> Option<Value> {
+pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str, &str)>) -> Option<Value> {
     let of = Schema::named(name)?.json();
     let mut shown = form(of, version);
     if let Some(described) = DESCRIPTIONS.types.get(name) {
@@ -90,7 +90,7 @@ pub(super) fn built_in(name: &str, version: Version, place: Option<(&str, &str)>
             shown["properties"][field]["description"] = text.map(String::as_str).into();
         }
     }
-    if version == Version::Three {
+    if version == OpenApiVersion::Three {
         complete_for_three(name, &mut shown, place);
     }
     Some(shown)
@@ -132,12 +132,12 @@ fn beside_reference(property: &mut Value) {
 }
 
 /// A node of a type, without descriptions.
-fn form(node: &Value, version: Version) -> Value {
+fn form(node: &Value, version: OpenApiVersion) -> Value {
     let Some(fields) = node.as_object() else { return node.clone() };
     let mut shown = Map::new();
     for (key, value) in fields {
         match (key.as_str(), value) {
-            ("default", _) if version == Version::Two => {}
+            ("default", _) if version == OpenApiVersion::Two => {}
             ("$ref", Value::String(name)) => {
                 shown.extend(version.reference(name).as_object().cloned().unwrap_or_default());
             }
@@ -157,9 +157,9 @@ fn form(node: &Value, version: Version) -> Value {
 }
 
 /// The items of a list or the values of a map; version 3 knows their zero values.
-fn item_form(item: &Value, version: Version) -> Value {
+fn item_form(item: &Value, version: OpenApiVersion) -> Value {
     let mut shown = form(item, version);
-    if version == Version::Two {
+    if version == OpenApiVersion::Two {
         return shown;
     }
     let zero = match (item["type"].as_str(), item["$ref"].as_str()) {

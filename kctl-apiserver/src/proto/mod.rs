@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value};
-use table::{Field, Form, Message, Type};
+use table::{FieldForm, FieldType, Message, MessageField};
 use wire::{Reader, Wire};
 
 use crate::schema;
@@ -126,9 +126,9 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     Ok(map)
 }
 
-fn at(message: &Message, field: &Field, text: &str) -> String {
+fn at(message: &Message, field: &MessageField, text: &str) -> String {
     let inlined = match &field.r#type {
-        Type::Message(name) => short(name),
+        FieldType::Message(name) => short(name),
         _ => "",
     };
     let field = if field.name.is_empty() { inlined } else { &field.name };
@@ -155,21 +155,21 @@ fn sent<'a>(message: &Message, bytes: &'a [u8]) -> Result<BTreeMap<u32, Vec<Wire
     Ok(sent)
 }
 
-fn write(field: &Field, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), Why> {
+fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), Why> {
     let value = match (field.form, &field.r#type) {
-        (Form::Inline, Type::Message(name)) => {
+        (FieldForm::Inline, FieldType::Message(name)) => {
             let bytes = joined(wires).map_err(Why::Here)?;
             map.append(&mut fields(name, &bytes, depth + 1).map_err(Why::Inner)?);
             return Ok(());
         }
-        (Form::List, kind) => {
+        (FieldForm::List, kind) => {
             Some(list(kind, wires, depth)?.into()).filter(|list: &Value| *list != Value::Array(vec![]))
         }
-        (Form::Map, kind) => Some(entries(kind, wires, depth)?).filter(|map| !map.is_empty()).map(Value::Object),
-        (Form::Always, kind) => Some(one(kind, wires, depth)?),
+        (FieldForm::Map, kind) => Some(entries(kind, wires, depth)?).filter(|map| !map.is_empty()).map(Value::Object),
+        (FieldForm::Always, kind) => Some(one(kind, wires, depth)?),
         (_, _) if wires.is_empty() => None,
-        (Form::Pointer, kind) => Some(one(kind, wires, depth)?),
-        (Form::Value | Form::Inline, kind) => Some(one(kind, wires, depth)?).filter(|value| !is_zero(value)),
+        (FieldForm::Pointer, kind) => Some(one(kind, wires, depth)?),
+        (FieldForm::Value | FieldForm::Inline, kind) => Some(one(kind, wires, depth)?).filter(|value| !is_zero(value)),
     };
     // What Go writes as null is nothing.
     if let Some(value) = value.filter(|value| !value.is_null()) {
@@ -208,9 +208,9 @@ fn wrong(wire: &Wire<'_>) -> String {
 }
 
 /// One value; of a scalar that was sent several times the last counts. Nothing sent is a zero.
-fn one(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Value, Why> {
+fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, Why> {
     match kind {
-        Type::Message(name) => {
+        FieldType::Message(name) => {
             let bytes = joined(wires).map_err(Why::Here)?;
             special::message(name, &bytes, depth + 1).map_err(Why::Inner)
         }
@@ -218,20 +218,20 @@ fn one(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Value, Why> {
     }
 }
 
-fn scalar(kind: &Type, wire: Option<&Wire<'_>>) -> Result<Value, String> {
+fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
     Ok(match (kind, wire) {
-        (Type::Bytes | Type::Message(_), None) => Value::Null,
-        (Type::String, None) => "".into(),
-        (Type::Bool, None) => false.into(),
+        (FieldType::Bytes | FieldType::Message(_), None) => Value::Null,
+        (FieldType::String, None) => "".into(),
+        (FieldType::Bool, None) => false.into(),
         (_, None) => 0.into(),
-        (Type::String, Some(Wire::Bytes(bytes))) => String::from_utf8_lossy(bytes).into(),
-        (Type::Bytes, Some(Wire::Bytes(bytes))) => BASE64_STANDARD.encode(bytes).into(),
-        (Type::Bool, Some(Wire::Varint(value))) => (*value != 0).into(),
-        (Type::Int64, Some(Wire::Varint(value))) => value.cast_signed().into(),
-        (Type::Int32, Some(Wire::Varint(value))) => {
+        (FieldType::String, Some(Wire::Bytes(bytes))) => String::from_utf8_lossy(bytes).into(),
+        (FieldType::Bytes, Some(Wire::Bytes(bytes))) => BASE64_STANDARD.encode(bytes).into(),
+        (FieldType::Bool, Some(Wire::Varint(value))) => (*value != 0).into(),
+        (FieldType::Int64, Some(Wire::Varint(value))) => value.cast_signed().into(),
+        (FieldType::Int32, Some(Wire::Varint(value))) => {
             i32::try_from(value.cast_signed()).map_err(|_| "proto: integer overflow")?.into()
         }
-        (Type::Double, Some(Wire::Fixed64(bytes))) => number(f64::from_le_bytes(*bytes)),
+        (FieldType::Double, Some(Wire::Fixed64(bytes))) => number(f64::from_le_bytes(*bytes)),
         (_, Some(other)) => return Err(wrong(other)),
     })
 }
@@ -242,12 +242,12 @@ fn number(value: f64) -> Value {
     text.parse::<i64>().map_or_else(|_| value.into(), Value::from)
 }
 
-fn list(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, Why> {
+fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, Why> {
     let mut items = Vec::with_capacity(wires.len());
     for wire in wires {
         match (kind, wire) {
             // Numbers may be packed.
-            (Type::Bool | Type::Int32 | Type::Int64, Wire::Bytes(packed)) => {
+            (FieldType::Bool | FieldType::Int32 | FieldType::Int64, Wire::Bytes(packed)) => {
                 let mut reader = Reader(packed);
                 while !reader.0.is_empty() {
                     let value = Wire::Varint(reader.varint().map_err(Why::Here)?);
@@ -261,7 +261,7 @@ fn list(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, Why
 }
 
 /// Each entry is a message: the key is 1 and the value is 2.
-fn entries(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, Why> {
+fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, Why> {
     let mut map = Map::new();
     for wire in wires {
         let Wire::Bytes(entry) = wire else { return Err(Why::Here(wrong(wire))) };
@@ -276,7 +276,7 @@ fn entries(kind: &Type, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, 
             }
         }
         let value = match one(kind, &values, depth)? {
-            Value::Null if *kind == Type::Bytes => "".into(),
+            Value::Null if *kind == FieldType::Bytes => "".into(),
             value => value,
         };
         map.insert(key, value);

@@ -39,7 +39,7 @@ fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
     map.remove(one).or_else(|| map.remove(other)).unwrap_or_default()
 }
 
-/// `Type` is 1 for a text (`k8s.io/apimachinery/pkg/util/intstr`).
+/// `FieldType` is 1 for a text (`k8s.io/apimachinery/pkg/util/intstr`).
 fn int_or_string(mut map: Map<String, Value>) -> Value {
     if map.get("type").and_then(Value::as_i64) == Some(1) {
         return map.remove("strVal").unwrap_or_else(|| "".into());

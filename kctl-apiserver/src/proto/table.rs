@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The type of a field, or of the items of a list or a map.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "String")]
-pub(super) enum Type {
+pub(super) enum FieldType {
     String,
     Bytes,
     Bool,
@@ -18,7 +18,7 @@ pub(super) enum Type {
     Message(String),
 }
 
-impl From<String> for Type {
+impl From<String> for FieldType {
     fn from(name: String) -> Self {
         match name.as_str() {
             "string" => Self::String,
@@ -35,7 +35,7 @@ impl From<String> for Type {
 /// When and where a field is in JSON.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Form {
+pub(super) enum FieldForm {
     /// Left out when it is zero.
     #[default]
     Value,
@@ -51,14 +51,14 @@ pub(super) enum Form {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     pub(super) number: u32,
     /// In JSON; empty for what is inline.
     #[serde(default)]
     pub(super) name: String,
-    pub(super) r#type: Type,
+    pub(super) r#type: FieldType,
     #[serde(default)]
-    pub(super) form: Form,
+    pub(super) form: FieldForm,
     /// Whether a list, map or pointer is null in JSON instead of left out.
     #[serde(default)]
     null: bool,
@@ -68,7 +68,7 @@ pub(super) struct Field {
 pub(super) struct Message {
     pub(super) name: String,
     #[serde(default)]
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<MessageField>,
     /// Of a message that is a list of texts: the number of the items.
     pub(super) items: Option<u32>,
 }
@@ -85,16 +85,19 @@ impl Message {
         MESSAGES.get(name)
     }
 
-    pub(super) fn field(&self, number: u32) -> Option<&Field> {
+    pub(super) fn field(&self, number: u32) -> Option<&MessageField> {
         self.fields.iter().find(|field| field.number == number)
     }
 }
 
 /// The fields of a type that are not in JSON when they are zero: texts, numbers and flags that are no pointers in Go.
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
-    let of = |field: &'static Field| match (&field.r#type, field.form) {
-        (Type::Message(name), Form::Inline) => left_out(name),
-        (Type::String | Type::Bytes | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
+    let of = |field: &'static MessageField| match (&field.r#type, field.form) {
+        (FieldType::Message(name), FieldForm::Inline) => left_out(name),
+        (
+            FieldType::String | FieldType::Bytes | FieldType::Bool | FieldType::Int32 | FieldType::Int64,
+            FieldForm::Value,
+        ) => vec![field.name.as_str()],
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
@@ -102,9 +105,9 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
 
 /// The fields of a type that are always in JSON, with what they are when nobody has set them.
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
-    let of = |field: &'static Field| match (&field.r#type, field.form) {
-        (Type::Message(name), Form::Inline) => always(name),
-        (r#type, Form::Always) => vec![(field.name.as_str(), zero(r#type))],
+    let of = |field: &'static MessageField| match (&field.r#type, field.form) {
+        (FieldType::Message(name), FieldForm::Inline) => always(name),
+        (r#type, FieldForm::Always) => vec![(field.name.as_str(), zero(r#type))],
         _ if field.null => vec![(field.name.as_str(), Value::Null)],
         _ => Vec::new(),
     };
@@ -112,13 +115,13 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// What Go writes of a value that nobody has set.
-fn zero(r#type: &Type) -> Value {
+fn zero(r#type: &FieldType) -> Value {
     match r#type {
-        Type::String => "".into(),
-        Type::Bool => false.into(),
-        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
-        Type::Bytes => Value::Null,
-        Type::Message(name) => match name.rsplit('.').next().unwrap_or_default() {
+        FieldType::String => "".into(),
+        FieldType::Bool => false.into(),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => 0.into(),
+        FieldType::Bytes => Value::Null,
+        FieldType::Message(name) => match name.rsplit('.').next().unwrap_or_default() {
             "Quantity" => "0".into(),
             "IntOrString" => 0.into(),
             "MicroTime" | "RawExtension" | "Time" => Value::Null,
@@ -133,8 +136,8 @@ mod tests {
     use crate::schema::Schema;
 
     fn properties(message: &Message) -> Vec<&str> {
-        let nested = |field: &'static Field| match (&field.r#type, field.form) {
-            (Type::Message(name), Form::Inline) => properties(Message::named(name).unwrap()),
+        let nested = |field: &'static MessageField| match (&field.r#type, field.form) {
+            (FieldType::Message(name), FieldForm::Inline) => properties(Message::named(name).unwrap()),
             _ => vec![field.name.as_str()],
         };
         Message::named(&message.name).unwrap().fields.iter().flat_map(nested).collect()
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn every_message_of_a_field_is_there() {
         for field in MESSAGES.values().flat_map(|message| &message.fields) {
-            let Type::Message(name) = &field.r#type else { continue };
+            let FieldType::Message(name) = &field.r#type else { continue };
             assert!(Message::named(name).is_some(), "{name}");
         }
     }
@@ -171,9 +174,10 @@ mod tests {
     #[test]
     fn no_message_always_contains_itself() {
         fn depth(message: &Message) -> usize {
-            let always = message.fields.iter().filter(|field| matches!(field.form, Form::Always | Form::Inline));
-            let of = |field: &Field| match &field.r#type {
-                Type::Message(name) => depth(Message::named(name).unwrap()),
+            let always =
+                message.fields.iter().filter(|field| matches!(field.form, FieldForm::Always | FieldForm::Inline));
+            let of = |field: &MessageField| match &field.r#type {
+                FieldType::Message(name) => depth(Message::named(name).unwrap()),
                 _ => 0,
             };
             1 + always.map(of).max().unwrap_or(0)

@@ -15,7 +15,7 @@ pub(crate) use self::usage::Counter;
 use crate::amounts::{self, Amounts};
 
 /// What is about to happen to an object.
-pub(crate) struct Change<'a> {
+pub(crate) struct QuotaChange<'a> {
     pub(crate) counter: &'a Counter,
     pub(crate) old: Option<&'a Value>,
     pub(crate) new: &'a Value,
@@ -28,8 +28,8 @@ pub(crate) struct Change<'a> {
 ///
 /// # Errors
 /// The quota is too small, or an object does not say what it asks for; the text says which.
-pub(crate) fn charged(quota: &Value, change: &Change<'_>) -> Result<Option<Amounts>, String> {
-    let Change { counter, old, new, is_status, now } = change;
+pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
+    let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
     let counted: BTreeSet<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
     if counted.is_empty() || !scopes::fit(quota, counter, new) {
@@ -110,7 +110,7 @@ mod tests {
     fn check(quota: &Value, old: Option<&Value>, new: &Value, expected: Result<Option<&str>, &str>) {
         let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let counter = Counter::of(&pods).unwrap();
-        let change = Change { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
+        let change = QuotaChange { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
         let found = charged(quota, &change).map(|after| after.map(|after| shown(&after).to_string()));
         assert_eq!(found, expected.map(|after| after.map(str::to_owned)).map_err(str::to_owned));
     }

@@ -137,7 +137,7 @@ pub(crate) struct RequestInfo {
 
 /// What a path names.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ResourcePath<'a> {
     pub(crate) group: &'a str,
     version: &'a str,
     pub(crate) namespace: &'a str,
@@ -150,7 +150,7 @@ pub(crate) struct Place<'a> {
     is_whole: bool,
 }
 
-pub(crate) fn place(path: &str) -> Option<Place<'_>> {
+pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let (group, version, skip) = match parts.as_slice() {
@@ -176,11 +176,11 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     let at = |index: usize| parts.get(index).copied().unwrap_or_default();
     let (resource, name, subresource) = (at(0), at(1), at(2));
     let is_whole = parts.len() <= 3 || subresource == "proxy";
-    Some(Place { group, version, namespace, resource, name, subresource, watches, is_whole })
+    Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, is_whole })
 }
 
 /// The path behind a proxy.
-fn path_behind(path: &str, place: &Place<'_>) -> String {
+fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
     if place.subresource != "proxy" {
         return String::new();
     }
@@ -190,7 +190,7 @@ fn path_behind(path: &str, place: &Place<'_>) -> String {
 
 /// What a method asks for at a place, whether there is such a place or not; nothing for a method that is none of RBAC
 /// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
-pub(crate) fn asked(method: &Method, place: &Place<'_>, params: &Params) -> Option<Verb> {
+pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
         // A path of old is about watches, whatever is asked of it.
@@ -209,7 +209,7 @@ pub(crate) fn asked(method: &Method, place: &Place<'_>, params: &Params) -> Opti
 }
 
 /// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
-fn verb(method: &Method, place: &Place<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
+fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
     let is_routed = match *method {
         Method::GET => true,
         Method::HEAD => is_custom && !place.watches,
@@ -220,7 +220,7 @@ fn verb(method: &Method, place: &Place<'_>, params: &Params, is_custom: bool) ->
 
 /// Whether the handler of custom kinds hands a request on, and then nobody knows of it: only what is read is asked for
 /// in all namespaces.
-fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> bool {
+fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> bool {
     let namespaced = !place.namespace.is_empty();
     if resource.listed.namespaced {
         !namespaced && !matches!(asked, Some(Verb::List | Verb::Watch))
@@ -233,7 +233,7 @@ fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> 
 ///
 /// # Errors
 /// There is no such place, or not for this verb.
-fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, StatusError> {
+fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> Result<Verb, StatusError> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
     let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch));
@@ -361,7 +361,16 @@ mod tests {
         let [group, version, namespace, resource, name, subresource] = expected;
         assert_eq!(
             place(path),
-            Some(Place { group, version, namespace, resource, name, subresource, watches: false, is_whole: true }),
+            Some(ResourcePath {
+                group,
+                version,
+                namespace,
+                resource,
+                name,
+                subresource,
+                watches: false,
+                is_whole: true
+            }),
             "{path}"
         );
     }

@@ -1,14 +1,14 @@
 //! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
 //! `CustomResourceDefinition`s. Patches, validation and server-side apply use it.
 
-mod known;
+mod nodes;
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use known::Known;
+use nodes::SchemaNode;
 
 /// A position in a schema. References (`$ref`) are already resolved.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct Schema<'a> {
     /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
     usage: &'a Value,
     /// What the table says of a place of the built-in types.
-    known: Option<&'static Known>,
+    built_in_type: Option<&'static SchemaNode>,
 }
 
 /// The way in which server-side apply merges a list (`x-kubernetes-list-type`).
@@ -67,12 +67,12 @@ pub struct PerPlace<T>(Vec<T>);
 impl<T> PerPlace<T> {
     /// Computes the value for all positions of the built-in types.
     pub fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
-        Self(known::all().map(of).collect())
+        Self(nodes::all().map(of).collect())
     }
 
     /// Returns the value at a position, or `None` for positions in other schemas.
     pub fn get(&self, place: &Schema<'_>) -> Option<&T> {
-        self.0.get(place.known?.number)
+        self.0.get(place.built_in_type?.number)
     }
 }
 
@@ -95,14 +95,14 @@ impl Schema<'static> {
 
     /// Returns the schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
     pub fn named(name: &str) -> Option<Self> {
-        known::named(name)
+        nodes::named(name)
     }
 }
 
 impl<'a> Schema<'a> {
     /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
     pub fn structural(node: &'a Value) -> Self {
-        Self { node, usage: node, known: None }
+        Self { node, usage: node, built_in_type: None }
     }
 
     /// Returns the JSON of this position, for keywords without a method here.
@@ -112,46 +112,46 @@ impl<'a> Schema<'a> {
 
     /// Returns the name of a built-in type, such as `io.k8s.api.core.v1.PodSpec`; `None` in structural schemas.
     pub fn name(&self) -> Option<&'static str> {
-        self.known?.name()
+        self.built_in_type?.name()
     }
 
     fn follow(usage: &'a Value) -> Self {
         let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self::structural(usage) };
         // A type that is not there is one about which nothing is known.
         let node = BUILT_IN.types.get(name).unwrap_or(&Value::Null);
-        Self { node, usage, known: None }
+        Self { node, usage, built_in_type: None }
     }
 
     /// Returns the schema of a field in `properties`.
     pub fn property(&self, name: &str) -> Option<Self> {
-        match self.known {
-            Some(known) => known.field(name),
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.field(name),
             None => self.node.get("properties")?.get(name).map(Self::follow),
         }
     }
 
     /// Iterates over `properties`: names and schemas of the declared fields.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
-        let (known, fields) = (self.known, self.node.get("properties").and_then(Value::as_object));
+        let (built_in_type, fields) = (self.built_in_type, self.node.get("properties").and_then(Value::as_object));
         let field = move |(name, node): (&'a String, &'a Value)| {
-            let known = known.and_then(|known| known.field(name));
-            (name.as_str(), known.unwrap_or_else(|| Self::follow(node)))
+            let built_in_type = built_in_type.and_then(|built_in_type| built_in_type.field(name));
+            (name.as_str(), built_in_type.unwrap_or_else(|| Self::follow(node)))
         };
         fields.into_iter().flatten().map(field)
     }
 
     /// Returns `true` if the schema declares any `properties`.
     pub fn has_properties(&self) -> bool {
-        match self.known {
-            Some(known) => known.has_fields(),
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.has_fields(),
             None => self.properties().next().is_some(),
         }
     }
 
     /// Returns `true` if `required` lists the field.
     pub fn requires(&self, name: &str) -> bool {
-        if let Some(known) = self.known {
-            return known.required.contains(&name);
+        if let Some(built_in_type) = self.built_in_type {
+            return built_in_type.required.contains(&name);
         }
         let required = self.node.get("required").and_then(Value::as_array);
         required.into_iter().flatten().any(|one| one == name)
@@ -159,8 +159,8 @@ impl<'a> Schema<'a> {
 
     /// Returns the schema of the values of a map (`additionalProperties`).
     pub fn additional_properties(&self) -> Option<Self> {
-        match self.known {
-            Some(known) => known.additional(),
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.additional(),
             None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow),
         }
     }
@@ -172,16 +172,16 @@ impl<'a> Schema<'a> {
 
     /// Returns the schema of the items of a list.
     pub fn items(&self) -> Option<Self> {
-        match self.known {
-            Some(known) => known.items(),
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.items(),
             None => self.node.get("items").map(Self::follow),
         }
     }
 
     /// Returns the name of a referenced type without its package, such as `PodSpec`.
     pub fn reference(&self) -> Option<&'a str> {
-        match self.known {
-            Some(known) => known.reference,
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.reference,
             None => self.usage.get("$ref")?.as_str()?.rsplit('.').next(),
         }
     }
@@ -193,16 +193,16 @@ impl<'a> Schema<'a> {
 
     /// Returns `type`: `string`, `integer`, `number`, `boolean`, `array` or `object`; `None` if any type is allowed.
     pub fn type_name(&self) -> Option<&'a str> {
-        match self.known {
-            Some(known) => known.type_name,
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.type_name,
             None => self.text("type"),
         }
     }
 
     /// Returns `format`, such as `date-time` for a string or `int32` for a number.
     pub fn format(&self) -> Option<&'a str> {
-        match self.known {
-            Some(known) => known.format,
+        match self.built_in_type {
+            Some(built_in_type) => built_in_type.format,
             None => self.text("format"),
         }
     }
@@ -223,8 +223,8 @@ impl<'a> Schema<'a> {
 
     /// Returns the way in which server-side apply merges this list.
     pub fn list_type(&self) -> ListType<'a> {
-        if let Some(known) = self.known {
-            return known.list_type;
+        if let Some(built_in_type) = self.built_in_type {
+            return built_in_type.list_type;
         }
         match self.text("x-kubernetes-list-type") {
             Some("set") => ListType::Set,

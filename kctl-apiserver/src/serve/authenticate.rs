@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Request, Response, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use super::{identity::Identity, names::Names};
+use super::{identity::Identity, names::CertificateNames};
 use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusError};
 
 /// Paths that anybody may read.
@@ -24,12 +24,12 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 pub(super) struct Authenticator {
     server: ApiServer,
     identity: Arc<Identity>,
-    names: Arc<Names>,
+    names: Arc<CertificateNames>,
     admin: bool,
 }
 
 impl Authenticator {
-    pub(super) fn new(server: ApiServer, identity: Arc<Identity>, names: Arc<Names>) -> Self {
+    pub(super) fn new(server: ApiServer, identity: Arc<Identity>, names: Arc<CertificateNames>) -> Self {
         Self { server, identity, names, admin: false }
     }
 
@@ -92,7 +92,7 @@ mod tests {
     #[tokio::test]
     async fn who_shows_a_bad_token_is_nobody_anywhere() {
         let server = ApiServer::on_system_time();
-        let names = Arc::new(Names::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
+        let names = Arc::new(CertificateNames::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
         let identity = Arc::new(Identity::new(&names, None).unwrap());
         let authenticator = Authenticator::new(server, identity, names);
         for (path, shown, is_let_in) in [

@@ -15,10 +15,10 @@ use tokio_rustls::rustls::{
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
-use super::{names::Names, sec1};
+use super::{names::CertificateNames, sec1};
 use crate::store::private::{read_kept, write_private};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The file of a folder with the authority, the administrator, and the keys of both, in one: they belong together.
 const FILE: &str = "identity.pem";
@@ -28,7 +28,7 @@ const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// An authority and the administrator whose certificate it has signed.
-struct Kept {
+struct StoredIdentity {
     authority: CertificateDer<'static>,
     authority_key: KeyPair,
     admin: CertificateDer<'static>,
@@ -82,12 +82,12 @@ fn signed_params(name: &str, organization: Option<&str>, purpose: ExtendedKeyUsa
 }
 
 /// The day on which certificates run out that are made now.
-fn end(now: Timestamp) -> Result<Timestamp, Failure> {
+fn end(now: Timestamp) -> Result<Timestamp, BoxError> {
     Ok(now.checked_add(VALID)?)
 }
 
 /// Sets the days from the one before `now`, since clocks differ, to the last one.
-fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), Failure> {
+fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), BoxError> {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
         date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
@@ -97,8 +97,8 @@ fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Re
     Ok(())
 }
 
-impl Kept {
-    fn new(now: Timestamp) -> Result<Self, Failure> {
+impl StoredIdentity {
+    fn new(now: Timestamp) -> Result<Self, BoxError> {
         let until = end(now)?;
         let authority_key = KeyPair::generate()?;
         let mut params = authority_params(AUTHORITY);
@@ -114,10 +114,10 @@ impl Kept {
     }
 
     /// Those of a folder; new ones where there are none, and where they run out.
-    fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, Failure> {
+    fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, BoxError> {
         let path = folder.join(FILE);
         let file = path.display();
-        let broken = |why: Failure| {
+        let broken = |why: BoxError| {
             format!(
                 "{file}: these are not the certificates that kctl has written: {why}; put back a copy, or remove the file for \
                  new ones, with which every kubeconfig has to be written anew"
@@ -141,7 +141,7 @@ impl Kept {
         format!("{}{authority_key}{}{admin_key}", pem(&self.authority), pem(&self.admin))
     }
 
-    fn parse(text: &str) -> Result<Self, Failure> {
+    fn parse(text: &str) -> Result<Self, BoxError> {
         let cut = |_| "a block of PEM in it is not whole";
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
         let keys: Result<Vec<_>, _> = PrivatePkcs8KeyDer::pem_slice_iter(text.as_bytes()).collect();
@@ -174,7 +174,7 @@ impl Kept {
     ///
     /// # Errors
     /// The authority has not signed the administrator's certificate.
-    fn is_valid_at(&self, time: Timestamp) -> Result<bool, Failure> {
+    fn is_valid_at(&self, time: Timestamp) -> Result<bool, BoxError> {
         let since_epoch = std::time::Duration::from_secs(time.as_second().try_into()?);
         let clients = clients(&self.authority)?;
         match clients.verify_client_cert(&self.admin, &[], UnixTime::since_unix_epoch(since_epoch)) {
@@ -206,7 +206,7 @@ pub(super) fn block(label: &str, der: &[u8]) -> String {
 }
 
 /// Clients whose certificate is one of the authority's, and those without.
-fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, Failure> {
+fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, BoxError> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;
     let provider = Arc::new(ring::default_provider());
@@ -218,9 +218,9 @@ impl Identity {
     ///
     /// # Errors
     /// The files of the folder can't be used, or one of the names can't be in a certificate.
-    pub(super) fn new(names: &Names, folder: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(names: &CertificateNames, folder: Option<&Path>) -> Result<Self, BoxError> {
         let now = Timestamp::now();
-        let kept = folder.map_or_else(|| Kept::new(now), |folder| Kept::in_folder(folder, now))?;
+        let kept = folder.map_or_else(|| StoredIdentity::new(now), |folder| StoredIdentity::in_folder(folder, now))?;
         let mut params = signed_params(SERVER, None, ExtendedKeyUsagePurpose::ServerAuth);
         valid(&mut params, now, end(now)?)?;
         for name in &names.dns {
@@ -256,7 +256,7 @@ impl Identity {
         digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 
-    pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, Failure> {
+    pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, BoxError> {
         let provider = Arc::new(ring::default_provider());
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.server.1.clone()));
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn authority_of_an_earlier_version_signs_under_its_own_name() {
         let folder = folder("before");
-        let mut kept = Kept::new(Timestamp::now()).unwrap();
+        let mut kept = StoredIdentity::new(Timestamp::now()).unwrap();
         assert_eq!(kept.authority_name(), AUTHORITY);
         let mut params = authority_params(AUTHORITY_BEFORE);
         valid(&mut params, Timestamp::now(), end(Timestamp::now()).unwrap()).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         kept.admin = params.signed_by(&kept.admin_key, &issuer).unwrap().into();
         fs::write(folder.join(FILE), kept.text()).unwrap();
 
-        let names = Names::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
+        let names = CertificateNames::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
         let identity = Identity::new(&names, Some(&folder)).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(kept.authority.clone()).unwrap();
@@ -326,10 +326,10 @@ mod tests {
     fn certificates_are_kept_until_they_run_out() {
         let folder = folder("kept");
         let start = Timestamp::now();
-        let first = Kept::in_folder(&folder, start).unwrap();
+        let first = StoredIdentity::in_folder(&folder, start).unwrap();
         for (days, is_kept) in [(0, true), (365, true), (3_619, true), (3_622, false)] {
             let now = start + SignedDuration::from_hours(24 * days);
-            let again = Kept::in_folder(&folder, now).unwrap();
+            let again = StoredIdentity::in_folder(&folder, now).unwrap();
             assert_eq!(again.authority == first.authority, is_kept, "after {days} days");
             assert_eq!(again.text() == first.text(), is_kept, "after {days} days");
             assert!(again.is_valid_at(now).unwrap(), "after {days} days");
@@ -340,7 +340,8 @@ mod tests {
     #[test]
     fn a_file_that_is_broken_is_told_and_left_as_it_is() {
         let folder = folder("broken");
-        let (own, other) = (Kept::new(Timestamp::now()).unwrap(), Kept::new(Timestamp::now()).unwrap());
+        let (own, other) =
+            (StoredIdentity::new(Timestamp::now()).unwrap(), StoredIdentity::new(Timestamp::now()).unwrap());
         let whole = own.text();
         for (text, why) in [
             (String::new(), "two certificates and two keys"),
@@ -363,7 +364,7 @@ mod tests {
             ),
         ] {
             fs::write(folder.join(FILE), &text).unwrap();
-            let error = Kept::in_folder(&folder, Timestamp::now()).err().unwrap().to_string();
+            let error = StoredIdentity::in_folder(&folder, Timestamp::now()).err().unwrap().to_string();
             assert!(
                 error.contains(why) && error.contains("identity.pem: ") && error.contains("remove the file"),
                 "{error}"

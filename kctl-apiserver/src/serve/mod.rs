@@ -37,8 +37,8 @@ use crate::{
 };
 use authenticate::Authenticator;
 use identity::Identity;
-use names::Names;
-use speech::{LIMITS, Version, speak};
+use names::CertificateNames;
+use speech::{HttpVersion, LIMITS, speak};
 
 /// A client has this long for its half of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ pub struct Listening {
     listener: TcpListener,
     identity: Arc<Identity>,
     address: SocketAddr,
-    names: Arc<Names>,
+    names: Arc<CertificateNames>,
     faults: Option<Faults>,
 }
 
@@ -102,7 +102,7 @@ impl ApiServer {
         let folder = self.folder();
         let listener = port::bind(options, folder.as_deref()).await?;
         let address = listener.local_addr()?;
-        let names = Arc::new(Names::of(address.ip(), names));
+        let names = Arc::new(CertificateNames::of(address.ip(), names));
         let identity = Identity::new(&names, folder.as_deref()).map_err(io::Error::other)?;
         self.state.lock().trust(&identity.authority_pem);
         Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, names, faults: None })
@@ -222,7 +222,7 @@ async fn connection(
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(socket)).await else { return };
     let session = stream.get_ref().1;
     authenticator.peer(session.peer_certificates());
-    let version = if session.alpn_protocol() == Some(b"h2") { Version::Two } else { Version::One };
+    let version = if session.alpn_protocol() == Some(b"h2") { HttpVersion::Two } else { HttpVersion::One };
     let broken = Arc::new(Notify::new());
     let breaks = broken.clone();
     let requests = client.clone();

@@ -13,12 +13,12 @@ const ADDRESSES_LEN_MAX: usize = 64;
 
 /// DNS names and addresses of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct CertificateNames {
     pub(super) dns: BTreeSet<String>,
     pub(super) addresses: BTreeSet<IpAddr>,
 }
 
-impl Names {
+impl CertificateNames {
     /// Those of a server that listens on an address, and further ones that the user has named.
     pub(super) fn of(address: IpAddr, more: &[String]) -> Self {
         let mut names = Self::default();
@@ -118,12 +118,12 @@ mod tests {
     #[test]
     fn server_on_every_address_has_loopback_and_named_ones() {
         let more = ["api.example.com".to_owned(), "192.0.2.7".to_owned(), "[2001:db8::1]".to_owned()];
-        let names = Names::of(Ipv4Addr::UNSPECIFIED.into(), &more);
+        let names = CertificateNames::of(Ipv4Addr::UNSPECIFIED.into(), &more);
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "API.example.com", "192.0.2.7", "2001:db8::1", "::1"] {
             assert!(names.has(host), "{host}");
         }
         assert!(!names.has("evil.example.com"));
-        let names = Names::of(Ipv4Addr::LOCALHOST.into(), &[]);
+        let names = CertificateNames::of(Ipv4Addr::LOCALHOST.into(), &[]);
         assert_eq!((names.dns.len(), names.addresses.len()), (1, 1));
         assert!(names.has("localhost") && !names.has("192.0.2.7"));
     }

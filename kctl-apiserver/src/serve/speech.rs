@@ -34,7 +34,7 @@ const PREFACE_LEN: usize = 24;
 
 /// The versions of HTTP, of which TLS has agreed on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum HttpVersion {
     One,
     Two,
 }
@@ -43,7 +43,7 @@ pub(super) enum Version {
 pub(super) async fn speak<S, B>(
     client: &Connection,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    version: Version,
+    version: HttpVersion,
     service: S,
 ) where
     S: Service<http::Request<Incoming>, Response = http::Response<B>> + Send + 'static,
@@ -52,7 +52,7 @@ pub(super) async fn speak<S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if version == Version::One {
+    if version == HttpVersion::One {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
         let served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     /// The client's end of a connection on which this was sent.
-    async fn begun(version: Version, sent: &[u8]) -> DuplexStream {
+    async fn begun(version: HttpVersion, sent: &[u8]) -> DuplexStream {
         let (mut client, server) = tokio::io::duplex(4096);
         let answer = service_fn(|_request: http::Request<Incoming>| async {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from_static(b"answered"))))
@@ -112,11 +112,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_end_its_head_is_left() {
         for (version, sent) in [
-            (Version::One, ""),
-            (Version::One, "GET / HT"),
-            (Version::One, "GET / HTTP/1.1\r\nHost: localhost\r\nAccept"),
-            (Version::Two, ""),
-            (Version::Two, "PRI * HTTP/2.0\r\n"),
+            (HttpVersion::One, ""),
+            (HttpVersion::One, "GET / HT"),
+            (HttpVersion::One, "GET / HTTP/1.1\r\nHost: localhost\r\nAccept"),
+            (HttpVersion::Two, ""),
+            (HttpVersion::Two, "PRI * HTTP/2.0\r\n"),
         ] {
             let mut client = begun(version, sent.as_bytes()).await;
             let start = Instant::now();
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_of_version_two_that_answers_no_ping_is_left() {
-        let mut client = begun(Version::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let mut told = Vec::new();
         client.read_to_end(&mut told).await.unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn client_of_version_two_without_requests_is_told_to_go() {
-        let mut client = begun(Version::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let ended = timeout(Duration::from_secs(3_600), answer_pings(&mut client)).await;
         assert_eq!((ended, start.elapsed()), (Ok(true), IDLE_MAX));
@@ -164,12 +164,12 @@ mod tests {
     async fn many_half_heads_stop_nobody() {
         let mut others = Vec::new();
         for _ in 0..500 {
-            others.push(begun(Version::One, b"GET / HT").await);
+            others.push(begun(HttpVersion::One, b"GET / HT").await);
         }
         let whole = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let start = Instant::now();
         let mut told = String::new();
-        begun(Version::One, whole).await.read_to_string(&mut told).await.unwrap();
+        begun(HttpVersion::One, whole).await.read_to_string(&mut told).await.unwrap();
         assert!(told.starts_with("HTTP/1.1 200 OK") && told.ends_with("answered"), "{told}");
         assert_eq!(start.elapsed(), Duration::ZERO);
         drop(others);

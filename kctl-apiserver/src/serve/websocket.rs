@@ -211,7 +211,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::{
-        super::speech::{LIMITS, Version, speak},
+        super::speech::{HttpVersion, LIMITS, speak},
         *,
     };
     use crate::ApiServer;
@@ -237,7 +237,7 @@ mod tests {
             }
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { speak(&connection, stream, Version::One, answer).await });
+        tokio::spawn(async move { speak(&connection, stream, HttpVersion::One, answer).await });
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()).await.unwrap();
         client
     }

@@ -54,7 +54,7 @@ impl AuditId {
 }
 
 /// What is known of a request before anybody has read it.
-pub(super) struct Asked<'a> {
+pub(super) struct AuditedRequest<'a> {
     method: &'a Method,
     uri: &'a Uri,
     headers: &'a HeaderMap,
@@ -62,7 +62,7 @@ pub(super) struct Asked<'a> {
     received: Option<Received>,
 }
 
-impl<'a> From<&'a Parts> for Asked<'a> {
+impl<'a> From<&'a Parts> for AuditedRequest<'a> {
     fn from(parts: &'a Parts) -> Self {
         let Parts { method, uri, headers, extensions, .. } = parts;
         Self { method, uri, headers, id: extensions.get(), received: extensions.get().copied() }
@@ -70,7 +70,7 @@ impl<'a> From<&'a Parts> for Asked<'a> {
 }
 
 #[cfg(feature = "serve")]
-impl<'a> Asked<'a> {
+impl<'a> AuditedRequest<'a> {
     /// A request that has come no further than to its id.
     pub(super) fn with_id<B>(request: &'a http::Request<B>, id: &'a AuditId) -> Self {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
@@ -101,14 +101,14 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
 
 /// The same of one that was refused before it was understood, or that asks for a document. There is no caller when nobody
 /// knows who asks.
-pub(super) fn audit_other(state: &mut State, asked: &Asked<'_>, caller: Option<&Caller>, code: StatusCode) {
+pub(super) fn audit_other(state: &mut State, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) {
     if state.audit.is_some() {
         let event = event(state.clock, asked, caller, code);
         write(state, &event);
     }
 }
 
-fn event(clock: Clock, asked: &Asked<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
+fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
     // One that never came to a verb has taken no time.
     let received = asked.received.unwrap_or_else(|| Received::now(clock));
     json!({
@@ -119,7 +119,7 @@ fn event(clock: Clock, asked: &Asked<'_>, caller: Option<&Caller>, code: StatusC
         "stage": "ResponseComplete",
         "requestURI": asked.uri.path_and_query().map_or("", |path| path.as_str()),
         "verb": asked.method.as_str().to_lowercase(),
-        "user": caller.map_or_else(|| json!({}), Caller::info),
+        "user": caller.map_or_else(|| json!({}), Caller::user_info),
         "userAgent": asked.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
         "responseStatus": { "code": code.as_u16() },
         "annotations": { LATENCY: duration(received.since.elapsed()) },

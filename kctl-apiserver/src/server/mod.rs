@@ -277,7 +277,7 @@ impl ApiServer {
     ) -> Response<crate::response::Body> {
         let mut state = self.state.lock();
         let id = audit::AuditId::of(&mut state, request.headers());
-        audit::audit_other(&mut state, &audit::Asked::with_id(request, &id), None, error.code);
+        audit::audit_other(&mut state, &audit::AuditedRequest::with_id(request, &id), None, error.code);
         id.on(pretty::indented(request.uri(), request.headers(), crate::response::refuse(error)))
     }
 

@@ -22,10 +22,11 @@ use super::{
     record::{record, trace},
 };
 use crate::{
-    authorizer, documents,
+    authorizer,
     faults::Connection,
     kinds::core::pod,
     limits::BODY_LEN_MAX,
+    nonresource,
     request::{Caller, RequestInfo, errors_are_yaml},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     state::State,
@@ -157,7 +158,7 @@ async fn answer(
 /// Refuses a request that no verb has seen, or that none has answered in time.
 fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
     audit_other(state, &parts.into(), Some(caller), status_error.code);
-    documents::refused(parts, status_error)
+    nonresource::refused(parts, status_error)
 }
 
 fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, round: &Arc<WebhookRound>) -> Run {
@@ -172,7 +173,7 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
             let _told = locked.make_up();
         }
         let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
-            Ok(()) => documents::answer(&locked, &caller.user, parts),
+            Ok(()) => nonresource::answer(&locked, &caller.user, parts),
             Err(status_error) => refuse(&status_error),
         };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());

@@ -44,7 +44,7 @@ struct Line {
 }
 
 /// The objects of a folder by resource and key.
-pub(super) type Kept = BTreeMap<(GroupResource, Key), Value>;
+pub(super) type JournalObjects = BTreeMap<(GroupResource, Key), Value>;
 
 /// A file to which writes are appended. The folder is locked as long as it lives.
 pub(super) struct Journal {
@@ -140,7 +140,7 @@ impl Lines {
 
 impl Journal {
     /// Opens a folder, which is made when it is missing. Returns what is in it, with the last revision.
-    pub(super) fn open(folder: &Path) -> io::Result<(Self, Kept, u64)> {
+    pub(super) fn open(folder: &Path) -> io::Result<(Self, JournalObjects, u64)> {
         fs::create_dir_all(folder)?;
         let lock = File::create(folder.join("lock"))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
@@ -263,8 +263,8 @@ impl Journal {
     }
 }
 
-fn read(file: &Path) -> io::Result<(Kept, u64)> {
-    let (mut kept, mut revision) = (Kept::new(), 0);
+fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
+    let (mut kept, mut revision) = (JournalObjects::new(), 0);
     let mut reader = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((kept, revision)),
@@ -319,7 +319,7 @@ fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn rewrite_kept(folder: &Path, kept: &Kept, revision: u64) -> io::Result<Lines> {
+fn rewrite_kept(folder: &Path, kept: &JournalObjects, revision: u64) -> io::Result<Lines> {
     let texts = kept.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
     let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
     rewrite(folder, texts.iter().map(|(of, key, text)| (*of, *key, text.as_slice())), revision)
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(journal.missed(), None);
         drop(journal);
         let (_journal, kept, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((kept, revision), (Kept::from([((of, key("three")), json!({ "n": 5 }))]), 5));
+        assert_eq!((kept, revision), (JournalObjects::from([((of, key("three")), json!({ "n": 5 }))]), 5));
         fs::remove_dir_all(&folder).unwrap();
     }
 

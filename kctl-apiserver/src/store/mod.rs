@@ -7,9 +7,9 @@ mod definitions;
 #[cfg(test)]
 mod full_disk;
 mod journal;
-mod kept;
 mod object;
 mod owners;
+mod persistence;
 pub(crate) mod private;
 #[cfg(test)]
 mod redefined;
@@ -37,10 +37,10 @@ use compaction::Compaction;
 use definitions::Redefinition;
 pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
 use journal::Journal;
-pub(crate) use kept::Folder;
-pub(crate) use object::{Kind, Lines, Object, event_line, head};
+pub(crate) use object::{EventType, Lines, Object, event_line, head};
 use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
+pub(crate) use persistence::Folder;
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());

@@ -129,10 +129,10 @@ impl Object {
 
 /// The values of a table that were used last: the oldest go when their texts are too long.
 #[derive(Default)]
-pub(super) struct Warm(Mutex<Kept>);
+pub(super) struct Warm(Mutex<WarmValues>);
 
 #[derive(Default)]
-struct Kept {
+struct WarmValues {
     values: VecDeque<(Arc<Value>, usize)>,
     len: usize,
 }
@@ -160,13 +160,13 @@ impl Warm {
 
 /// What a watch says of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventType {
     Added,
     Modified,
     Deleted,
 }
 
-impl Kind {
+impl EventType {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -181,13 +181,13 @@ impl Kind {
 pub(crate) struct Lines([OnceLock<Bytes>; 3]);
 
 impl Lines {
-    pub(crate) fn of(&self, kind: Kind, object: &Object) -> Bytes {
+    pub(crate) fn of(&self, kind: EventType, object: &Object) -> Bytes {
         self.0[kind as usize].get_or_init(|| event_line(kind, object)).clone()
     }
 }
 
 /// What a watch says of an object, as a line.
-pub(crate) fn event_line(kind: Kind, object: &Object) -> Bytes {
+pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();
     let mut line = Vec::with_capacity(text.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");

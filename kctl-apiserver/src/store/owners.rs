@@ -15,41 +15,41 @@ use crate::{
     status::GroupResource,
 };
 
-type Place = (GroupResource, Key);
+type ObjectRef = (GroupResource, Key);
 
 /// The graph of owner references.
 #[derive(Clone, Default)]
 pub(crate) struct Owners {
-    places: HashMap<String, Place>,
-    dependents: HashMap<String, BTreeSet<Place>>,
+    places: HashMap<String, ObjectRef>,
+    dependents: HashMap<String, BTreeSet<ObjectRef>>,
     /// Those whose dependents are deleted before them, by uid.
     waiting: HashSet<String>,
     /// What may have become garbage.
     suspects: Queue,
     /// What has an owner of a kind that is not served: nobody knows whether that is there.
-    undecided: BTreeSet<Place>,
+    undecided: BTreeSet<ObjectRef>,
 }
 
 /// Objects in the order in which they were named first: dependents are looked at before the owner that waits for them.
 #[derive(Clone, Default)]
 struct Queue {
-    order: VecDeque<Place>,
+    order: VecDeque<ObjectRef>,
     /// Those that are in the queue.
-    queued: HashSet<Place>,
+    queued: HashSet<ObjectRef>,
 }
 
 impl Queue {
-    fn insert(&mut self, place: Place) {
+    fn insert(&mut self, place: ObjectRef) {
         if self.queued.insert(place.clone()) {
             self.order.push_back(place);
         }
     }
 
-    fn extend(&mut self, places: impl IntoIterator<Item = Place>) {
+    fn extend(&mut self, places: impl IntoIterator<Item = ObjectRef>) {
         places.into_iter().for_each(|place| self.insert(place));
     }
 
-    fn pop_first(&mut self) -> Option<Place> {
+    fn pop_first(&mut self) -> Option<ObjectRef> {
         let first = self.order.pop_front()?;
         self.queued.remove(&first);
         Some(first)
@@ -132,7 +132,7 @@ impl Owners {
         }
     }
 
-    fn written(&mut self, registry: &Registry, place: Place, before: Option<&Value>, after: &Value) {
+    fn written(&mut self, registry: &Registry, place: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
         self.places.insert(uid.into(), place.clone());
         for owner in owner_uids(Some(after)) {
@@ -190,7 +190,7 @@ impl Owners {
         self.suspects.insert((definitions, (String::new(), of.to_string())));
     }
 
-    pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<ObjectRef> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
@@ -200,12 +200,12 @@ impl Owners {
     }
 
     /// Has the garbage collector look at an object.
-    pub(crate) fn suspect(&mut self, place: Place) {
+    pub(crate) fn suspect(&mut self, place: ObjectRef) {
         self.suspects.insert(place);
     }
 
     /// Leaves an object alone until it changes, or until another kind is served.
-    pub(crate) fn leave_undecided(&mut self, place: Place) {
+    pub(crate) fn leave_undecided(&mut self, place: ObjectRef) {
         self.undecided.insert(place);
     }
 
@@ -215,7 +215,7 @@ impl Owners {
     }
 
     /// One thing that the garbage collector has not looked at since it, or what it depends on, changed.
-    pub(crate) fn next_suspect(&mut self) -> Option<Place> {
+    pub(crate) fn next_suspect(&mut self) -> Option<ObjectRef> {
         self.suspects.pop_first()
     }
 

@@ -88,7 +88,7 @@ async fn a_bearer_is_known_with_its_pod_and_the_node_of_that() {
         "authentication.kubernetes.io/pod-name": ["p"],
         "authentication.kubernetes.io/pod-uid": [said["kubernetes.io"]["pod"]["uid"]],
     });
-    assert_eq!((&user_info["extra"], &user_info["uid"]), (&expected, &said["kubernetes.io"]["serviceaccount"]["uid"]));
+    assert_eq!((&info["extra"], &info["uid"]), (&expected, &said["kubernetes.io"]["serviceaccount"]["uid"]));
     send(&server, "DELETE", "/api/v1/namespaces/default/pods/p", &json!({ "gracePeriodSeconds": 0 })).await;
     assert_eq!(server.caller_of_token(&token), None);
 }

@@ -1,7 +1,7 @@
 //! `GET` of many objects: selectors, consistent pages, versions of the past.
 
-mod asked;
-mod reach;
+mod list_options;
+mod list_scope;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::{
-    asked::{Asked, MATCH, unsupported_match},
-    reach::{Reach, not_from_the_future, unreadable_version},
+    list_options::{ListOptions, MATCH, unsupported_match},
+    list_scope::{ListScope, not_from_the_future, unreadable_version},
 };
 use super::Answer;
 use crate::{
@@ -26,12 +26,12 @@ use crate::{
 /// `is_text`: the client wants the objects as they are, in JSON.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(info)?;
-    let reach = Reach::of(state, info, &asked)?;
+    let reach = ListScope::of(state, info, &asked)?;
     let revision = state.revision;
     let table = state.table(&info.resource.of);
     let reach = match table.stale(info).filter(|_| reach.at.is_none()) {
         // A server that is behind shows what it has, however old that is.
-        Some(behind) => Reach { at: Some(behind), compacted: 0, ..reach },
+        Some(behind) => ListScope { at: Some(behind), compacted: 0, ..reach },
         None => reach,
     };
     let past = reach.past(info, table, revision)?;
@@ -63,9 +63,9 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
 ///
 /// # Errors
 /// The first of its options that is wrong, in the order of the real server.
-pub(super) fn asked(info: &RequestInfo) -> Result<(Asked, Selector), StatusError> {
-    let asked = Asked::read(info)?;
-    Asked::check_versions(info)?;
+pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
+    let asked = ListOptions::read(info)?;
+    ListOptions::check_versions(info)?;
     let selector = asked.selector(info)?;
     Ok((asked, selector))
 }
@@ -86,9 +86,9 @@ impl Doomed {
     pub(super) fn of(
         state: &mut State,
         info: &RequestInfo,
-        (asked, selector): &(Asked, Selector),
+        (asked, selector): &(ListOptions, Selector),
     ) -> Result<Self, StatusError> {
-        let reach = Reach::of(state, info, asked)?;
+        let reach = ListScope::of(state, info, asked)?;
         let revision = state.revision;
         let table = state.table(&info.resource.of);
         let past = reach.past(info, table, revision)?;
@@ -226,7 +226,7 @@ fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> 
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
     if let Some((start, left)) = page.more {
-        meta.insert("continue".into(), reach::token(info, Some(revision), &start).into());
+        meta.insert("continue".into(), list_scope::token(info, Some(revision), &start).into());
         if all {
             meta.insert("remainingItemCount".into(), left.into());
         }

@@ -5,12 +5,12 @@ mod create;
 mod delete;
 mod evict;
 mod list;
+mod output_form;
 mod patch;
 mod read;
 mod reviews;
 mod scale;
 mod scale_owners;
-mod shown;
 mod subresources;
 mod token;
 mod update;
@@ -22,7 +22,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
-pub(crate) use shown::{Form, wants_yaml};
+pub(crate) use output_form::{OutputForm, wants_yaml};
 
 use crate::{
     authorizer, go,
@@ -96,8 +96,8 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
         return connect::answer(state, info);
     }
     check_options(info)?;
-    let form = Form::of(info)?;
-    let is_text = form == Form::Plain && !wants_yaml(info);
+    let form = OutputForm::of(info)?;
+    let is_text = form == OutputForm::Plain && !wants_yaml(info);
     let mut answer = match (info.verb, info.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, info),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, info),

@@ -36,13 +36,13 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) ->
     match info.resource.rules.review {
         Some(of @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
-            let user = if of == Review::SelfSubjectAccess { &user_info.caller.user } else { &named };
+            let user = if of == Review::SelfSubjectAccess { &info.caller.user } else { &named };
             asked["status"] = decided(state, user, spec);
         }
         Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
-            let (resources, others) = authorizer::rules_of(state, &user_info.caller.user, namespace);
-            let missing = authorizer::denial(state, &user_info.caller.user, namespace);
+            let (resources, others) = authorizer::rules_of(state, &info.caller.user, namespace);
+            let missing = authorizer::denial(state, &info.caller.user, namespace);
             asked["metadata"] = json!({});
             asked["spec"] = json!({});
             asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
@@ -72,11 +72,7 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = admit::rules::review::errors(info.resource.kind(), asked);
             // The real server names no kind here.
-            if errors.is_empty() {
-                Ok(())
-            } else {
-                Err(StatusError::invalid(&user_info.resource.of.group, "", "", &errors))
-            }
+            if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&info.resource.of.group, "", "", &errors)) }
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(StatusError::bad_request("no namespace on request"))

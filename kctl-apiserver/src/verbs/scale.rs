@@ -212,7 +212,7 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
     } else {
         let mut scale = scale_of(info, old);
         // Scales leave out a zero, which then belongs to nobody.
-        crate::ways::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
+        crate::json_path::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
         apply::update(&request, Some(&live), &mut scale);
         scale
     };

@@ -195,7 +195,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
         _ => json!({}),
     };
     for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
-        crate::ways::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
+        crate::json_path::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
     let mut field_errors = write::changes_of_metadata(info, &old, &new);

@@ -3,7 +3,7 @@
 //! A watcher has no buffer: it reads the history at its own pace, and one that is slower than the history is long is
 //! told so with 410. Writers never wait for it.
 
-mod said;
+mod watch_event;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -17,8 +17,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use self::said::{Change, Said, as_deleted, convert, is_judged_later, kind_of};
-use super::{Answer, Form, Payload, list};
+use self::watch_event::{Transition, WatchEvent, as_deleted, convert, is_judged_later, kind_of};
+use super::{Answer, OutputForm, Payload, list};
 use crate::{
     conversion::{self, Way},
     faults::{Connection, Gate, Opened, Passage, newest},
@@ -29,7 +29,7 @@ use crate::{
     selector::Selector,
     state::State,
     status::{FieldError, StatusError},
-    store::{Event, Kind, Lines, Object, event_line, head},
+    store::{Event, EventType, Lines, Object, event_line, head},
 };
 
 /// A client that wants bookmarks gets one so often (`defaultBookmarkFrequency` of the watch cache), and one so long before its time
@@ -47,12 +47,12 @@ pub(crate) struct Start {
     namespace: String,
     selector: Selector,
     bookmarks: bool,
-    form: Form,
+    form: OutputForm,
     life: Duration,
     /// How the text begins of objects that go out as they are stored.
     head: String,
     /// The state that is sent first, as events.
-    initial: Vec<Said>,
+    initial: Vec<WatchEvent>,
     /// Events after this revision follow.
     revision: u64,
     /// By which [`Table::redefined`](crate::store::Table::redefined) the kind is served as it was.
@@ -99,7 +99,7 @@ impl<'a> Wanted<'a> {
     /// apimachinery, `validateWatchOptions`.
     fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
         if self.by_path {
-            return list::Asked::check_versions(info);
+            return list::ListOptions::check_versions(info);
         }
         let continues = !info.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
@@ -133,14 +133,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-pub(super) fn start(state: &mut State, info: &RequestInfo, form: Form) -> Result<Answer, StatusError> {
-    let options = list::Asked::read(info)?;
+pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
+    let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
     let wanted = Wanted::of(info);
     wanted.check(info)?;
     let selector = options.selector(info)?;
     let asked = wanted.revision()?;
-    Form::streams(info)?;
+    OutputForm::streams(info)?;
     let sends_initial = wanted.begins_with_state();
     let unknown = list::not_from_the_future(state, wanted.version).err().filter(|_| sends_initial);
     let bookmarks = info.params.flag("allowWatchBookmarks");
@@ -163,7 +163,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: Form) -> Result
         over: unknown.is_some(),
     };
     if let Some(status_error) = unknown {
-        start.initial = vec![Said::error(&status_error)];
+        start.initial = vec![WatchEvent::error(&status_error)];
     } else if sends_initial {
         let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         let stale = table.stale(info);
@@ -174,7 +174,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: Form) -> Result
         if bookmarks && wanted.initial.is_some() {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
-            start.initial.push(Said::Value(end));
+            start.initial.push(WatchEvent::Value(end));
         }
     } else if asked == 0 {
         start.revision = revision;
@@ -198,7 +198,7 @@ impl Start {
     fn end_at_once(&mut self, wanted: &Wanted<'_>) {
         let waits = wanted.initial == Some(true) && wanted.version.is_empty();
         let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
-        self.initial = waits.then(|| Said::error(&late)).into_iter().collect();
+        self.initial = waits.then(|| WatchEvent::error(&late)).into_iter().collect();
         self.over = true;
     }
 
@@ -218,20 +218,20 @@ impl Start {
     }
 
     /// The lines of an event are shared by all who watch it as it is.
-    fn said(&self, kind: Kind, object: &Object, lines: Option<&Lines>) -> Said {
-        if self.form == Form::Plain && object.text().starts_with(self.head.as_bytes()) {
-            return Said::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
+    fn said(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
+        if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
+            return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
         }
-        Said::Value(self.event(kind.name(), &object.value()))
+        WatchEvent::Value(self.event(kind.name(), &object.value()))
     }
 
     /// The event of an object that is there when the watch begins.
-    fn there(&self, object: &Arc<Object>) -> Option<Said> {
+    fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
         if self.is_judged_later(object) {
             let after = Value::clone(&object.value());
-            return Some(Said::Change(Change { before: None, after, deleted: false }.into()));
+            return Some(WatchEvent::Transition(Transition { before: None, after, deleted: false }.into()));
         }
-        self.matches(object).then(|| self.said(Kind::Added, object, None))
+        self.matches(object).then(|| self.said(EventType::Added, object, None))
     }
 
     fn is_judged_later(&self, object: &Object) -> bool {
@@ -270,22 +270,22 @@ impl Start {
     }
 
     /// An event as this watcher sees it: what begins to match is added, what ceases to match is deleted.
-    fn seen(&self, event: &Event) -> Option<(Kind, Said)> {
+    fn seen(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
         }
         let before = event.before.as_ref();
         if [Some(&event.object), before].into_iter().flatten().any(|object| self.is_judged_later(object)) {
             let value = |object: &Arc<Object>| Value::clone(&object.value());
-            let change = Change { before: before.map(value), after: value(&event.object), deleted: event.deleted };
+            let change = Transition { before: before.map(value), after: value(&event.object), deleted: event.deleted };
             let kind = kind_of(before.is_some(), !event.deleted)?;
-            return Some((kind, Said::Change(change.into())));
+            return Some((kind, WatchEvent::Transition(change.into())));
         }
         let matched = before.is_some_and(|before| self.matches(before));
         let kind = kind_of(matched, !event.deleted && self.matches(&event.object))?;
-        if let (Kind::Deleted, false, Some(before)) = (kind, event.deleted, before) {
+        if let (EventType::Deleted, false, Some(before)) = (kind, event.deleted, before) {
             let last = as_deleted(Value::clone(&before.value()), &event.object.value());
-            return Some((kind, Said::Value(self.event(kind.name(), &last))));
+            return Some((kind, WatchEvent::Value(self.event(kind.name(), &last))));
         }
         Some((kind, self.said(kind, &event.object, Some(&event.lines))))
     }
@@ -324,7 +324,7 @@ struct Watcher {
     /// Something has been sent.
     any: bool,
     /// The state that is sent first.
-    unsent: Vec<Said>,
+    unsent: Vec<WatchEvent>,
 }
 
 /// A time that is waited for again and again: its timer is set once.
@@ -345,7 +345,7 @@ impl Alarm {
 }
 
 enum Next {
-    Events(Vec<Said>),
+    Events(Vec<WatchEvent>),
     Nothing,
     /// What follows its revision is forgotten; it is known from this one on.
     TooOld(u64),
@@ -355,25 +355,25 @@ enum Next {
 
 impl Watcher {
     /// The events as lines. One whose object cannot be converted ends the watch.
-    async fn lines(&mut self, mut events: Vec<Said>) -> Bytes {
-        if let [Said::Line(line)] = events.as_slice() {
+    async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
+        if let [WatchEvent::Line(line)] = events.as_slice() {
             self.any = true;
             return line.clone();
         }
         if let Err(status_error) = convert(&self.state, &self.start.resource, &mut events).await {
             self.over = true;
-            events = vec![Said::error(&status_error)];
+            events = vec![WatchEvent::error(&status_error)];
         }
         let now = self.state.lock().clock.now();
         let mut body = Vec::new();
         for event in events {
             let mut event = match event {
-                Said::Value(event) => event,
-                Said::Change(change) => match change.judged(&self.start.selector) {
+                WatchEvent::Value(event) => event,
+                WatchEvent::Transition(change) => match change.judged(&self.start.selector) {
                     Some(event) => event,
                     None => continue,
                 },
-                Said::Line(line) => {
+                WatchEvent::Line(line) => {
                     self.any = true;
                     body.extend_from_slice(&line);
                     continue;
@@ -418,7 +418,7 @@ impl Watcher {
                 Next::TooOld(known) => {
                     self.over = true;
                     let why = format!("too old resource version: {} ({known})", self.start.revision);
-                    return Some(self.lines(vec![Said::error(&StatusError::expired(why))]).await);
+                    return Some(self.lines(vec![WatchEvent::error(&StatusError::expired(why))]).await);
                 }
                 Next::Nothing => {}
             }
@@ -436,7 +436,7 @@ impl Watcher {
                     self.next_bookmark();
                     if self.start.revision > self.known {
                         let event = self.start.bookmark(self.start.revision);
-                        return Some(self.lines(vec![Said::Value(event)]).await);
+                        return Some(self.lines(vec![WatchEvent::Value(event)]).await);
                     }
                 }
             }
@@ -507,7 +507,7 @@ impl Watcher {
             Opened::Newest => newest(events.iter()),
         };
         let mut seen = Vec::new();
-        let told = |seen: Vec<Said>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+        let told = |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
         for event in events {
             let Some((kind, shown)) = self.start.seen(&event) else {
                 self.start.revision = event.revision;

@@ -6,16 +6,17 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use self::identity::Type;
+use self::identity::DeclaredType;
 use crate::{
     crd,
     decode::{self, Integers},
-    go, patch, proto,
+    go,
+    json_path::at_mut,
+    patch, proto,
     registry::{Custom, Resource},
     request::{RequestInfo, Verb},
     schema::Schema,
     status::{FieldError, StatusError},
-    ways::at_mut,
 };
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
@@ -233,10 +234,10 @@ fn fit_custom(
         decode::typed_metadata(metadata)?;
     }
     // An object of another version is refused in the end, after a word about what that version does not have.
-    let other = match Type::of(resource, object) {
-        Type::Own => None,
-        Type::OtherVersion(version) => Some(custom.schema_of(&version)),
-        Type::Other => return Ok(Vec::new()),
+    let other = match DeclaredType::of(resource, object) {
+        DeclaredType::Own => None,
+        DeclaredType::OtherVersion(version) => Some(custom.schema_of(&version)),
+        DeclaredType::Other => return Ok(Vec::new()),
     };
     let unknown = match other.unwrap_or(schema) {
         Some(schema) => {

@@ -15,6 +15,7 @@ pub(super) use self::status::{kept_metadata, reset, reset_fields, writes_part};
 use super::{Unpersisted, Write};
 use crate::{
     autoscaling,
+    json_path::set,
     registry::{
         Resource,
         kind::{DeleteAnswer, Environment, NewStatus},
@@ -22,7 +23,6 @@ use crate::{
     request::RequestInfo,
     state::State,
     store::address,
-    ways::set,
 };
 
 impl Environment for State {

@@ -9,7 +9,7 @@ use crate::{
     admission::Attributes,
     kinds,
     lifecycle::Writer,
-    quota::{Change, Counter, charged, shown},
+    quota::{Counter, QuotaChange, charged, shown},
     state::State,
     status::{GroupResource, StatusError},
     store::Key,
@@ -42,7 +42,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
         return Ok(Charges(charges));
     }
     let is_status = info.subresource == "status";
-    let change = Change { counter: &counter, old, new, is_status, now: state.clock.now() };
+    let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects(&of_quotas(), Some(&info.namespace)) {
         let after = charged(&quota, &change).map_err(|why| Forbid::of(attributes).error(&why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));

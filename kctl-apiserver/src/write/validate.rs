@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::{Write, admin_access, body::identity, prepare};
 use crate::{
     admit, autoscaling, crd, go,
+    json_path::at,
     registry::{Kind, Resource},
     request::RequestInfo,
     schema::Schema,
     state::State,
     status::{FieldError, StatusError},
-    ways::at,
 };
 
 /// Returns the errors in what a write changes, before the server takes over what may not be changed.
 pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
-    let mut errors = admin_access::field_errors(state, info, write.old(), &write.object);
+    let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A status of a custom kind comes without metadata.
     let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
     if let Some(old) = write.old().filter(|_| has_metadata) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{add, fill, image, is_text, items, part};
 use crate::{
     admit::amounts::{self, Side},
-    ways::{at, at_mut},
+    json_path::{at, at_mut},
 };
 
 /// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.

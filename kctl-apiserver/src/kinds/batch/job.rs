@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use crate::{
     admit::{defaults, rules, warnings},
     field_errors::Errors,
+    json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -5,10 +5,10 @@ pub(crate) mod validation;
 use serde_json::Value;
 
 use crate::{
+    json_path::set,
     names::NameRule,
     registry::kind::{Kind, NewStatus},
     selector, table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

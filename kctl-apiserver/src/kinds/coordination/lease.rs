@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
+    json_path::set,
     registry::kind::Kind,
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
+    json_path::set,
     names::{NameRule, check_label_value},
     registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
     selector, table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::{
     admit::{defaults, rules},
     field_errors::Errors,
+    json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},
     selector, table,
-    ways::{forget, set},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -51,13 +51,13 @@ fn taint(object: &mut Value) {
 
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     if old["spec"]["configSource"].is_null() {
-        forget(new, "spec", "configSource");
+        remove(new, "spec", "configSource");
     }
 }
 
 fn prepare_status(old: &Value, new: &mut Value) {
     if old["status"]["config"].is_null() {
-        forget(new, "status", "config");
+        remove(new, "status", "config");
     }
 }
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules, warnings},
+    json_path::set,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Environment, Kind},
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -11,10 +11,10 @@ use crate::{
         warnings,
     },
     field_errors::Errors,
+    json_path::set,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota},
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

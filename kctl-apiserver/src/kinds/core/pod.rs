@@ -12,8 +12,8 @@ use crate::{
     admit::{defaults, rules, warnings},
     amounts::Amounts,
     field_errors::Errors,
+    json_path::set,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota},
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::{
     admit::{defaults, warnings},
     amounts::{Amounts, Quantity},
+    json_path::set,
     names::NameRule,
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded},
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

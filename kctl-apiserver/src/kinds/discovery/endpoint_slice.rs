@@ -8,9 +8,9 @@ use crate::{
         rules::{self, change::keeps},
     },
     field_errors::Errors,
+    json_path::set,
     registry::kind::{Generation, Kind},
     table,
-    ways::set,
 };
 
 pub(crate) static KIND: Kind = Kind {

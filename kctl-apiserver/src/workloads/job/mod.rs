@@ -28,7 +28,7 @@ use serde_json::json;
 
 use super::{Lists, Workloads, is_alive, is_controlled, reference, unless_outdated};
 use conditions::{ended_at, is_finished};
-use state::State;
+use state::JobState;
 
 /// Keeps a pod until it is counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -40,7 +40,7 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     if is_finished(job) || !is_alive(job) {
         return end(workloads, job, &pods, now).await;
     }
-    let state = State::of(job, &pods);
+    let state = JobState::of(job, &pods);
     let status = state.status(now);
     if job.status.as_ref() != Some(&status) {
         return tell(workloads, job, status).await;
@@ -95,7 +95,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
     Ok(n_writes)
 }
 
-impl State<'_> {
+impl JobState<'_> {
     /// Does what the status says that there is to do.
     async fn act(&self, workloads: &Workloads, now: Timestamp) -> kube::Result<usize> {
         let mut n_writes = 0;

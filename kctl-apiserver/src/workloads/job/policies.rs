@@ -12,7 +12,7 @@ use super::{super::optional::string, indexes};
 
 /// What a pod that has failed means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum PodFailure {
     Counts,
     Ignored,
     /// The index of the pod has failed.
@@ -26,20 +26,20 @@ pub(super) fn has_failure_policy(job: &Job) -> bool {
 }
 
 /// The first rule that fits a pod decides (`matchPodFailurePolicy` of `pkg/controller/job/pod_failure_policy.go`).
-pub(super) fn failure(job: &Job, pod: &Pod) -> Failure {
+pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
     for (index, rule) in policy.iter().flat_map(|policy| &policy.rules).enumerate() {
         let by_code = rule.on_exit_codes.as_ref().and_then(|codes| fits_codes(codes, pod));
         let conditions = rule.on_pod_conditions.as_deref().unwrap_or_default();
         let Some(why) = by_code.or_else(|| fits_conditions(conditions, pod)) else { continue };
         return match rule.action.as_str() {
-            "Ignore" => Failure::Ignored,
-            "FailIndex" => Failure::OfIndex,
-            "FailJob" => Failure::OfJob(format!("{why} matching FailJob rule at index {index}")),
-            _ => Failure::Counts,
+            "Ignore" => PodFailure::Ignored,
+            "FailIndex" => PodFailure::OfIndex,
+            "FailJob" => PodFailure::OfJob(format!("{why} matching FailJob rule at index {index}")),
+            _ => PodFailure::Counts,
         };
     }
-    Failure::Counts
+    PodFailure::Counts
 }
 
 fn named(pod: &Pod) -> String {

@@ -21,11 +21,11 @@ use super::{
     deadline,
     indexes::{self, Failures},
     is_tracked,
-    policies::{self, Failure},
+    policies::{self, PodFailure},
 };
 
 /// A Job with its pods.
-pub(super) struct State<'a> {
+pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
     /// Those that neither have ended nor are about to.
     pub(super) active: Vec<&'a Pod>,
@@ -42,7 +42,7 @@ pub(super) struct State<'a> {
     failure: Option<Verdict>,
 }
 
-impl<'a> State<'a> {
+impl<'a> JobState<'a> {
     pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
         // Rules judge a pod when it has ended.
@@ -106,17 +106,17 @@ impl<'a> State<'a> {
         let limit = self.limit_per_index();
         let is_past = limit.is_some_and(|limit| Failures::before(pod).counted >= limit);
         if let Some(index) = indexes::of(pod).filter(|_| limit.is_some()) {
-            let fails = failure == Failure::OfIndex || (failure == Failure::Counts && is_past);
+            let fails = failure == PodFailure::OfIndex || (failure == PodFailure::Counts && is_past);
             if fails && !self.done().contains(&index) {
                 self.counted.failed_indexes = Some(indexes::with(self.counted.failed_indexes.as_deref(), index));
             }
         }
         match failure {
-            Failure::Ignored => return false,
-            Failure::OfJob(why) => {
+            PodFailure::Ignored => return false,
+            PodFailure::OfJob(why) => {
                 self.failure.get_or_insert_with(|| Verdict::failed("PodFailurePolicy", &why));
             }
-            Failure::Counts | Failure::OfIndex => {}
+            PodFailure::Counts | PodFailure::OfIndex => {}
         }
         true
     }
@@ -130,7 +130,7 @@ impl<'a> State<'a> {
         for pod in pods.iter().filter(|pod| phase(pod) == "Failed" || !is_alive(**pod)) {
             let Some(index) = indexes::of(pod) else { continue };
             let mut after = Failures::before(pod);
-            if policies::failure(self.job, pod) == Failure::Ignored {
+            if policies::failure(self.job, pod) == PodFailure::Ignored {
                 after.ignored += 1;
             } else {
                 after.counted += 1;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a custom object says that it is.
-pub(crate) enum Type {
+pub(crate) enum DeclaredType {
     /// What the path says.
     Own,
     /// The kind of the path in this version.
@@ -19,7 +19,7 @@ pub(crate) enum Type {
     Other,
 }
 
-impl Type {
+impl DeclaredType {
     pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -100,7 +100,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
                 errors.extend(beyond(kind, limit, &of_pod(Side::Requests), &of_pod(Side::Limits)));
             }
         }
-        forbid.all(&errors)?;
+        forbid.reject_all(&errors)?;
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ pub(super) fn check_claim(
                 }
             }
         }
-        forbid.all(&errors)?;
+        forbid.reject_all(&errors)?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::{
     apply::Resets,
+    json_path::set,
     registry::{Kind, Resource},
-    ways::set,
 };
 
 /// Takes over from the live object what is not written through a subresource.

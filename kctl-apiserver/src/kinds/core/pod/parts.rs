@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ways::set;
+use crate::json_path::set;
 
 /// Returns the old Pod with the part of the new one that the subresource is for.
 pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {

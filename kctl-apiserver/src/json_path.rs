@@ -22,7 +22,7 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 /// Removes a field of a part, if the object has that part.
-pub(crate) fn forget(object: &mut Value, part: &str, field: &str) {
+pub(crate) fn remove(object: &mut Value, part: &str, field: &str) {
     if let Some(part) = object.get_mut(part) {
         set(part, field, None);
     }

@@ -10,7 +10,7 @@ type ByName<T> = HashMap<&'static str, T, foldhash::fast::FixedState>;
 
 /// One place in the built-in types: a type, or a use of one in another.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct SchemaNode {
     schema: Schema<'static>,
     /// Its place in the table.
     pub(super) number: usize,
@@ -29,7 +29,7 @@ pub(super) struct Known {
 }
 
 struct Table {
-    places: Vec<Known>,
+    places: Vec<SchemaNode>,
     types: ByName<usize>,
 }
 
@@ -67,15 +67,15 @@ fn place(
     type_of: Option<&'static str>,
     usage: &'static Value,
     number_of: &impl Fn(&Value) -> Option<usize>,
-) -> Known {
+) -> SchemaNode {
     let named = usage.get("$ref").and_then(Value::as_str);
     // A type that is not there is one about which nothing is known.
     let node = named.map_or(usage, |name| BUILT_IN.types.get(name).unwrap_or(&Value::Null));
-    let schema = Schema { node, usage, known: None };
+    let schema = Schema { node, usage, built_in_type: None };
     let properties = usage.get("properties").and_then(Value::as_object).into_iter().flatten();
     let fields = properties.filter_map(|(name, field)| Some((name.as_str(), number_of(field)?)));
     let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
-    Known {
+    SchemaNode {
         schema,
         number,
         target: number_of(node).unwrap_or(number),
@@ -93,7 +93,7 @@ fn place(
 
 /// All places, by their numbers.
 pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
-    TABLE.places.iter().map(Known::schema)
+    TABLE.places.iter().map(SchemaNode::schema)
 }
 
 /// The place of a type.
@@ -105,9 +105,9 @@ fn at(number: usize) -> Schema<'static> {
     TABLE.places[number].schema()
 }
 
-impl Known {
+impl SchemaNode {
     fn schema(&'static self) -> Schema<'static> {
-        Schema { known: Some(self), ..self.schema }
+        Schema { built_in_type: Some(self), ..self.schema }
     }
 
     /// The type that is used here.

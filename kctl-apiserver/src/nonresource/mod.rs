@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use http::{Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 
-use self::accept::Form;
+use self::accept::DocumentFormat;
 use crate::{
     authorizer, metrics, openapi,
     registry::{self, Registry},
@@ -111,12 +111,12 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 
 /// Discovery in the form that was asked for.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
-    match Form::of(parts, path, is_routed) {
+    match DocumentFormat::of(parts, path, is_routed) {
         Err(error) => refused(parts, &error),
-        Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
+        Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
             let document = registry::aggregated(registry, path[0] == "api");
             let (form, bytes) = match form {
-                Form::Aggregated => (AGGREGATED, bytes_of(&document)),
+                DocumentFormat::Aggregated => (AGGREGATED, bytes_of(&document)),
                 _ => (AGGREGATED_YAML, yaml(&document)),
             };
             // Only the very tag is known here.
@@ -124,9 +124,9 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
             let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
             schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
         }
-        Ok(Form::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
-        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
-        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
+        Ok(DocumentFormat::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
+        Ok(DocumentFormat::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
+        Ok(DocumentFormat::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// The form of an answer, out of the `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputForm {
     Plain,
     Table(Include, MetaVersion),
     Partial(MetaVersion),
@@ -61,12 +61,12 @@ fn rename(object: &mut Value) {
 
 /// Whether the answer is wanted in YAML.
 pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
-    Form::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
+    OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-impl Form {
+impl OutputForm {
     /// The first form of the header that the server knows.
     pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)

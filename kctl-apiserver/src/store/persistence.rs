@@ -4,7 +4,7 @@ use std::{io, path::Path, sync::Arc};
 
 use super::{
     Key, Object, Store,
-    journal::{Journal, Kept},
+    journal::{Journal, JournalObjects},
     owners::Owners,
 };
 use crate::status::GroupResource;
@@ -12,7 +12,7 @@ use crate::status::GroupResource;
 /// A folder that is open for one server.
 pub(crate) struct Folder {
     journal: Journal,
-    objects: Kept,
+    objects: JournalObjects,
     revision: u64,
 }
 

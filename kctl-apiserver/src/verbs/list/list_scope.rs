@@ -8,7 +8,7 @@ use base64::{
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::asked::{Asked, MATCH};
+use super::list_options::{ListOptions, MATCH};
 use crate::{
     decode, go,
     request::{RequestInfo, Verb},
@@ -25,7 +25,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// What a list is about.
-pub(in crate::verbs) struct Reach {
+pub(in crate::verbs) struct ListScope {
     /// The state of this revision, or the newest one.
     pub(super) at: Option<u64>,
     /// It goes on after this object.
@@ -36,12 +36,12 @@ pub(in crate::verbs) struct Reach {
     pub(super) compacted: u64,
 }
 
-impl Reach {
+impl ListScope {
     /// What options say of it (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
     ///
     /// # Errors
     /// The token or the version cannot be read, or nobody knows it yet.
-    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &Asked) -> Result<Self, StatusError> {
+    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &ListOptions) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
         // What is at hand comes as a whole.

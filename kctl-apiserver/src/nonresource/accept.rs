@@ -15,7 +15,7 @@ const FORMS: &str = "application/json, application/yaml, application/vnd.kuberne
 
 /// The form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum DocumentFormat {
     Json,
     Yaml,
     Aggregated,
@@ -44,7 +44,7 @@ pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&
     })
 }
 
-impl Form {
+impl DocumentFormat {
     /// The first form of the header that there is at this path: only the roots are aggregated. A router, where there is one,
     /// looks at the header first.
     ///

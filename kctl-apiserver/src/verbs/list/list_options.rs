@@ -9,7 +9,7 @@ use crate::{
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 
 /// Options that can be read, of which nobody knows yet whether they fit the kind.
-pub(in crate::verbs) struct Asked {
+pub(in crate::verbs) struct ListOptions {
     /// Zero for all.
     pub(super) limit: usize,
     /// Zero where the client does not say how long it waits.
@@ -17,7 +17,7 @@ pub(in crate::verbs) struct Asked {
     selector: Selector,
 }
 
-impl Asked {
+impl ListOptions {
     /// Reads options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions` and then
     /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery).
     ///

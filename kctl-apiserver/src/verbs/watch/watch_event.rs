@@ -10,30 +10,30 @@ use crate::{
     selector::Selector,
     state::State,
     status::StatusError,
-    store::Kind,
+    store::EventType,
 };
 
 /// What a watcher is told.
 #[derive(Clone)]
-pub(super) enum Said {
+pub(super) enum WatchEvent {
     /// A line that others are told, too.
     Line(Bytes),
     /// An event that has still to be brought into its form.
     Value(Value),
     /// A change of an object that has to be converted, before it can be said whether it matches.
-    Change(Box<Change>),
+    Transition(Box<Transition>),
 }
 
 /// Two states of an object, in versions that the watcher may not have asked for.
 #[derive(Clone)]
-pub(super) struct Change {
+pub(super) struct Transition {
     pub(super) before: Option<Value>,
     /// Of a deletion: the last state, with the resourceVersion of the deletion.
     pub(super) after: Value,
     pub(super) deleted: bool,
 }
 
-impl Said {
+impl WatchEvent {
     pub(super) fn error(status_error: &StatusError) -> Self {
         Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
@@ -43,18 +43,18 @@ impl Said {
         match self {
             Self::Line(_) => Vec::new(),
             Self::Value(event) => event.get_mut("object").into_iter().collect(),
-            Self::Change(change) => change.before.iter_mut().chain([&mut change.after]).collect(),
+            Self::Transition(change) => change.before.iter_mut().chain([&mut change.after]).collect(),
         }
     }
 }
 
-impl Change {
+impl Transition {
     /// The event, where there is one for this selector.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
         let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
         let object = match self.before {
-            Some(before) if kind == Kind::Deleted && !self.deleted => as_deleted(before, &self.after),
+            Some(before) if kind == EventType::Deleted && !self.deleted => as_deleted(before, &self.after),
             _ => self.after,
         };
         Some(json!({ "type": kind.name(), "object": object }))
@@ -62,12 +62,12 @@ impl Change {
 }
 
 /// What begins to match is added, what ceases to match is deleted.
-pub(super) fn kind_of(matched: bool, matches: bool) -> Option<Kind> {
+pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     match (matched, matches) {
         (false, false) => None,
-        (false, true) => Some(Kind::Added),
-        (true, true) => Some(Kind::Modified),
-        (true, false) => Some(Kind::Deleted),
+        (false, true) => Some(EventType::Added),
+        (true, true) => Some(EventType::Modified),
+        (true, false) => Some(EventType::Deleted),
     }
 }
 
@@ -81,21 +81,25 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 ///
 /// # Errors
 /// The webhook fails.
-pub(super) async fn convert(state: &Mutex<State>, resource: &Resource, events: &mut [Said]) -> Result<(), StatusError> {
+pub(super) async fn convert(
+    state: &Mutex<State>,
+    resource: &Resource,
+    events: &mut [WatchEvent],
+) -> Result<(), StatusError> {
     if !conversion::is_asked(resource) {
         return Ok(());
     }
     let is_open = |object: &&mut Value| {
         object["metadata"]["uid"].is_string() && matches!(conversion::way(resource, object), Way::Ask)
     };
-    let open: Vec<&mut Value> = events.iter_mut().flat_map(Said::objects).filter(is_open).collect();
+    let open: Vec<&mut Value> = events.iter_mut().flat_map(WatchEvent::objects).filter(is_open).collect();
     if open.is_empty() {
         return Ok(());
     }
     let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
     let (call, transport, uid) = {
         let mut state = state.lock();
-        (conversion::call(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+        (conversion::call_for(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
     };
     let reply = transport.send(&call, uid).await;
     let converted = conversion::converted(resource, &objects, &reply)?;

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// It is of another type, or a value is.
-pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
+pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
@@ -32,12 +32,12 @@ pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<
     let (kind, api_version) = attributes.own_type();
     let own = (kind.as_str(), api_version.as_str());
     if resource.custom.is_some() && own == (resource.kind(), resource.api_version().as_str()) {
-        return settle_custom(attributes, object);
+        return redecode_custom(attributes, object);
     }
-    settle_built_in(attributes, own, object)
+    redecode_built_in(attributes, own, object)
 }
 
-fn settle_built_in(
+fn redecode_built_in(
     attributes: &Attributes<'_>,
     (kind, api_version): (&str, &str),
     object: &mut Value,
@@ -74,7 +74,7 @@ fn settle_built_in(
     Ok(())
 }
 
-fn settle_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
+fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (kind, api_version, own) = (text("kind"), text("apiVersion"), resource.api_version());
