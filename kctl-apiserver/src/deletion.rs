@@ -1,18 +1,19 @@
-//! The options of deletes, and the finalizers of the server and of the garbage collector.
+//! Deletion options, and the finalizers of the server and of the garbage collector.
 
 /// The effect of a delete on dependents (`metav1.DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// What the finalizers of the object say, or else its kind.
+    /// The default of the object: what its finalizers demand, or else what its kind has.
     Default,
     Background,
     Foreground,
     Orphan,
-    /// What `orphanDependents: false` means: in the background, but for a namespace in the foreground.
+    /// `orphanDependents: false`: background deletion, but foreground deletion of a Namespace.
     NoOrphans,
 }
 
 impl Propagation {
+    /// Returns the propagation of the deprecated option `orphanDependents`.
     pub(crate) fn of_orphans(orphans: bool) -> Self {
         if orphans { Self::Orphan } else { Self::NoOrphans }
     }
@@ -30,14 +31,15 @@ impl Propagation {
 /// The grace period of a delete (`gracePeriodSeconds`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grace {
-    /// What the object says.
+    /// `deletionGracePeriodSeconds` of the object, or else the default of its kind.
     Default,
     Seconds(i64),
 }
 
-/// Finalizers by which the garbage collector holds an object until its dependents are dealt with.
+/// The finalizer with which the garbage collector deletes dependents first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer with which the garbage collector removes itself from the dependents' owner references.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// Finalizer that holds a `CustomResourceDefinition` until its objects are gone.
+/// The finalizer that holds a CRD until its objects are gone.
 pub(crate) const CUSTOM_RESOURCE_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

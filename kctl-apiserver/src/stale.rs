@@ -11,11 +11,12 @@ pub enum Past {
     Changes(usize),
 }
 
-/// The older state that a read gets instead of the newest one, from a server that is behind.
+/// The older state that a read gets instead of the newest one, as from a server whose cache is behind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale {
     pub(crate) past: Past,
+    /// The time that a watch is behind.
     pub(crate) lag: Duration,
-    /// Also to whoever asks for the newest state.
+    /// `true` if requests for the newest state get the older one too, which a correct server never does.
     pub(crate) misleads: bool,
 }

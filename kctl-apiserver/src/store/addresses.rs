@@ -1,20 +1,21 @@
-//! The addresses that services get: each its own number in 10.96.0.0/12.
+//! Cluster IPs of Services: each Service gets its own number in 10.96.0.0/12, kubeadm's default range.
 
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
 
-/// The second byte of the first address, and how many values it has.
+/// The second byte of the first address.
 const SECOND: u8 = 96;
+/// The number of values of the second byte in a /12 range.
 const N_SECONDS: u8 = 16;
 
-/// The address with a number.
+/// Returns the address with a number. Repeats after 2^20 numbers.
 pub(crate) fn address(n: u32) -> String {
     let [.., second, third, fourth] = n.to_be_bytes();
     Ipv4Addr::new(10, SECOND + second % N_SECONDS, third, fourth).to_string()
 }
 
-/// The number of the address that a service has.
+/// Returns the number of a Service's address, or `None` if it has no address in the range.
 pub(super) fn number_of(service: &Value) -> Option<u32> {
     let address: Ipv4Addr = service["spec"]["clusterIP"].as_str()?.parse().ok()?;
     let [10, second, third, fourth] = address.octets() else { return None };

@@ -10,10 +10,12 @@ use crate::status::GroupResource;
 /// Receives each change of an object.
 pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
 
-/// The client on whose behalf objects are written; empty while the server's own controllers write.
+/// The client on whose behalf objects are written. Empty while the server's own controllers write.
 #[derive(Default)]
 pub(crate) struct Acting {
+    /// As [`Change::by`].
     pub(crate) by: String,
+    /// As [`Change::trace`].
     pub(crate) trace: String,
 }
 
@@ -42,6 +44,7 @@ pub struct Change {
 }
 
 impl Change {
+    /// Creates the record of an event in a table.
     pub(crate) fn new(acting: &Acting, of: &GroupResource, event: &Event) -> Self {
         let (namespace, name) = event.key.clone();
         Self {

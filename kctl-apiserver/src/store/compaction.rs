@@ -1,14 +1,15 @@
-//! How long states of the past can be listed: as kube-apiserver has etcd compact itself (`compact.go` of `k8s.io/apiserver/pkg/storage/etcd3`).
+//! Decides how long states of the past can be listed: as kube-apiserver has etcd compacted (`compact.go` of
+//! `k8s.io/apiserver/pkg/storage/etcd3`).
 //!
-//! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts for five to ten minutes. Nothing
-//! is written for it: ticks that have passed are made up for when somebody looks.
+//! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts between five
+//! and ten minutes. No timer runs: ticks that have passed are computed when a list or a write needs them.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// The default of kube-apiserver's `--etcd-compaction-interval`.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
-/// What the ticks so far have come to.
+/// The state after the ticks so far. `compacted` is at most `seen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compaction {
     /// The last tick, or the start.
@@ -20,6 +21,7 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
+    /// Creates the state of a server that starts now, at which nothing is compacted.
     pub(super) fn from(start: Timestamp) -> Self {
         Self { tick: start, seen: 0, compacted: 0 }
     }

@@ -1,4 +1,4 @@
-//! Decides what a change of a `CustomResourceDefinition` means for the resources that are served.
+//! Decides how a change of a CRD changes the resources that are served.
 
 use std::sync::LazyLock;
 
@@ -11,24 +11,26 @@ use crate::{
     status::GroupResource,
 };
 
-/// The resource whose objects define others: `CustomResourceDefinitions`.
+/// The resource `customresourcedefinitions`.
 pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
     LazyLock::new(|| custom_resource_definition::KIND.group_resource());
 
-/// The resource whose objects may leave a group to another server.
+/// The resource `apiservices`, whose objects may forward a group to another server.
 pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| api_service::KIND.group_resource());
 
-/// What follows from a change of a `CustomResourceDefinition`.
+/// The effect of a change of a CRD.
 #[derive(Default)]
 pub(super) struct Redefinition {
-    /// The resource is served, or was so until now.
+    /// `true` if the resource is served now, or was served before: the registry has to be rebuilt.
     pub(super) is_served: bool,
-    /// The resource that is no longer served as it was: then the real server ends all watches of it, without a word
-    /// (upstream, `customresource_handler.go`). Metadata and conditions do not count.
+    /// The resource, if its spec or its accepted names changed or it was deleted. All watches of it then end without
+    /// an event, as upstream, where the storage of the old version is torn down (`customresource_handler.go`).
+    /// Metadata and conditions do not count.
     pub(super) anew: Option<GroupResource>,
 }
 
 impl Redefinition {
+    /// Compares the states of a CRD before and after an event.
     pub(super) fn by(event: &Event) -> Self {
         let after = event.object.value();
         let Some(before) = event.before.as_ref().map(|before| before.value()) else {

@@ -1,4 +1,4 @@
-//! What clients are told while the disk of `--data` takes nothing.
+//! Tests of the server while the disk of `--data` rejects writes.
 
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};

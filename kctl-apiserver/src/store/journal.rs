@@ -1,8 +1,8 @@
-//! Objects on disk: a line of JSON for each write, put together when most lines are of the past.
+//! The file of `--data`: one line of JSON per write, compacted when most lines are outdated.
 //!
-//! Each line ends with a checksum of itself and of all before it. What is changed, lost or elsewhere in the middle is refused with
-//! its line; whole lines that are lost at the end look like a server that was killed earlier, and cannot be told from it.
-//! Files without checksums, of earlier versions, are read as they are.
+//! Each line ends with a checksum of itself and of all lines before it. A line that was changed, lost or moved in the
+//! middle fails the start with its number. Whole lines that are lost at the end look the same as a server that was
+//! killed earlier, so they are not detected. Files of earlier versions without checksums are read as they are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,50 +19,59 @@ use serde_json::{Value, json, value::RawValue};
 use super::Key;
 use crate::status::GroupResource;
 
+/// The name of the journal in its folder.
 const FILE: &str = "objects.jsonl";
-/// The file that the first start has written when its objects were kept: the certificates.
+/// The file that the first start wrote together with the first objects: the certificates. Beside it an empty journal
+/// means lost data.
 const USED: &str = "identity.pem";
-/// The file by which it is tried whether the disk takes more, and what is written to it: a page.
+/// The file with which readiness tests that the disk accepts writes.
 const PROBE: &str = "probe";
+/// The size of the probe: one page.
 const PROBE_LEN: usize = 4096;
-/// The file is rewritten when it has so many lines more than there are objects.
+/// The file is compacted when it has this many lines more than there are objects.
 const DEAD_LINES_MAX: usize = 10_000;
 
-/// How a line ends: the checksum has as many digits as there are zeros.
+/// The end of each line. The checksum replaces the zeros.
 const END_OF_LINE: &[u8] = br#","sum":"0000000000000000"}"#;
+/// The offset of the checksum in [`END_OF_LINE`].
 const SUM_AT: usize = 8;
+/// The length of the checksum in hexadecimal digits: the first 8 bytes of SHA-256.
 const SUM_LEN: usize = 16;
 
+/// A line of the journal as it is read.
 #[derive(Deserialize)]
 struct Line {
     revision: u64,
     group: String,
     resource: String,
     key: Key,
-    /// Nothing for a removed object. It is read by itself: an object may be as deep as the parser goes, and the line is one level more.
+    /// `None` for a removed object. Parsed separately, because an object may be as deep as the parser allows, and the
+    /// line adds one level.
     object: Option<Box<RawValue>>,
 }
 
-/// The objects of a folder by resource and key.
+/// The objects of a journal by resource and key.
 pub(super) type JournalObjects = BTreeMap<(GroupResource, Key), Value>;
 
-/// A file to which writes are appended. The folder is locked as long as it lives.
+/// A file to which writes are appended. The folder is locked as long as this value lives.
 pub(super) struct Journal {
     folder: PathBuf,
     lines: Lines,
-    /// What has changed and is not in the file, because the disk fails: it is full, mostly.
+    /// Objects whose last change is not in the file, because the disk rejected it. While it is not empty, the server
+    /// rejects further changes.
     missed: BTreeSet<(GroupResource, Key)>,
-    /// So many lines have to be of the past until the file is put together.
+    /// The file is compacted at this many outdated lines. Raised after a failed compaction, so that not every write
+    /// tries again.
     dead_max: usize,
     _lock: File,
 }
 
-/// The checksums of a file, one from the other.
+/// The checksum of the last line, from which that of the next line follows.
 #[derive(Clone, Copy, Default)]
 struct Chain([u8; SUM_LEN]);
 
 impl Chain {
-    /// The checksum of the next line, which is here without it.
+    /// Returns the checksum of a line, which is passed without it.
     fn next(&mut self, line: &[u8]) -> &[u8] {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(&self.0);
@@ -78,41 +87,43 @@ impl Chain {
     }
 }
 
-/// A line without its checksum, and that; nothing when it ends otherwise.
+/// Returns a line without its checksum, and the checksum; `None` if the line has no checksum.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (line, end) = line.split_at_checked(line.len().checked_sub(END_OF_LINE.len())?)?;
     let (before, sum) = end.split_at(SUM_AT);
     (before == &END_OF_LINE[..SUM_AT]).then_some((line, &sum[..SUM_LEN]))
 }
 
-/// A file that is written line by line.
+/// An open file that is written line by line.
 struct Lines {
     file: File,
     chain: Chain,
+    /// The number of lines.
     len: usize,
-    /// So many bytes are whole lines.
+    /// The length of all complete lines in bytes.
     n_bytes: u64,
-    /// Whether there may be more, of a line that could not be written to its end.
+    /// `true` if a failed write may have left a part of a line after `n_bytes`.
     is_torn: bool,
 }
 
 impl Lines {
-    /// Appends a [`Line`], with the object as it is: all of it or nothing.
+    /// Appends a [`Line`] with the JSON of an object, completely or not at all.
     fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
         self.mend()?;
         let (chain, len) = (self.chain, self.len);
         let line = self.line(of, key, revision, object);
         if let Err(error) = self.file.write_all(&line) {
             (self.chain, self.len, self.is_torn) = (chain, len, true);
-            // Where even this fails, the next one tries it again.
+            // // If this fails too, the next append tries it again.
             let _later = self.mend();
             return Err(error);
         }
+        debug_assert!(!self.is_torn, "only complete lines are counted");
         self.n_bytes += line.len() as u64;
         Ok(())
     }
 
-    /// Takes away what is no whole line.
+    /// Truncates the file to its complete lines.
     fn mend(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.n_bytes)?;
@@ -122,7 +133,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The next line of the file.
+    /// Formats the next line, and advances the chain.
     fn line(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
         let (group, resource, key) = (json!(of.group), json!(of.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
@@ -139,7 +150,12 @@ impl Lines {
 }
 
 impl Journal {
-    /// Opens a folder, which is made when it is missing. Returns what is in it, with the last revision.
+    /// Opens a folder, which is created if it does not exist. Returns the objects of its journal and the last
+    /// revision.
+    ///
+    /// # Errors
+    /// Fails if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
+    /// certificates of an earlier start.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, JournalObjects, u64)> {
         fs::create_dir_all(folder)?;
         let lock = File::create(folder.join("lock"))?;
@@ -147,7 +163,7 @@ impl Journal {
         let file = folder.join(FILE);
         let (is_there, is_used) = (file.exists(), folder.join(USED).exists());
         let (kept, revision) = read(&file)?;
-        // A server that was used has written its first objects, and never removes all of them.
+        // // A server that has started once has written its first objects, and never removes all of them.
         if kept.is_empty() && is_there && is_used {
             return Err(emptied(&file));
         }
@@ -159,12 +175,13 @@ impl Journal {
         Ok((Self { folder, lines, missed, dead_max, _lock: lock }, kept, revision))
     }
 
+    /// Returns the folder.
     #[cfg(feature = "serve")]
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Begins a file with what a new server has, all of it or nothing.
+    /// Replaces the file by the objects of a new server, completely or not at all.
     pub(super) fn begin<'a>(
         &mut self,
         objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -174,10 +191,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a write. It is with the operating system when this returns: a killed server loses nothing. What the disk does not
-    /// take is kept in mind.
+    /// Appends a write. The operating system has it when this returns, so a killed process loses nothing. A write
+    /// that the disk rejects is remembered in `missed`.
     pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
-        // In their order: of what was missed, the last state alone is written.
+        // // Only the last state of a missed object is written later, so later changes of any object have to wait
+        // behind it.
         if self.missed.is_empty()
             && let Err(error) = self.lines.append(of, key, revision, object)
         {
@@ -189,10 +207,10 @@ impl Journal {
         }
     }
 
-    /// Tries the disk by a file of a page, which is removed again.
+    /// Tests that the disk accepts writes, with a file of one page that is removed again.
     ///
     /// # Errors
-    /// The disk takes nothing, or something that was changed is not in the file yet.
+    /// Fails if the disk rejects the probe, or if changes are missing from the file.
     pub(super) fn check(&self) -> io::Result<()> {
         if !self.missed.is_empty() {
             return Err(io::Error::other(format!("{}: changes are not kept yet", self.folder.join(FILE).display())));
@@ -203,15 +221,15 @@ impl Journal {
         written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", probe.display())))
     }
 
-    /// Something that has changed and is not in the file.
+    /// Returns an object whose last change is not in the file.
     pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
 
-    /// Appends what was missed, in its present state.
+    /// Appends the present state of an object that was missed.
     ///
     /// # Errors
-    /// The disk still fails.
+    /// Fails if the disk still rejects writes.
     pub(super) fn make_up(
         &mut self,
         (of, key): &(GroupResource, Key),
@@ -230,7 +248,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the file together when too much of it is of the past. Where that fails the file is good as it is.
+    /// Compacts the file if too many of its lines are outdated. If compaction fails, the file stays as it is.
     pub(super) fn tidy(&mut self, n_objects: usize) {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;
@@ -252,17 +270,18 @@ impl Journal {
 
 #[cfg(test)]
 impl Journal {
-    /// From here on the disk takes nothing.
+    /// Makes all further writes fail, as a full disk does.
     pub(super) fn break_off(&mut self) {
         self.lines.file = File::open(self.folder.join(FILE)).unwrap();
     }
 
-    /// The disk works again.
+    /// Makes writes succeed again.
     pub(super) fn mend_disk(&mut self) {
         self.lines.file = File::options().write(true).open(self.folder.join(FILE)).unwrap();
     }
 }
 
+/// Reads the objects of a file and the highest revision. An incomplete last line is ignored.
 fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
     let (mut kept, mut revision) = (JournalObjects::new(), 0);
     let mut reader = match File::open(file) {
@@ -273,7 +292,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
     let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
     for number in 1.. {
         text.clear();
-        // The process was killed while it wrote a line without an end: that write was never answered.
+        // // The process was killed while it wrote this line: the write was never confirmed to a client.
         if reader.read_until(b'\n', &mut text)? == 0 || !text.ends_with(b"\n") {
             break;
         }
@@ -300,6 +319,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
     Ok((kept, revision))
 }
 
+/// Returns the error of a journal without objects beside certificates.
 fn emptied(file: &Path) -> io::Error {
     let why = format!(
         "{}: the file has no objects, but {USED} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
@@ -309,7 +329,8 @@ fn emptied(file: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Nothing is left out in silence: what is in a whole line was kept for somebody.
+/// Returns the error of a damaged line. A complete line is never skipped: a client has a response that says it is
+/// stored.
 fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
         "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
@@ -319,13 +340,14 @@ fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
+/// Writes a new file with these objects.
 fn rewrite_kept(folder: &Path, kept: &JournalObjects, revision: u64) -> io::Result<Lines> {
     let texts = kept.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
     let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
     rewrite(folder, texts.iter().map(|(of, key, text)| (*of, *key, text.as_slice())), revision)
 }
 
-/// Writes a file anew beside the old one, in whose place it comes when it is whole.
+/// Writes a new file beside the old one, and renames it over the old one when it is complete.
 fn rewrite<'a>(
     folder: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -337,11 +359,12 @@ fn rewrite<'a>(
         Ok(lines)
     });
     written.inspect_err(|_error| {
-        // It is of no use, and what it takes may be what the disk lacks.
+        // // The incomplete file may occupy the space that the disk lacks.
         let _absent = fs::remove_file(&beside);
     })
 }
 
+/// Writes a file with these objects, and syncs it to disk.
 fn write_all<'a>(
     file: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -360,7 +383,7 @@ fn write_all<'a>(
     Ok(lines)
 }
 
-/// A new file for its owner alone: there are Secrets in it.
+/// Creates a file with mode 0600: it contains Secrets.
 fn private(file: &Path) -> io::Result<File> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,10 @@
-//! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued lists.
+//! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued
+//! lists.
+//!
+//! The way of a write: [`Store::put`] and [`Store::remove`] increment the revision, change the [`Table`] of the
+//! resource, update the graph of owners (`owners.rs`), append to the journal of `--data` (`journal.rs`), add an
+//! [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history;
+//! nothing is buffered per watcher.
 
 mod addresses;
 mod change;
@@ -45,33 +51,46 @@ pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());
 
-/// The table in which the objects of a resource are: the events of both groups are in one.
+/// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they
+/// share one prefix in etcd.
 fn home(of: &GroupResource) -> &GroupResource {
     if kinds::events::event::KIND.is_of(of) { &EVENTS } else { of }
 }
 
-/// The objects of a server, as etcd keeps those of kube-apiserver: one revision for all writes, tables with bounded histories,
-/// and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
+/// The objects of a server, as etcd stores those of kube-apiserver: one revision for all writes, tables with bounded
+/// histories, and the journal of a folder.
+///
+/// Writes are also announced to controllers ([`Store::take_announced`]).
 pub(crate) struct Store {
+    /// The revision of the newest write. Never decreases; each write of an object increments it by one.
     pub(crate) revision: u64,
-    /// The history up to this revision is dropped for all resources, also for those without a table.
+    /// The history up to this revision is dropped for all resources, also for those without a table. At most
+    /// `revision`.
     compacted: u64,
     /// Ordered, because the namespace controller deletes in this order: one seed gives one sequence of requests.
     tables: BTreeMap<GroupResource, Table>,
+    /// The graph of owner references. Every write goes through [`Owners::changed`], so it matches the tables.
     owners: Owners,
     /// The resources that are served: the built-in ones and those of `CustomResourceDefinitions`.
     pub(crate) registry: Arc<Registry>,
+    /// The seeded source of uids and generated names.
     pub(crate) chance: Chance,
+    /// The time of creation timestamps and of compaction.
     pub(crate) clock: Clock,
-    /// The number of cluster IPs that Services got, so that each gets its own.
+    /// The highest number of a cluster IP that a Service got, so that the next Service gets another one.
     pub(crate) n_addresses: u32,
     /// Notified after each change of any object.
     changed: watch::Sender<u64>,
+    /// The file of `--data`; `None` for a server in memory.
     journal: Option<Journal>,
+    /// The function of `ApiServer::observe_changes`.
     pub(crate) change_observer: Option<ChangeObserver>,
+    /// The client whose request is being handled, for the records of changes.
     pub(crate) acting: Acting,
+    /// Decides which revisions can still be listed.
     compaction: Compaction,
-    /// Changes that controllers have not seen. The server lets them look after each request, so it is short.
+    /// Changes that controllers have not seen. Bounded by the changes of one request: the controllers take them after
+    /// each.
     announced: Vec<Announced>,
 }
 
@@ -83,6 +102,7 @@ pub(crate) struct Announced {
 }
 
 impl Store {
+    /// Creates an empty store at revision 1. The seed decides all uids and generated names.
     pub(crate) fn new(clock: Clock, seed: u64) -> Self {
         Self {
             revision: 1,
@@ -118,11 +138,12 @@ impl Store {
         }
     }
 
-    /// How many objects each resource has.
+    /// Returns the number of objects of each resource that has a table.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&GroupResource, usize)> {
         self.tables.iter().map(|(of, table)| (of, table.objects.len()))
     }
 
+    /// Derives the served resources from the stored CRDs and APIServices.
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
@@ -131,26 +152,29 @@ impl Store {
         self.owners.kinds_changed();
     }
 
+    /// Returns the table of a resource. An empty one is created if it is missing.
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
         let compacted = self.compacted;
         self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(compacted))
     }
 
-    /// The table of a resource that was asked for before.
+    /// Returns the table of a resource, if it has one already.
     pub(crate) fn known_table(&self, of: &GroupResource) -> Option<&Table> {
         self.tables.get(home(of))
     }
 
+    /// Returns an object, parsed.
     pub(crate) fn get(&self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
         let table = self.tables.get(home(of))?;
         table.objects.get(key).map(|object| table.value(object))
     }
 
-    /// An object as it is stored.
+    /// Returns an object as it is stored: packed JSON with a weak reference to its value.
     pub(crate) fn stored(&self, of: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
         self.tables.get(home(of))?.objects.get(key)
     }
 
+    /// Iterates over the tables in the order of group and resource.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (&GroupResource, &Table)> {
         self.tables.iter()
     }
@@ -171,7 +195,9 @@ impl Store {
         self.changed.subscribe()
     }
 
-    /// Writes an object. It gets the next revision as its resourceVersion.
+    /// Writes an object. It gets the next revision as its `metadata.resourceVersion`.
+    ///
+    /// The observer, the journal and the watches see the change before this returns.
     pub(crate) fn put(&mut self, of: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
         let of = home(of);
         self.revision += 1;
@@ -189,21 +215,23 @@ impl Store {
         value
     }
 
-    /// An object is stored with more than is read of it: whoever writes what is read changes it.
+    /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
+    /// if it sends what a reader sees.
     pub(crate) fn leave_unread(&mut self, of: &GroupResource, key: &Key) {
         if let Some(object) = self.table(home(of)).objects.get_mut(key) {
             *object = Arc::new(object.unread());
         }
     }
 
-    /// New services get addresses after those that are there.
+    /// Sets the next cluster IP after those of the loaded Services.
     pub(crate) fn count_addresses(&mut self) {
         let services = kinds::core::service::KIND.group_resource();
         let known = self.objects(&services, None).filter_map(|service| addresses::number_of(&service));
         self.n_addresses = known.max().unwrap_or(0);
     }
 
-    /// An object that was there before the first request: its being there is no event.
+    /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an
+    /// event.
     pub(crate) fn put_first(&mut self, of: &GroupResource, key: Key, mut object: Value) {
         let revision = self.revision;
         object["metadata"]["resourceVersion"] = revision.to_string().into();
@@ -216,7 +244,8 @@ impl Store {
         table.last_change = revision;
     }
 
-    /// Removes an object. Its last state gets the revision of the removal.
+    /// Removes an object. Returns its last state, with the revision of the removal as its `resourceVersion`, as etcd
+    /// does.
     pub(crate) fn remove(&mut self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
         let of = home(of);
         let before = self.table(of).objects.remove(key)?;
@@ -239,6 +268,8 @@ impl Store {
         Some(last)
     }
 
+    /// Adds an event to the history and notifies all who wait. A CRD or APIService that changes the served resources
+    /// rebuilds the registry first.
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
         // The revision before this one was the newest for all ticks that have passed.
@@ -247,7 +278,7 @@ impl Store {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
-        // APIServices of other servers decide which paths are served here.
+        // // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
         if *of == *API_SERVICES {
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
             rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
@@ -256,6 +287,7 @@ impl Store {
         let event = Arc::new(event);
         self.announced.push(Announced { of: of.clone(), event: event.clone() });
         let table = self.table(of);
+        debug_assert!(table.last_change < revision, "a history is ordered by revision, so that it can be searched");
         table.history.push_back(event);
         if table.history.len() > HISTORY_LEN_MAX {
             table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
@@ -276,7 +308,8 @@ impl Store {
         self.changed.send_replace(revision);
     }
 
-    /// Objects of a custom kind are read by the schemas that it has now.
+    /// Reads the stored objects of a custom kind again by its present schemas: pruning and defaults may differ. The
+    /// written bytes stay.
     fn read_anew(&mut self, resource: &Resource) {
         if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.of)) {
             table.read_anew(&|object| custom.read(object));
@@ -289,12 +322,12 @@ impl Store {
         self.changed.send_modify(|_| {});
     }
 
-    /// The oldest revision of which a list may still be asked for by a `continue` token or as an exact version.
+    /// Returns the oldest revision that a `continue` token or an exact `resourceVersion` may name.
     pub(crate) fn compacted_pages(&self) -> u64 {
         self.compaction.at(self.clock.now(), self.revision).compacted
     }
 
-    /// Forgets the history: watches and continued lists from before get 410.
+    /// Drops the whole history: watches and continued lists from before get 410.
     pub(crate) fn compact(&mut self) {
         self.compacted = self.revision;
         for table in self.tables.values_mut() {
@@ -303,23 +336,24 @@ impl Store {
         }
     }
 
+    /// Returns the graph of owner references, for the garbage collector.
     pub(crate) fn owners(&mut self) -> &mut Owners {
         &mut self.owners
     }
 
-    /// The objects that name this uid as an owner.
+    /// Returns the objects that name this uid as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<(GroupResource, Key)> {
         self.owners.dependents(uid)
     }
 
-    /// Whether the object with this uid is being deleted after its dependents.
+    /// Returns `true` if the object with this uid is in foreground deletion.
     pub(crate) fn waits_for_dependents(&self, uid: &str) -> bool {
         self.owners.is_waiting(uid)
     }
 }
 
 impl Store {
-    /// The objects of a resource, in a namespace or everywhere.
+    /// Iterates over the objects of a resource in a namespace, or in all namespaces.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = Arc<Value>> {
         let table = self.tables.get(home(of)).into_iter();
         table.flat_map(move |table| table.values(namespace).map(|(_, object)| object))

@@ -1,6 +1,7 @@
-//! One object as it is stored: its text, and the parsed value for as long as somebody has it.
+//! One stored object: packed JSON, and its parsed value as long as someone uses it.
 //!
-//! Text takes a fraction of the memory of a parsed value, and most answers are nothing but text.
+//! JSON takes a fraction of the memory of a parsed `serde_json::Value`, and most responses are sent as stored without
+//! being parsed.
 
 use std::{
     collections::VecDeque,
@@ -14,15 +15,18 @@ use serde_json::Value;
 
 use crate::registry::Resource;
 
-/// Bytes of text whose values a table keeps parsed.
+/// The number of bytes of JSON whose values a table keeps parsed. Beyond it the least recently parsed values are
+/// dropped.
 const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
 
-/// A stored object.
+/// A stored object. Immutable, apart from the cached value.
 pub(crate) struct Object {
-    /// A line of JSON: the kind first, then the version of the API, as the real server writes them.
+    /// A line of JSON with its end. `kind` comes first and then `apiVersion`, as kube-apiserver writes them.
     line: Bytes,
-    /// The line that was written, where the definition of the kind has become another one since: it is read otherwise then.
+    /// The line as it was written, if reading it by the present CRD gives another one: pruned or with other defaults.
+    /// `None` if both are the same.
     written: Option<Bytes>,
+    /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it.
     value: Mutex<Weak<Value>>,
 }
 
@@ -32,17 +36,17 @@ impl fmt::Debug for Object {
     }
 }
 
-/// How the text of each object of a kind in a version begins.
+/// Returns the first bytes of the JSON of each object of a kind in a version.
 pub(crate) fn head(resource: &Resource) -> String {
     format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, resource.kind(), resource.api_version())
 }
 
-/// Values of JSON always serialise.
+/// Serializes a value. Writing a JSON value to memory cannot fail.
 fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _infallible = serde_json::to_writer(text, value);
 }
 
-/// A line of JSON, with kind and version in front.
+/// Returns a line of JSON with `kind` and `apiVersion` in front.
 fn line(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(2_048);
     let Some(map) = value.as_object() else {
@@ -67,11 +71,12 @@ fn line(value: &Value) -> Bytes {
 }
 
 impl Object {
+    /// Packs a value, which stays parsed as long as the caller holds it.
     pub(crate) fn new(value: &Arc<Value>) -> Self {
         Self { line: line(value), written: None, value: Mutex::new(Arc::downgrade(value)) }
     }
 
-    /// The same object for who reads it otherwise than it was written; nothing if that is as it is read already.
+    /// Returns the object as `read` changes it, or `None` if that changes nothing. The written line stays the same.
     pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
         let written = self.written.as_ref().unwrap_or(&self.line);
         // What has been serialised can be parsed.
@@ -81,40 +86,44 @@ impl Object {
         (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
     }
 
-    /// The same object, which has more in it than is read of it.
+    /// Returns the same object, marked as written with more than is read.
     pub(super) fn unread(&self) -> Self {
         let value = Mutex::new(self.value.lock().clone());
         Self { line: self.line.clone(), written: Some(self.line.clone()), value }
     }
 
+    /// Returns `true` if readers see exactly what was written.
     pub(crate) fn is_as_written(&self) -> bool {
         self.written.is_none()
     }
 
-    /// The text that is kept for later starts.
+    /// Returns the JSON for the journal.
     pub(super) fn written(&self) -> &[u8] {
         self.written.as_ref().unwrap_or(&self.line).trim_ascii_end()
     }
 
-    /// The text with the end of its line: the body of an answer.
+    /// Returns the JSON with the end of its line, which is the body of a response.
     pub(crate) fn line(&self) -> &Bytes {
         &self.line
     }
 
+    /// Returns the JSON without the end of its line.
     pub(crate) fn text(&self) -> &[u8] {
         self.line.trim_ascii_end()
     }
 
-    /// The value, which is parsed when nobody has it.
+    /// Returns the value, which is parsed if it is not cached.
     pub(crate) fn value(&self) -> Arc<Value> {
         self.known().unwrap_or_else(|| self.parse())
     }
 
-    /// Whether this is the value of the object, and not one that equals it.
+    /// Returns `true` if this is the value that the object was made of or parsed to. A value that is only equal does
+    /// not count.
     pub(crate) fn is(&self, value: &Arc<Value>) -> bool {
         Weak::as_ptr(&self.value.lock()) == Arc::as_ptr(value)
     }
 
+    /// Returns the value if it is still in use.
     fn known(&self) -> Option<Arc<Value>> {
         self.value.lock().upgrade()
     }
@@ -127,17 +136,20 @@ impl Object {
     }
 }
 
-/// The values of a table that were used last: the oldest go when their texts are too long.
+/// The values of a table that were used last. Bounded by [`WARM_LEN_MAX`] bytes of their JSON.
 #[derive(Default)]
 pub(super) struct Warm(Mutex<WarmValues>);
 
+/// Values with the length of their JSON, the oldest first.
 #[derive(Default)]
 struct WarmValues {
     values: VecDeque<(Arc<Value>, usize)>,
+    /// The sum of the lengths in `values`.
     len: usize,
 }
 
 impl Warm {
+    /// Keeps a value parsed until later ones displace it.
     pub(super) fn keep(&self, object: &Object, value: Arc<Value>) {
         let mut kept = self.0.lock();
         kept.len += object.line.len();
@@ -148,7 +160,7 @@ impl Warm {
         }
     }
 
-    /// The value of an object, which stays parsed for a while.
+    /// Returns the value of an object, which then stays parsed for a while.
     pub(super) fn value(&self, object: &Object) -> Arc<Value> {
         object.known().unwrap_or_else(|| {
             let value = object.parse();
@@ -158,7 +170,7 @@ impl Warm {
     }
 }
 
-/// What a watch says of an object.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -167,6 +179,7 @@ pub(crate) enum EventType {
 }
 
 impl EventType {
+    /// Returns the name in a watch event.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -176,17 +189,19 @@ impl EventType {
     }
 }
 
-/// The lines of an event, each written once for all watchers.
+/// The lines of a change as `ADDED`, `MODIFIED` and `DELETED` event. Each is written at most once, for all watchers
+/// together.
 #[derive(Debug, Default)]
 pub(crate) struct Lines([OnceLock<Bytes>; 3]);
 
 impl Lines {
+    /// Returns the line of this type, which is written at the first call.
     pub(crate) fn of(&self, kind: EventType, object: &Object) -> Bytes {
         self.0[kind as usize].get_or_init(|| event_line(kind, object)).clone()
     }
 }
 
-/// What a watch says of an object, as a line.
+/// Returns a watch event as a line of JSON.
 pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();
     let mut line = Vec::with_capacity(text.len() + 40);

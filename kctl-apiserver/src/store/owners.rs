@@ -1,7 +1,8 @@
-//! Who owns whom, by uid: reads each change of an object, and hands on what the garbage collector has to look at.
+//! The graph of owner references by uid: follows each change of an object, and queues what the garbage collector has
+//! to look at.
 //!
-//! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes of an object have nobody look
-//! at it: one that gets an owner which is being deleted already stays until that owner is looked at again.
+//! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
+//! that gets an owner which is already being deleted stays until that owner is looked at again.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -15,26 +16,30 @@ use crate::{
     status::GroupResource,
 };
 
+/// A resource and the key of an object.
 type ObjectRef = (GroupResource, Key);
 
 /// The graph of owner references.
 #[derive(Clone, Default)]
 pub(crate) struct Owners {
+    /// The object of each uid.
     places: HashMap<String, ObjectRef>,
+    /// The objects that name a uid as an owner. Never has an empty set.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
-    /// Those whose dependents are deleted before them, by uid.
+    /// The uids of objects in foreground deletion: their dependents are deleted first.
     waiting: HashSet<String>,
-    /// What may have become garbage.
+    /// Objects that may have become garbage, or whose deletion may go on.
     suspects: Queue,
-    /// What has an owner of a kind that is not served: nobody knows whether that is there.
+    /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They wait for
+    /// other kinds.
     undecided: BTreeSet<ObjectRef>,
 }
 
-/// Objects in the order in which they were named first: dependents are looked at before the owner that waits for them.
+/// Objects in the order in which they were added first: dependents come before the owner that waits for them.
 #[derive(Clone, Default)]
 struct Queue {
     order: VecDeque<ObjectRef>,
-    /// Those that are in the queue.
+    /// The objects in `order`. An object is queued at most once.
     queued: HashSet<ObjectRef>,
 }
 
@@ -52,46 +57,51 @@ impl Queue {
     fn pop_first(&mut self) -> Option<ObjectRef> {
         let first = self.order.pop_front()?;
         self.queued.remove(&first);
+        debug_assert_eq!(self.order.len(), self.queued.len(), "an object is queued at most once");
         Some(first)
     }
 }
 
+/// Returns `metadata.ownerReferences`.
 fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     let references = object.and_then(|object| object["metadata"]["ownerReferences"].as_array());
     references.into_iter().flatten()
 }
 
+/// Returns the uids of the owners.
 fn owner_uids(object: Option<&Value>) -> impl Iterator<Item = &str> {
     references(object).filter_map(|reference| reference["uid"].as_str())
 }
 
+/// Returns `true` if `metadata.finalizers` contains the name.
 pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| finalizers.iter().any(|known| known == name))
 }
 
-/// Whether an owner that is deleted after its dependents waits for the one with this reference.
+/// Returns `true` if the dependent with this reference blocks the foreground deletion of its owner.
 pub(crate) fn is_blocked_by(reference: &Value, uid: &str) -> bool {
     reference["blockOwnerDeletion"] == true && reference["uid"] == uid
 }
 
-/// Whether nothing but its uid is known of an object here.
+/// Returns `true` for an object without owners that is not being deleted: the graph only has its uid.
 fn is_settled(object: &Value) -> bool {
     let meta = &object["metadata"];
     !meta["ownerReferences"].is_array() && !meta["deletionTimestamp"].is_string()
 }
 
-/// Whether an object is being deleted with a finalizer now, and was not before (`deletionStartsWithFinalizer`).
+/// Returns `true` if this write starts the deletion of an object with a finalizer (`deletionStartsWithFinalizer`).
 fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
     let ends = |object: &Value| object["metadata"]["deletionTimestamp"].is_string() && has_finalizer(object, finalizer);
     ends(after) && !before.is_some_and(ends)
 }
 
-/// Whether an object has a controller of its own that ends it.
+/// Returns `true` for a Namespace and a CRD: their own controllers complete the deletion.
 fn is_emptied(of: &GroupResource) -> bool {
     namespace::KIND.is_of(of) || custom_resource_definition::KIND.is_of(of)
 }
 
 impl Owners {
+    /// Follows a write (`after`) or a removal (`None`) of an object.
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
@@ -99,7 +109,7 @@ impl Owners {
         before: Option<&Value>,
         after: Option<&Value>,
     ) {
-        // Most changes leave the owners of an object, and have nobody look at it.
+        // // The common case: a write that changes neither owners nor deletion queues nothing.
         if let (Some(before), Some(after)) = (before, after)
             && before["metadata"]["uid"] == after["metadata"]["uid"]
             && [before, after].iter().all(|object| is_settled(object))
@@ -109,7 +119,7 @@ impl Owners {
         if after.is_none() {
             self.left(of, key);
         }
-        // Nobody collects events.
+        // // The garbage collector ignores Events, as upstream's `ignoredResources`.
         if *of == *EVENTS {
             return;
         }
@@ -132,13 +142,14 @@ impl Owners {
         }
     }
 
+    /// Enters the references of a written object, and queues it if an owner is missing or a deletion begins.
     fn written(&mut self, registry: &Registry, place: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
         self.places.insert(uid.into(), place.clone());
         for owner in owner_uids(Some(after)) {
             self.dependents.entry(owner.into()).or_default().insert(place.clone());
         }
-        // An owner that is not blocked any more may go.
+        // // An owner that this object no longer blocks may be deleted now.
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
             let owner = reference["uid"].as_str().unwrap_or_default();
             if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
@@ -160,7 +171,8 @@ impl Owners {
         }
     }
 
-    /// Whether an owner is known as a reference to it says.
+    /// Returns `true` if the object with the uid of a reference exists with the name, kind and version that the
+    /// reference has, in a namespace that the dependent can refer to.
     fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let known = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
         known.is_some_and(|(of, (namespace, name))| {
@@ -172,53 +184,56 @@ impl Owners {
         })
     }
 
+    /// Removes an object from the graph. Its dependents, and owners that waited for it, are queued.
     fn gone(&mut self, gone: &Value) {
         let uid = gone["metadata"]["uid"].as_str().unwrap_or_default();
         self.places.remove(uid);
         self.waiting.remove(uid);
         self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-        // Its owners may wait for it to go.
+        // // Owners in foreground deletion wait until their last dependent is gone.
         let owners = owner_uids(Some(gone)).filter(|owner| self.waiting.contains(*owner));
         let owners: Vec<_> = owners.filter_map(|owner| self.places.get(owner).cloned()).collect();
         self.suspects.extend(owners);
     }
 
-    /// The namespace and the definition of an object that has gone may have waited for that.
+    /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty.
     fn left(&mut self, of: &GroupResource, key: &Key) {
         self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
         let definitions = custom_resource_definition::KIND.group_resource();
         self.suspects.insert((definitions, (String::new(), of.to_string())));
     }
 
+    /// Returns the objects that name this uid as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<ObjectRef> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// Whether an object is being deleted after its dependents.
+    /// Returns `true` if the object is in foreground deletion.
     pub(crate) fn is_waiting(&self, uid: &str) -> bool {
         self.waiting.contains(uid)
     }
 
-    /// Has the garbage collector look at an object.
+    /// Queues an object for the garbage collector.
     pub(crate) fn suspect(&mut self, place: ObjectRef) {
         self.suspects.insert(place);
     }
 
-    /// Leaves an object alone until it changes, or until another kind is served.
+    /// Leaves an object alone until it changes, or until other kinds are served.
     pub(crate) fn leave_undecided(&mut self, place: ObjectRef) {
         self.undecided.insert(place);
     }
 
-    /// Other kinds are served now.
+    /// Queues the undecided objects, because other kinds are served now.
     pub(super) fn kinds_changed(&mut self) {
         self.suspects.extend(std::mem::take(&mut self.undecided));
     }
 
-    /// One thing that the garbage collector has not looked at since it, or what it depends on, changed.
+    /// Takes the next object that the garbage collector has to look at.
     pub(crate) fn next_suspect(&mut self) -> Option<ObjectRef> {
         self.suspects.pop_first()
     }
 
+    /// Returns the length of the queue.
     pub(crate) fn n_suspects(&self) -> usize {
         self.suspects.order.len()
     }

@@ -1,4 +1,5 @@
-//! Keeps the objects of a store in a folder: loads them at the start, and writes each change to the journal.
+//! Keeps the objects of a store in the folder of `--data`: loads them at the start, and writes each change to the
+//! journal.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -9,10 +10,11 @@ use super::{
 };
 use crate::status::GroupResource;
 
-/// A folder that is open for one server.
+/// A folder that is locked for this server, with the objects that its journal had.
 pub(crate) struct Folder {
     journal: Journal,
     objects: JournalObjects,
+    /// The revision of the last line of the journal.
     revision: u64,
 }
 
@@ -42,7 +44,8 @@ impl Store {
         folder.journal.begin(objects, self.revision)
     }
 
-    /// Replaces the present objects by those of a folder. There is no history of them.
+    /// Replaces the present objects by those of a folder. Their history is gone: watches from before the restart get
+    /// 410.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
         self.owners = Owners::default();
@@ -57,7 +60,7 @@ impl Store {
         self.rebuild_registry();
     }
 
-    /// Reads all custom objects by the schemas that their `CustomResourceDefinitions` have now.
+    /// Reads all custom objects by the present schemas of their CRDs.
     pub(crate) fn read_all_anew(&mut self) {
         let resources: Vec<_> = self.registry.all().cloned().collect();
         for resource in resources {
@@ -76,7 +79,7 @@ impl Store {
         self.journal.as_ref().map(Journal::folder)
     }
 
-    /// Writes a change to the journal.
+    /// Appends a change to the journal, and compacts the journal if most of its lines are outdated.
     pub(super) fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Object>) {
         let revision = self.revision;
         let Some(journal) = &mut self.journal else { return };

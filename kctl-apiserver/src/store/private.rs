@@ -1,4 +1,4 @@
-//! Small files beside the journal that only their owner reads: keys, certificates, the port.
+//! Small files beside the journal that only their owner may read: keys, certificates, the port.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// Writes a file that only its owner can read, whole or not at all: what a killed process left beside it is replaced.
+/// Writes a file with mode 0600, completely or not at all. A temporary file of a killed process is replaced.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -25,7 +25,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// The text of a file; nothing where there is none.
+/// Returns the contents of a file, or `None` if it does not exist.
 pub(crate) fn read_kept(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -1,4 +1,4 @@
-//! How objects are read after the definition of their kind has become another one.
+//! Tests of stored objects after the schema in their CRD has changed.
 
 use http::Request;
 use http_body_util::{BodyExt, Full};

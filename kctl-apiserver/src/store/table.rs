@@ -1,4 +1,4 @@
-//! All objects of one resource, and the history of their changes.
+//! The objects of one resource, and the history of their changes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 use super::{Key, Lines, Object, object::Warm};
 use crate::{request::RequestInfo, stale::Past};
 
-/// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
+/// The number of events of each resource in the history. A watch that starts before them gets 410, as after a
+/// compaction of etcd.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 
-/// Events that are looked at one by one from the end of a history, before the place of a revision in it is searched.
+/// The number of events that are searched one by one from the end of the history, before a binary search.
 const MISSED_MAX: usize = 64;
 
 /// A change of one object.
@@ -23,29 +24,37 @@ const MISSED_MAX: usize = 64;
 pub(crate) struct Event {
     pub(crate) revision: u64,
     pub(crate) key: Key,
+    /// The state before; `None` if the object was created.
     pub(crate) before: Option<Arc<Object>>,
-    /// The new state. Of a deletion: the last state, with the resourceVersion of the deletion.
+    /// The new state. For a deletion: the last state with the revision of the deletion as its `resourceVersion`.
     pub(crate) object: Arc<Object>,
     pub(crate) deleted: bool,
+    /// The lines of this change that were sent to watchers, shared by all of them.
     pub(crate) lines: Lines,
 }
 
 /// All objects of one resource.
 pub(crate) struct Table {
+    /// Ordered by namespace and name, as etcd orders keys: a list needs no sort.
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
+    /// The values of objects that were used last.
     pub(super) warm: Warm,
+    /// Changes by increasing revision, at most [`HISTORY_LEN_MAX`].
     pub(super) history: VecDeque<Arc<Event>>,
     /// Events up to this revision are no longer in the history.
     pub(super) compacted: u64,
     /// The revision of the last change; 0 before the first.
     pub(super) last_change: u64,
-    /// When the definition of the resource last became another one, or ceased to be; 0 where it never did.
+    /// The revision at which the CRD of the resource last changed or was deleted; 0 if it never did. Watches from
+    /// before it end.
     pub(super) redefined: u64,
-    /// Says that something changed, to watchers in the order in which they wait: tokio's `watch` channel wakes them in any.
+    /// Notified after each change. `Notify` wakes watchers in the order in which they wait, so a seed gives one
+    /// order; tokio's `watch` channel wakes them in any order.
     pub(super) changed: Arc<Notify>,
 }
 
 impl Table {
+    /// Creates an empty table without history before `revision`.
     pub(super) fn new(revision: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -58,6 +67,7 @@ impl Table {
         }
     }
 
+    /// Returns a copy that shares the objects and the history, without watchers.
     pub(super) fn fork(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -68,6 +78,7 @@ impl Table {
         }
     }
 
+    /// Reads each object again; see [`Object::read_by`].
     pub(super) fn read_anew(&mut self, read: &impl Fn(&mut Value)) {
         for object in self.objects.values_mut() {
             if let Some(other) = object.read_by(read) {
@@ -76,12 +87,12 @@ impl Table {
         }
     }
 
-    /// Returns `true` if there are no objects.
+    /// Returns `true` if the table has no objects.
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The objects of a namespace, or all, by namespace and name, from after a key on.
+    /// Iterates over the objects of a namespace, or over all, by namespace and name, starting after a key.
     pub(crate) fn range(
         &self,
         namespace: Option<&str>,
@@ -97,19 +108,19 @@ impl Table {
         objects.take_while(move |(key, _)| namespace.as_deref().is_none_or(|wanted| key.0 == wanted))
     }
 
-    /// The same, parsed.
+    /// Iterates over the same objects, parsed.
     pub(crate) fn values(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Key, Arc<Value>)> {
         self.range(namespace, None).map(|(key, object)| (key, self.value(object)))
     }
 
-    /// The value of an object of this table, which stays parsed for a while.
+    /// Returns the value of an object of this table, which then stays parsed for a while.
     pub(crate) fn value(&self, object: &Object) -> Arc<Value> {
         self.warm.value(object)
     }
 
-    /// The events after a revision; `None` when some of them are no longer kept.
+    /// Returns the events after a revision, or `None` if some of them are no longer in the history.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
-        // Most watchers have missed but a few.
+        // // Most watchers are only a few events behind.
         let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
         let first = match n_last {
             MISSED_MAX => self.history.partition_point(|event| event.revision <= revision),
@@ -118,7 +129,8 @@ impl Table {
         (revision >= self.compacted).then(|| self.history.range(first..))
     }
 
-    /// The state as it was at a revision; `None` when that is too long ago.
+    /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so
+    /// far.
     pub(crate) fn at(&self, revision: u64) -> Option<Table> {
         let mut objects = self.objects.clone();
         let later: Vec<_> = self.since(revision)?.collect();
@@ -131,7 +143,10 @@ impl Table {
         Some(Table { objects, ..Table::new(revision) })
     }
 
-    /// The revision that a fault on purpose makes a read show, while it is known, and where one so old is allowed.
+    /// Returns the revision that a fault makes this read return instead of the newest one.
+    ///
+    /// `None` without such a fault, if the state is no longer known, or if the request demands a newer state and the
+    /// fault does not mislead.
     pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
         let stale = info.stale?;
         let asked = info.params.oldest();
@@ -145,21 +160,22 @@ impl Table {
         (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
     }
 
-    /// Notified after each change.
+    /// Returns what is notified after each change.
     pub(crate) fn changes(&self) -> Arc<Notify> {
         self.changed.clone()
     }
 
-    /// What came after this revision is known.
+    /// Returns the revision after which the history is complete.
     pub(crate) fn compacted(&self) -> u64 {
         self.compacted
     }
 
+    /// Returns the revision of the last change; 0 before the first.
     pub(crate) fn last_change(&self) -> u64 {
         self.last_change
     }
 
-    /// A watch ends when this has become another number.
+    /// Returns the revision of the last change of the CRD. A watch ends when it changes.
     pub(crate) fn redefined(&self) -> u64 {
         self.redefined
     }
