@@ -1,6 +1,6 @@
-//! How much of each resource pods ask for: reads their containers, hands on sums.
+//! Sums the resources that Pods request: reads their containers and returns sums by resource.
 //!
-//! Behaviour: `k8s.io/component-helpers/resource/helpers.go`, and its copy in the admission plugin `LimitRanger`.
+//! Upstream: `k8s.io/component-helpers/resource/helpers.go`, and its copy in the admission plugin `LimitRanger`.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,15 @@ use serde_json::Value;
 
 pub(crate) use crate::quantity::Quantity;
 
-/// Amounts by the names of their resources.
+/// Quantities by the names of their resources.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Of these resources a pod as a whole may say how much it needs.
+/// Resources that `spec.resources` of a Pod may set (pod-level resources), besides huge pages.
 const OF_PODS: &[&str] = &["cpu", "memory"];
+/// The prefix of the resources of huge pages.
 const PAGES: &str = "hugepages-";
 
-/// The half of the resources of a container that is asked for.
+/// The two maps of `resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Requests,
@@ -23,6 +24,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
+    /// Returns the name of the field.
     fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -30,25 +32,26 @@ impl Side {
         }
     }
 
-    /// What a container, or a pod as a whole, says.
+    /// Returns the amounts of a container, or of a Pod with pod-level resources.
     pub(crate) fn of(self, asks: &Value) -> Amounts {
         read(&asks["resources"][self.name()])
     }
 }
 
-/// The amounts in a map of resources.
+/// Parses a map of quantities. Entries that are not quantities are left out.
 pub(crate) fn read(map: &Value) -> Amounts {
     let pairs = map.as_object().into_iter().flatten();
     pairs.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?))).collect()
 }
 
-/// What a pod needs: its containers together, or what its greatest moment before them needs.
+/// Returns the amounts of a Pod: the sum of its containers, or the maximum of its init containers if that is higher
+/// (`PodRequests`).
 pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
     let mut sum = Amounts::new();
     for container in list(spec, "containers") {
         add(&mut sum, &side.of(container));
     }
-    // Of a container that stays, all that come after it have to leave room.
+    // // A sidecar (restartable init container) keeps running: everything after it needs its resources as well.
     let (mut staying, mut greatest) = (Amounts::new(), Amounts::new());
     for container in list(spec, "initContainers") {
         let mut own = side.of(container);
@@ -65,7 +68,7 @@ pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
     sum
 }
 
-/// The same where what the pod as a whole says counts instead of its containers.
+/// Returns the amounts of a Pod. Pod-level resources replace the sums of the containers.
 pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
     let mut sum = of_pod(spec, side);
     let whole = side.of(spec).into_iter();
@@ -73,12 +76,12 @@ pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
     sum
 }
 
-/// Whether a pod as a whole may say how much of it it needs.
+/// Returns `true` if a Pod may have pod-level resources of this name.
 pub(crate) fn is_of_pods(name: &str) -> bool {
     OF_PODS.contains(&name) || is_pages(name)
 }
 
-/// Whether these are huge pages, of which no more is handed out than there is.
+/// Returns `true` for huge pages, which can't be overcommitted.
 pub(crate) fn is_pages(name: &str) -> bool {
     name.starts_with(PAGES)
 }
@@ -90,6 +93,7 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
+/// Raises amounts to the maximum of both maps.
 fn raise(known: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         if known.get(name).is_none_or(|known| amount.thousandths() > known.thousandths()) {
@@ -98,6 +102,7 @@ fn raise(known: &mut Amounts, other: &Amounts) {
     }
 }
 
+/// Iterates over a list field of the spec.
 fn list<'a>(spec: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     spec[name].as_array().into_iter().flatten()
 }

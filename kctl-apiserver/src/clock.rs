@@ -1,20 +1,22 @@
-//! Time and chance of a server: both can be repeated exactly.
+//! Time and random numbers of a server. Both can be repeated exactly.
 
 use jiff::{Timestamp, ToSpan};
 use tokio::time::Instant;
 
-/// Where an object's times come from.
+/// The source of all times in objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// 2026-01-01T00:00:00Z plus the time of the tokio runtime since the server was made: repeatable when it is paused.
+    /// 2026-01-01T00:00:00Z plus the time of the tokio runtime since the server was created. Repeatable if tokio's
+    /// clock is paused.
     Simulated(Instant),
-    /// The machine's clock, for people who look at ages.
+    /// The clock of the machine, for people who look at ages.
     System,
-    /// Stands still: one request has one time, however often it is run.
+    /// A fixed time: all runs of a request have the same one.
     At(Timestamp),
 }
 
 impl Clock {
+    /// Returns the present time.
     pub(crate) fn now(self) -> Timestamp {
         match self {
             Self::System => Timestamp::now(),
@@ -27,31 +29,35 @@ impl Clock {
         }
     }
 
-    /// As metadata has it: whole seconds.
+    /// Returns the present time in whole seconds, as `metav1.Time` has it.
     pub(crate) fn seconds(self) -> String {
         seconds(self.now())
     }
 }
 
+/// Formats a time in RFC 3339 with whole seconds.
 pub(crate) fn seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A seeded generator (splitmix64): the same seed gives the same uids and names.
+/// A seeded random generator (splitmix64). The same seed gives the same uids and names.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
+    /// Creates a generator.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A sequence that goes on differently for each seed, and never with what this one has given already.
+    /// Returns a generator for a copy of the server. It continues differently for each seed, and repeats nothing that
+    /// this one returned.
     pub(crate) fn fork(&self, seed: u64) -> Self {
         let mut seeded = Self::new(seed);
         Self(self.0 ^ seeded.next())
     }
 
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -60,7 +66,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A uid in the form of a version 4 UUID.
+    /// Returns a uid in the form of a version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());
         format!(
@@ -73,7 +79,7 @@ impl Chance {
         )
     }
 
-    /// The end of a generated name: five characters that spell no words (`k8s.io/apiserver/pkg/storage/names`).
+    /// Returns the suffix of a generated name: five characters without vowels (`k8s.io/apiserver/pkg/storage/names`).
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut bits = self.next();

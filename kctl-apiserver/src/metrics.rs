@@ -1,4 +1,5 @@
-//! `/metrics`: counts answered requests, and exposes them and the number of objects under the names of kube-apiserver.
+//! `/metrics`: counts answered requests, and exposes the counters and the number of objects under kube-apiserver's
+//! names.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +18,9 @@ use crate::{
     status::GroupResource,
 };
 
-/// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with the
-/// resource `other`.
-const SORTS_MAX: usize = 20_000;
+/// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with
+/// the resource `other`.
+const LABEL_SETS_MAX: usize = 20_000;
 
 /// A request that was answered.
 #[derive(Clone, Copy)]
@@ -29,9 +30,9 @@ pub(crate) struct Answered<'a> {
     pub(crate) dry_run: bool,
 }
 
-/// The labels of the request counter, in their order.
+/// The labels of `apiserver_request_total`, in alphabetical order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Sort {
+struct Labels {
     code: u16,
     dry_run: bool,
     group: String,
@@ -42,7 +43,8 @@ struct Sort {
     version: String,
 }
 
-impl Sort {
+impl Labels {
+    /// Returns the labels of a request.
     fn of(Answered { info, code, dry_run }: Answered<'_>) -> Self {
         let is_apply = info.applies();
         let verb = match info.verb {
@@ -77,7 +79,8 @@ impl Sort {
 /// The counters of a server, since its start.
 #[derive(Default)]
 pub(crate) struct Counts {
-    requests: BTreeMap<Sort, u64>,
+    /// Ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
+    requests: BTreeMap<Labels, u64>,
     handled: Arc<Handled>,
 }
 
@@ -89,6 +92,7 @@ struct Handled {
 }
 
 impl Handled {
+    /// Returns the counter of read-only or of mutating requests.
     fn of(&self, is_read: bool) -> &AtomicUsize {
         if is_read { &self.read_only } else { &self.mutating }
     }
@@ -116,11 +120,11 @@ impl Counts {
 
     /// Counts an answered request.
     pub(crate) fn add(&mut self, answered: Answered<'_>) {
-        let mut sort = Sort::of(answered);
-        if self.requests.len() >= SORTS_MAX && !self.requests.contains_key(&sort) {
-            sort = Sort { resource: "other".into(), ..Sort::default() };
+        let mut labels = Labels::of(answered);
+        if self.requests.len() >= LABEL_SETS_MAX && !self.requests.contains_key(&labels) {
+            labels = Labels { resource: "other".into(), ..Labels::default() };
         }
-        *self.requests.entry(sort).or_default() += 1;
+        *self.requests.entry(labels).or_default() += 1;
     }
 }
 
@@ -146,8 +150,8 @@ pub(crate) fn exposed<'a>(
     family("apiserver_current_inflight_requests", "gauge", help, &mut samples);
 
     let help = "Requests for objects that were answered, by verb, dry run, group, version, resource, scope and code.";
-    let mut samples = requests.iter().map(|(sort, count)| {
-        let Sort { code, dry_run, group, resource, scope, subresource, verb, version } = sort;
+    let mut samples = requests.iter().map(|(labels, count)| {
+        let Labels { code, dry_run, group, resource, scope, subresource, verb, version } = labels;
         let dry_run = if *dry_run { "All" } else { "" };
         let labels = format!(
             "code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",resource=\"{resource}\",\

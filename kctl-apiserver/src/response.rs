@@ -13,8 +13,9 @@ use crate::status::StatusError;
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Maximum number of characters of all warnings of one response. If there are more, each warning is truncated to
-/// `CUT_WARNING_LEN_MAX` characters (`pkg/endpoints/filters/warning.go` of `k8s.io/apiserver`).
+/// `CUT_WARNING_LEN_MAX` characters (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
 const WARNINGS_LEN_MAX: usize = 4 * 1024;
+/// The length of a truncated warning (`truncateItemRunes`).
 const CUT_WARNING_LEN_MAX: usize = 256;
 
 /// Adds a `Warning` header for each warning.
@@ -72,18 +73,19 @@ pub(crate) fn full(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }
 
-/// Returns a response with a short text, and tells browsers not to guess its type (`X-Content-Type-Options`).
+/// Returns a response with a short plain text, and tells browsers not to guess its type (`X-Content-Type-Options`).
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = plain(code, text);
     do_not_guess(&mut response);
     response
 }
 
-/// Returns a response with a short text.
+/// Returns a response with a short plain text.
 pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", full(text.as_bytes().to_vec()))
 }
 
+/// Tells browsers not to guess the content type.
 fn do_not_guess(response: &mut Response<Body>) {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }

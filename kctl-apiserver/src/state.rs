@@ -1,5 +1,5 @@
-//! The state of one server: its objects, and all else that requests read and change. One lock guards it, so requests are handled one
-//! after the other.
+//! The state of one server: its objects, and everything else that requests read and change. One lock guards it, so
+//! requests are handled one after the other.
 
 use std::{
     fs::File,
@@ -28,18 +28,24 @@ use crate::{
 /// Everything that a server knows. It dereferences to its [`Store`], which most code needs of it.
 pub(crate) struct State {
     store: Store,
+    /// The server's own controllers and their queues.
     pub(crate) controllers: Controllers,
+    /// The RBAC rules of users, computed from roles and bindings.
     rule_cache: RuleCache,
+    /// The impersonation mode that each user's last request used.
     last_modes: LastModes,
+    /// The key of service account tokens.
     pub(crate) signer: SharedSigner,
-    /// Reaches webhooks.
+    /// Sends the calls of webhooks.
     pub(crate) transport: Transport,
+    /// The last answered requests, for tests and observers.
     pub(crate) requests: RequestLog,
+    /// The counters behind `/metrics`.
     pub(crate) counts: Counts,
     /// The file of the audit log.
     pub(crate) audit: Option<File>,
-    /// Gives ids to audit events. It is separate from the chance of the store, so that uids of objects do not depend on the
-    /// number of requests.
+    /// The source of ids of audit events. Separate from the random sequence of the store, so that uids of objects do
+    /// not depend on the number of requests.
     pub(crate) audit_ids: Chance,
 }
 

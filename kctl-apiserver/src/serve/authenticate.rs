@@ -1,4 +1,4 @@
-//! Who sends a request on a socket: the administrator's certificate, a token of a service account, or nobody.
+//! Authenticates requests on a socket: the administrator's client certificate, a service account token, or anonymous.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use super::{identity::Identity, names::CertificateNames};
 use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusError};
 
-/// Paths that anybody may read.
+/// Paths that anonymous requests may read (`system:public-info-viewer`).
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
-/// The token that a client shows (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+/// Returns the bearer token of a request (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
 fn token(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let mut words = shown.trim().splitn(3, ' ');
@@ -19,26 +19,31 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     words.next().filter(|token| is_bearer && !token.is_empty())
 }
 
-/// Decides for the requests of one connection.
+/// Authenticates the requests of one connection.
 #[derive(Clone)]
 pub(super) struct Authenticator {
     server: ApiServer,
     identity: Arc<Identity>,
     names: Arc<CertificateNames>,
+    /// `true` if the client of this connection presented the administrator's certificate.
     admin: bool,
 }
 
 impl Authenticator {
+    /// Creates the authenticator of a connection whose client has presented no certificate.
     pub(super) fn new(server: ApiServer, identity: Arc<Identity>, names: Arc<CertificateNames>) -> Self {
         Self { server, identity, names, admin: false }
     }
 
-    /// The certificates that the client has shown; TLS has verified them.
+    /// Notes the client certificates of the connection, which TLS has verified.
     pub(super) fn peer(&mut self, certificates: Option<&[CertificateDer<'_>]>) {
         self.admin = certificates.is_some_and(|certificates| self.identity.is_admin(certificates));
     }
 
-    /// The service in the name of the client, or a refusal.
+    /// Returns a service for the caller of this request.
+    ///
+    /// # Errors
+    /// Returns the response to send: 403 for a `Host` that the server does not have, 401 without valid credentials.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
         if !self.is_named_rightly(request) {
             let error = StatusError::new(
@@ -52,7 +57,7 @@ impl Authenticator {
         let public = PUBLIC
             .iter()
             .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
-        // Who shows a token wants to be somebody.
+        // // A request with an invalid token is rejected, even for a public path.
         let is_nobody = token(request.headers()).is_none();
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),
@@ -64,6 +69,7 @@ impl Authenticator {
         }
     }
 
+    /// Returns the caller of a request, or `None` without valid credentials.
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
             let id = format!("X509SHA256={}", self.identity.admin_digest());
@@ -73,7 +79,8 @@ impl Authenticator {
         self.server.caller_of_token(token(headers)?)
     }
 
-    /// A page in a browser that got its name resolved to 127.0.0.1 has another host name.
+    /// Returns `true` if `Host` is a name of this server. This stops DNS rebinding: a web page whose name was rebound
+    /// to 127.0.0.1 sends its own name.
     fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };

@@ -1,4 +1,5 @@
-//! The certificates of a server: an authority and its administrator, which a folder keeps, and the server's own.
+//! The certificates of a server: a certificate authority and an administrator, which the folder of `--data` keeps,
+//! and the server's own certificate.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,14 +21,15 @@ use crate::store::private::{read_kept, write_private};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The file of a folder with the authority, the administrator, and the keys of both, in one: they belong together.
+/// The file with the certificates of authority and administrator and both keys. One file, because they belong
+/// together.
 const FILE: &str = "identity.pem";
-/// Authority and administrator are valid for so long, which is what kubeadm gives its authorities: ten years.
+/// The validity of all certificates: ten years, as kubeadm's authorities have.
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
-/// At the start, certificates that run out within this time are replaced.
+/// Certificates that expire within this time are replaced at the start.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// An authority and the administrator whose certificate it has signed.
+/// A certificate authority, and an administrator whose certificate it has signed.
 struct StoredIdentity {
     authority: CertificateDer<'static>,
     authority_key: KeyPair,
@@ -35,16 +37,20 @@ struct StoredIdentity {
     admin_key: KeyPair,
 }
 
-/// Certificates and keys.
+/// The certificates and keys of a running server.
 pub(super) struct Identity {
+    /// The certificate of the authority, for kubeconfigs and `kube-root-ca.crt`.
     pub(super) authority_pem: String,
+    /// The server's certificate and its private key in DER.
     server: (CertificateDer<'static>, Vec<u8>),
     authority: CertificateDer<'static>,
     pub(super) admin_pem: String,
+    /// The administrator's key, in SEC 1 if possible; see `sec1.rs`.
     pub(super) admin_key_pem: String,
     admin: CertificateDer<'static>,
 }
 
+/// Returns parameters of a certificate with a subject.
 fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
@@ -56,14 +62,16 @@ fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     params
 }
 
-/// The subject of an authority. That of what it signs must be another one: to OpenSSL a certificate whose issuer and subject are
-/// equal has signed itself.
+/// The subject of the authority. It differs from the subjects that it signs: OpenSSL takes a certificate with equal
+/// issuer and subject for self-signed.
 const AUTHORITY: &str = "kctl-apiserver-ca";
-/// The subject of authorities that earlier versions have kept.
+/// The subject of authorities that earlier versions stored.
 const AUTHORITY_BEFORE: &str = "kctl-apiserver";
+/// The subject of the server's certificate.
 const SERVER: &str = "kctl-apiserver-serving";
 
-/// An authority as RFC 5280 wants it, and as OpenSSL insists with `-x509_strict`: rcgen adds the identifier of its key.
+/// Returns the parameters of an authority as RFC 5280 requires and `openssl verify -x509_strict` checks. rcgen adds
+/// the subject key identifier.
 fn authority_params(name: &str) -> CertificateParams {
     let mut params = named(name, None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -71,7 +79,8 @@ fn authority_params(name: &str) -> CertificateParams {
     params
 }
 
-/// What an authority signs: it names the key that has signed it, on which Python insists since 3.13.
+/// Returns the parameters of a signed certificate. It has an authority key identifier, which Python requires since
+/// 3.13.
 fn signed_params(name: &str, organization: Option<&str>, purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
     let mut params = named(name, organization);
     params.is_ca = IsCa::ExplicitNoCa;
@@ -81,12 +90,12 @@ fn signed_params(name: &str, organization: Option<&str>, purpose: ExtendedKeyUsa
     params
 }
 
-/// The day on which certificates run out that are made now.
+/// Returns the time at which certificates expire that are created now.
 fn end(now: Timestamp) -> Result<Timestamp, BoxError> {
     Ok(now.checked_add(VALID)?)
 }
 
-/// Sets the days from the one before `now`, since clocks differ, to the last one.
+/// Sets the validity: from one day before `now`, because clocks differ, until `until`.
 fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), BoxError> {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -98,6 +107,7 @@ fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Re
 }
 
 impl StoredIdentity {
+    /// Creates an authority and an administrator.
     fn new(now: Timestamp) -> Result<Self, BoxError> {
         let until = end(now)?;
         let authority_key = KeyPair::generate()?;
@@ -113,7 +123,7 @@ impl StoredIdentity {
         Ok(Self { authority: authority.into(), authority_key, admin: admin.into(), admin_key })
     }
 
-    /// Those of a folder; new ones where there are none, and where they run out.
+    /// Returns those of a folder. Creates them if the folder has none, or if they expire within [`LEFT_MIN`].
     fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, BoxError> {
         let path = folder.join(FILE);
         let file = path.display();
@@ -135,12 +145,13 @@ impl StoredIdentity {
         Ok(made)
     }
 
-    /// The parts as PEM.
+    /// Returns all certificates and keys as PEM.
     fn text(&self) -> String {
         let (authority_key, admin_key) = (self.authority_key.serialize_pem(), self.admin_key.serialize_pem());
         format!("{}{authority_key}{}{admin_key}", pem(&self.authority), pem(&self.admin))
     }
 
+    /// Parses the file, and checks that each key belongs to its certificate.
     fn parse(text: &str) -> Result<Self, BoxError> {
         let cut = |_| "a block of PEM in it is not whole";
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
@@ -155,7 +166,7 @@ impl StoredIdentity {
         for (whose, certificate, key) in
             [("authority", &authority, &authority_key), ("administrator", &admin, &admin_key)]
         {
-            // A certificate has its public key as it is.
+            // // The DER of a certificate contains the DER of its public key.
             let public = key.subject_public_key_info();
             if !certificate.windows(public.len()).any(|part| part == public) {
                 return Err(format!("the key of the {whose} is not that of the certificate").into());
@@ -164,16 +175,16 @@ impl StoredIdentity {
         Ok(Self { authority, authority_key, admin, admin_key })
     }
 
-    /// The name of the authority, which is the issuer of what it signs.
+    /// Returns the subject of the authority, which is the issuer of what it signs.
     fn authority_name(&self) -> &'static str {
         let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
         if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
     }
 
-    /// Whether both certificates are valid then.
+    /// Returns `true` if both certificates are valid at a time.
     ///
     /// # Errors
-    /// The authority has not signed the administrator's certificate.
+    /// Fails if the authority has not signed the administrator's certificate.
     fn is_valid_at(&self, time: Timestamp) -> Result<bool, BoxError> {
         let since_epoch = std::time::Duration::from_secs(time.as_second().try_into()?);
         let clients = clients(&self.authority)?;
@@ -187,12 +198,12 @@ impl StoredIdentity {
     }
 }
 
-/// A certificate in PEM.
+/// Returns a certificate as PEM.
 fn pem(certificate: &CertificateDer<'_>) -> String {
     block("CERTIFICATE", certificate)
 }
 
-/// A block of PEM, whose lines have 64 characters.
+/// Returns a block of PEM with 64 characters per line.
 pub(super) fn block(label: &str, der: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -205,7 +216,7 @@ pub(super) fn block(label: &str, der: &[u8]) -> String {
     pem + &format!("-----END {label}-----\n")
 }
 
-/// Clients whose certificate is one of the authority's, and those without.
+/// Returns a verifier that accepts clients with a certificate of the authority, and clients without a certificate.
 fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, BoxError> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;
@@ -214,10 +225,11 @@ fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVeri
 }
 
 impl Identity {
-    /// The identity that a folder keeps, or one for this start only. The server's own certificate is new at each start.
+    /// Returns the identity of a folder, or one for this start only. The server's own certificate is new at each
+    /// start.
     ///
     /// # Errors
-    /// The files of the folder can't be used, or one of the names can't be in a certificate.
+    /// Fails if the files of the folder can't be used, or if a name is not valid in a certificate.
     pub(super) fn new(names: &CertificateNames, folder: Option<&Path>) -> Result<Self, BoxError> {
         let now = Timestamp::now();
         let kept = folder.map_or_else(|| StoredIdentity::new(now), |folder| StoredIdentity::in_folder(folder, now))?;
@@ -245,17 +257,18 @@ impl Identity {
         })
     }
 
-    /// Whether these are the administrator's certificates.
+    /// Returns `true` if the first certificate is the administrator's.
     pub(super) fn is_admin(&self, certificates: &[CertificateDer<'_>]) -> bool {
         certificates.first().is_some_and(|certificate| certificate.as_ref() == self.admin.as_ref())
     }
 
-    /// The digest of the administrator's certificate, as reviews name it: SHA-256 in hexadecimal letters.
+    /// Returns the SHA-256 of the administrator's certificate in hexadecimal, which reviews show as `credential-id`.
     pub(super) fn admin_digest(&self) -> String {
         let digest = ::ring::digest::digest(&::ring::digest::SHA256, self.admin.as_ref());
         digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 
+    /// Returns the configuration of TLS: HTTP/2 and HTTP/1.1, with optional client certificates.
     pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, BoxError> {
         let provider = Arc::new(ring::default_provider());
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.server.1.clone()));

@@ -1,4 +1,4 @@
-//! A kubeconfig for the server.
+//! Writes a kubeconfig for the server.
 
 use std::{
     fs,
@@ -10,13 +10,13 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::identity::Identity;
 
-/// The first line of files that kctl has written and may write again.
+/// The first line of a file that kctl has written and may replace.
 const MARK: &str = "# Written by kctl; replaced at the next start.";
 
-/// The name of the server in a kubeconfig, and of its context.
+/// The name of the first server, and of its context.
 pub(super) const OWN: &str = "kctl";
 
-/// One context a server: the first one is current.
+/// Returns a kubeconfig with one context per server. The first is the current one.
 pub(super) fn text(servers: &[(&str, String, &Identity)]) -> String {
     let encoded = |pem: &str| BASE64_STANDARD.encode(pem);
     let current = servers.first().map_or(OWN, |(name, _, _)| name);
@@ -40,17 +40,18 @@ pub(super) fn text(servers: &[(&str, String, &Identity)]) -> String {
     text
 }
 
-/// The administrator of a server.
+/// Returns the name of a server's administrator.
 fn user(server: &str) -> String {
     if server == OWN { "kubernetes-admin".into() } else { format!("kubernetes-admin-{server}") }
 }
 
+/// Writes the kubeconfig with mode 0600, if the file is absent or was written by kctl.
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     if !may_write(file)? {
         let why = "it was not written by kctl and is not replaced; name another file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    // Written beside it and moved over it: a reader sees one file or the other, never half of one.
+    // // Written beside the file and renamed over it, so that a reader never sees half of it.
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let beside = file.with_file_name(name);
@@ -62,10 +63,11 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, file)
 }
 
-/// Returns `true` where there is no file, and for one that kctl has written. No more of it is read than the first line.
+/// Returns `true` if the file does not exist or kctl has written it. Reads only the first line.
 ///
 /// # Errors
-/// It can't be read, or is a device, a pipe or a folder: those are never replaced, and reading them may have no end.
+/// Fails if the file can't be read, or if it is a device, a pipe or a folder: those are never replaced, and reading
+/// one may never end.
 fn may_write(file: &Path) -> io::Result<bool> {
     let kind = match fs::metadata(file) {
         Ok(known) => known.file_type(),

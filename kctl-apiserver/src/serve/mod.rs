@@ -1,12 +1,12 @@
 //! The server on a TCP socket: TLS, client authentication, and a kubeconfig.
 
 mod authenticate;
+mod http_connection;
 mod identity;
 mod kubeconfig;
 mod names;
 mod port;
 mod sec1;
-mod speech;
 mod websocket;
 
 use std::{
@@ -36,13 +36,13 @@ use crate::{
     faults::{Connection, Faults, Faulty},
 };
 use authenticate::Authenticator;
+use http_connection::{HttpVersion, LIMITS, serve_http};
 use identity::Identity;
 use names::CertificateNames;
-use speech::{HttpVersion, LIMITS, speak};
 
-/// A client has this long for its half of the TLS handshake.
+/// The time for the TLS handshake of a client.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// After a failed accept (too many open files) the next one waits.
+/// The wait after a failed accept, which mostly means too many open files.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The address and port to listen on.
@@ -66,7 +66,9 @@ pub struct Listening {
     server: ApiServer,
     listener: TcpListener,
     identity: Arc<Identity>,
+    /// The bound address, with the port that was chosen.
     address: SocketAddr,
+    /// The names in the server's certificate.
     names: Arc<CertificateNames>,
     faults: Option<Faults>,
 }
@@ -141,7 +143,7 @@ impl Listening {
         self.kubeconfig_with(&[])
     }
 
-    /// The same with a context for each of other servers, by name.
+    /// Returns a kubeconfig with one more context per other server, by name.
     fn kubeconfig_with(&self, others: &[(&str, &Self)]) -> String {
         let own = (kubeconfig::OWN, self);
         let servers = std::iter::once(&own).chain(others);
@@ -167,9 +169,9 @@ impl Listening {
 
     /// Serves requests until the future is dropped.
     ///
-    /// 768 connections are served at a time. At that bound the one that has waited for its client for longest is closed; while
-    /// all of them have requests, further clients wait. As by kube-apiserver, a connection without requests is closed after
-    /// 90 s, and one without a first request, or in the middle of its head, after 32 s.
+    /// At most 768 connections are served at a time. At that limit, the connection that has been idle longest is
+    /// closed; while all of them have requests, further clients wait. As by kube-apiserver, a connection without
+    /// requests is closed after 90 s, and one that has not sent the head of its first request after 32 s.
     ///
     /// # Errors
     /// Fails if TLS can't be set up.
@@ -198,7 +200,7 @@ impl Listening {
     }
 }
 
-/// Counts a connection, and logs when it has to wait for others.
+/// Takes a slot for a connection, and logs if it has to wait for one.
 async fn enter(connections: &Connections) -> connections::Connection {
     let mut entered = pin!(connections.enter());
     if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {
@@ -211,6 +213,7 @@ async fn enter(connections: &Connections) -> connections::Connection {
     entered.await
 }
 
+/// Serves one connection: TLS handshake, authentication, then requests.
 async fn connection(
     acceptor: TlsAcceptor,
     socket: TcpStream,
@@ -230,7 +233,7 @@ async fn connection(
         let (head, body) = request.into_parts();
         let (running, body) = requests.begin(body);
         let mut request = Request::from_parts(head, body);
-        let opening = websocket::wanted(&mut request);
+        let opening = websocket::handshake(&mut request);
         let decided = authenticator.decide(&request);
         let client = faults.as_ref().map(|faults| faults.connection(program(&request)));
         let breaks = breaks.clone();
@@ -241,7 +244,7 @@ async fn connection(
                 (Err(refused), _) => *refused,
             };
             let response = response.map(|body| match body.size_hint().exact() {
-                // It has been made: what is left is up to the client.
+                // // The response is complete: the rest is up to the client.
                 Some(_) => body,
                 None => running.until_end_of(body).boxed_unsync(),
             });
@@ -253,12 +256,13 @@ async fn connection(
     });
     let service = hyper_util::service::TowerToHyperService::new(service);
     tokio::select! {
-        () = speak(client, stream, version, service) => {}
+        () = serve_http(client, stream, version, service) => {}
         () = broken.notified() => {}
     }
 }
 
-/// The answer to a client under faults. One that there is none to is never given: the connection breaks.
+/// Returns the response to a client under faults. If a fault breaks the connection, this never returns and `breaks`
+/// is notified.
 async fn answered(
     service: InProcess,
     client: Connection,
@@ -276,7 +280,7 @@ async fn answered(
     answer
 }
 
-/// The name of the program that sends a request.
+/// Returns the program in `User-Agent`, up to its version.
 fn program<B>(request: &Request<B>) -> &str {
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default()

@@ -1,6 +1,7 @@
-//! The names and addresses that the server is certified for, and that a client may call it by.
+//! The names and addresses in the server's certificate, by which clients may reach it.
 //!
-//! A server that listens on every address (`0.0.0.0`, `::`) is called by those of the machine. They are read once, at the start.
+//! A server that listens on all addresses (`0.0.0.0`, `::`) has those of the machine. They are read once, at the
+//! start.
 
 use std::{
     collections::BTreeSet,
@@ -8,10 +9,11 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-/// Most addresses of the machine that a certificate names: more are those of a node with thousands of pods or bridges.
+/// The number of machine addresses in a certificate. A machine with more is a node with thousands of Pods or bridges;
+/// the rest is left out.
 const ADDRESSES_LEN_MAX: usize = 64;
 
-/// DNS names and addresses of a server.
+/// The DNS names and addresses of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CertificateNames {
     pub(super) dns: BTreeSet<String>,
@@ -19,7 +21,7 @@ pub(super) struct CertificateNames {
 }
 
 impl CertificateNames {
-    /// Those of a server that listens on an address, and further ones that the user has named.
+    /// Returns the names of a server that listens on an address, with further ones of the user.
     pub(super) fn of(address: IpAddr, more: &[String]) -> Self {
         let mut names = Self::default();
         names.dns.insert("localhost".into());
@@ -38,7 +40,7 @@ impl CertificateNames {
         names
     }
 
-    /// Returns `true` for a host by which a client may call the server; brackets of IPv6 are left out.
+    /// Returns `true` if a client may reach the server by this host. IPv6 addresses come without brackets.
     pub(super) fn has(&self, host: &str) -> bool {
         match host.parse::<IpAddr>() {
             Ok(address) => self.addresses.contains(&address),
@@ -47,7 +49,7 @@ impl CertificateNames {
     }
 }
 
-/// Returns the address by which clients on this machine reach a server: loopback for one that listens on every address.
+/// Returns the address by which clients on this machine reach the server: loopback if it listens on all addresses.
 pub(super) fn local(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -57,7 +59,7 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The addresses of the machine, as far as they can be read.
+/// Returns the addresses of the machine, as far as they can be read.
 fn of_machine() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let known = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
@@ -66,7 +68,7 @@ fn of_machine() -> BTreeSet<IpAddr> {
     addresses
 }
 
-/// The local addresses in `/proc/net/fib_trie` of Linux: the line after an address says what it is.
+/// Returns the local addresses in Linux's `/proc/net/fib_trie`. The line after an address has its type.
 fn v4(table: &str) -> Vec<IpAddr> {
     let lines: Vec<&str> = table.lines().map(str::trim).collect();
     let is_local = |two: &&[&str]| two[1].contains("/32 host LOCAL");
@@ -74,15 +76,15 @@ fn v4(table: &str) -> Vec<IpAddr> {
     lines.windows(2).filter(is_local).filter_map(address).collect()
 }
 
-/// The addresses in `/proc/net/if_inet6` of Linux, but for those of one link: a URL can't name them.
+/// Returns the addresses in Linux's `/proc/net/if_inet6`, except link-local ones, which a URL can't name.
 fn v6(table: &str) -> Vec<IpAddr> {
     let address = |line: &str| u128::from_str_radix(line.split(' ').next()?, 16).ok().map(Ipv6Addr::from);
     let is_link_local = |address: &Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
     table.lines().filter_map(address).filter(|address| !is_link_local(address)).map(IpAddr::V6).collect()
 }
 
-/// The addresses from which this machine calls others, where there is no table of addresses. No packet is sent: `192.0.2.0/24` and
-/// `2001:db8::/32` are for documentation.
+/// Returns the source addresses of connections, where the machine has no table of addresses. No packet is sent:
+/// `192.0.2.0/24` and `2001:db8::/32` are reserved for documentation.
 fn outbound() -> impl Iterator<Item = IpAddr> {
     let from = |own: IpAddr, other: IpAddr| {
         let socket = UdpSocket::bind((own, 0)).ok()?;
@@ -94,6 +96,7 @@ fn outbound() -> impl Iterator<Item = IpAddr> {
     [v4, v6].into_iter().flatten()
 }
 
+/// Returns the host name, if it is a valid DNS name.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));

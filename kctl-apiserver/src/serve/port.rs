@@ -1,4 +1,4 @@
-//! The port that a server listens on, which its folder remembers: clients know it.
+//! Chooses the port of a server. The folder of `--data` stores it, so that kubeconfigs stay valid after a restart.
 
 use std::{io, path::Path};
 
@@ -7,13 +7,13 @@ use tokio::net::TcpListener;
 use super::ServeOptions;
 use crate::store::private::{read_kept, write_private};
 
-/// The file of a folder with the port of the last start.
+/// The file with the port of the last start.
 const FILE: &str = "port";
 
-/// Listens on the port that is asked for. Where it is any free one, that of the last start comes first.
+/// Listens on the requested port. If that is 0, the port of the last start is tried first.
 ///
 /// # Errors
-/// When the address is taken, or the file of the folder has no port or cannot be written.
+/// Fails if the address is in use, or if the file has no valid port or can't be written.
 pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Result<TcpListener> {
     let file = folder.map(|folder| folder.join(FILE));
     let known = file.as_deref().map(read).transpose()?.flatten();
@@ -29,7 +29,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
     Ok(listener)
 }
 
-/// The port of the last start, or any other one where somebody has it now.
+/// Listens on the port of the last start, or on a free one if that is in use.
 async fn again(options: ServeOptions, known: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: known, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -40,10 +40,12 @@ async fn again(options: ServeOptions, known: u16) -> io::Result<TcpListener> {
     }
 }
 
+/// Listens on an address and port.
 async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
     TcpListener::bind((options.address, options.port)).await.map_err(|error| advise(options, &error))
 }
 
+/// Reads the port of the last start.
 fn read(file: &Path) -> io::Result<Option<u16>> {
     let Some(text) = read_kept(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);
@@ -54,7 +56,7 @@ fn read(file: &Path) -> io::Result<Option<u16>> {
     port.map(Some).ok_or_else(broken)
 }
 
-/// The same error with what to do about it.
+/// Returns the error with advice for the user.
 fn advise(options: ServeOptions, error: &io::Error) -> io::Error {
     let ServeOptions { address, port } = options;
     let problem = match error.kind() {

@@ -1,20 +1,20 @@
-//! Private keys in the form of SEC 1, `BEGIN EC PRIVATE KEY`, as kubeadm writes them.
+//! Private keys in SEC 1 form, `BEGIN EC PRIVATE KEY`, as kubeadm writes them.
 //!
-//! Clients choose the algorithm of a key by this line: fabric8 (Java) takes a key in PKCS #8 for one of RSA.
+//! Some clients choose the algorithm by this line: fabric8 (Java) reads a PKCS #8 key as RSA.
 
 use super::identity::block;
 
-/// A key of P-256 in PKCS #8 as ring makes it, up to the number: version, algorithm and curve, and the start of the `ECPrivateKey` of
-/// RFC 5915, which names the curve no more.
+/// The beginning of a P-256 key in PKCS #8 as ring writes it, up to the private number: version, algorithm and curve,
+/// and the start of the `ECPrivateKey` of RFC 5915 without a curve.
 const PKCS8_START: [u8; 36] = [
     0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
     0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,
 ];
-/// The start of an `ECPrivateKey` with its curve, which is 12 bytes longer.
+/// The beginning of an `ECPrivateKey` that names its curve, which is 12 bytes longer.
 const SEC1_START: [u8; 7] = [0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
 /// The curve, P-256: `[0] { OBJECT IDENTIFIER 1.2.840.10045.3.1.7 }`.
 const CURVE: [u8; 12] = [0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-/// Bytes of the number.
+/// The length of the private number in bytes.
 const NUMBER_LEN: usize = 32;
 
 /// Returns a key of P-256 in PEM; `None` for any other key.

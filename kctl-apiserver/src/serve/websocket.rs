@@ -1,6 +1,7 @@
-//! Watches over WebSocket: reads the answer to a watch, writes each of its events as a frame.
+//! Watches over WebSocket: sends each event of a watch response as a frame.
 //!
-//! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of `golang.org/x/net/websocket`.
+//! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of
+//! `golang.org/x/net/websocket`.
 
 use std::io;
 
@@ -21,27 +22,28 @@ use crate::{
     response::full,
 };
 
-/// What is hashed with the key of a client (RFC 6455).
+/// The GUID that is hashed with the key of the client (RFC 6455, section 1.3).
 const ACCEPTS: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// The value of `Sec-WebSocket-Version`.
 const VERSION: &str = "13";
-/// The opcodes of frames, as the first byte of one that is whole.
+/// The first bytes of unfragmented frames: FIN and the opcode.
 const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
-/// The code of a connection that has done what it was for.
+/// The close code 1000: normal closure.
 const DONE: [u8; 2] = 1000_u16.to_be_bytes();
-/// Longest payload of a frame that has a short length, as control frames do. Longer frames of clients say nothing here.
+/// The longest payload with a one-byte length, as all control frames have. Longer frames of clients are skipped.
 const SHORT_LEN_MAX: u64 = 125;
 
-/// A watch that is to be told in frames.
-pub(super) struct Opening {
+/// The request of a WebSocket client for a watch.
+pub(super) struct Handshake {
     headers: HeaderMap,
     upgrade: OnUpgrade,
 }
 
-/// What a request says that wants a watch in frames; nothing for others.
-pub(super) fn wanted<B>(request: &mut Request<B>) -> Option<Opening> {
+/// Returns the handshake of a request that asks for a watch over WebSocket, or `None` for all other requests.
+pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     let says = |name: HeaderName, word: &str| {
         let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         all.split(',').any(|one| one.trim().eq_ignore_ascii_case(word))
@@ -53,11 +55,11 @@ pub(super) fn wanted<B>(request: &mut Request<B>) -> Option<Opening> {
     let params = Params::parse(request.uri().query().unwrap_or_default());
     let is_watch = asked(request.method(), &place(&path)?, &params) == Some(Verb::Watch);
     (is_watch && request.method() == Method::GET)
-        .then(|| Opening { headers: request.headers().clone(), upgrade: hyper::upgrade::on(request) })
+        .then(|| Handshake { headers: request.headers().clone(), upgrade: hyper::upgrade::on(request) })
 }
 
-impl Opening {
-    /// The answer to the handshake; what has been refused before stays a plain answer.
+impl Handshake {
+    /// Accepts the handshake and sends the watch in frames. An error response to the watch is returned as it is.
     pub(super) fn answer(self, watch: Response<Body>) -> Response<Body> {
         if watch.status() != StatusCode::OK {
             return watch;
@@ -68,22 +70,23 @@ impl Opening {
         };
         let body = watch.into_body();
         tokio::spawn(async move {
-            // A client that goes away is no event.
+            // // A client may close its connection at any time: that is not an error.
             if let Ok(upgraded) = self.upgrade.await {
-                let _gone = tell(TokioIo::new(upgraded), body).await;
+                let _gone = send_events(TokioIo::new(upgraded), body).await;
             }
         });
         accepted
     }
 
+    /// Returns a header, or the empty string.
     fn text(&self, name: HeaderName) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The answer that begins the frames.
+    /// Returns the response 101 that starts the frames.
     ///
     /// # Errors
-    /// What is wrong with the handshake.
+    /// Returns code and message for an invalid handshake.
     fn accepted(&self) -> Result<Response<Body>, (StatusCode, &'static str)> {
         if self.text(header::SEC_WEBSOCKET_VERSION) != VERSION {
             return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
@@ -116,6 +119,7 @@ impl Opening {
     }
 }
 
+/// Returns the error response to an invalid handshake.
 fn refused(code: StatusCode, why: &str) -> Response<Body> {
     let mut refused = Response::new(full(why.as_bytes().to_vec()));
     *refused.status_mut() = code;
@@ -126,12 +130,12 @@ fn refused(code: StatusCode, why: &str) -> Response<Body> {
     refused
 }
 
-/// Tells a watch until it ends, or until the client closes it.
-async fn tell(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
+/// Sends the events of a watch until it ends, or until the client closes the connection.
+async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    // A ping is answered before the next one is read.
+    // // Capacity 1: the reader waits until a ping is answered before it reads the next one.
     let (pinged, mut pings) = mpsc::channel::<Vec<u8>>(1);
-    let told = async {
+    let sent = async {
         loop {
             tokio::select! {
                 Some(ping) = pings.recv() => write(&mut writer, PONG, &ping).await?,
@@ -145,14 +149,14 @@ async fn tell(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> i
         }
     };
     tokio::select! {
-        told = told => told?,
+        sent = sent => sent?,
         closed = listen(&mut reader, pinged) => closed?,
     }
     write(&mut writer, CLOSE, &DONE).await?;
     writer.shutdown().await
 }
 
-/// Reads what a client sends until it closes.
+/// Reads frames of the client until it closes. Pings are passed on; everything else is ignored.
 async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     loop {
         let first = reader.read_u8().await?;
@@ -175,13 +179,14 @@ async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<
         payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         match first {
             CLOSE => return Ok(()),
-            // Nobody listens only when the watch is over.
+            // // Sending fails only after the watch has ended.
             PING => drop(pinged.send(payload).await),
             _ => {}
         }
     }
 }
 
+/// Writes an unmasked frame, as servers do.
 async fn write(writer: &mut (impl AsyncWrite + Unpin), first: u8, payload: &[u8]) -> io::Result<()> {
     let mut frame = vec![first];
     let len = payload.len();
@@ -211,7 +216,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::{
-        super::speech::{HttpVersion, LIMITS, speak},
+        super::http_connection::{HttpVersion, LIMITS, serve_http},
         *,
     };
     use crate::ApiServer;
@@ -228,7 +233,7 @@ mod tests {
         let answer = service_fn(move |mut request: Request<hyper::body::Incoming>| {
             let service = server.service();
             async move {
-                let opening = wanted(&mut request);
+                let opening = handshake(&mut request);
                 let response = service.oneshot(request).await.unwrap_or_else(|never| match never {});
                 Ok::<_, Infallible>(match opening {
                     Some(opening) => opening.answer(response),
@@ -237,17 +242,17 @@ mod tests {
             }
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { speak(&connection, stream, HttpVersion::One, answer).await });
+        tokio::spawn(async move { serve_http(&connection, stream, HttpVersion::One, answer).await });
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()).await.unwrap();
         client
     }
 
     /// The head of the answer, and what came after it.
     async fn answer(mut client: DuplexStream) -> (String, Vec<u8>) {
-        let mut told = Vec::new();
-        client.read_to_end(&mut told).await.unwrap();
-        let end = told.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        (String::from_utf8(told[..end].to_vec()).unwrap(), told[end + 4..].to_vec())
+        let mut sent = Vec::new();
+        client.read_to_end(&mut sent).await.unwrap();
+        let end = sent.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        (String::from_utf8(sent[..end].to_vec()).unwrap(), sent[end + 4..].to_vec())
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The audit log: a line of JSON for each request, at level Metadata.
+//! The audit log: one `audit.k8s.io/v1` Event per request as a line of JSON, at level `Metadata`.
 
 use std::{io::Write, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{
     state::State,
 };
 
-/// Where the real server tells how long a request took, too.
+/// The annotation with the time from the request to its response.
 const LATENCY: &str = "apiserver.latency.k8s.io/total";
 
-/// When a request came: an extension of the request.
+/// The time at which a request arrived: an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     at: Timestamp,
@@ -25,20 +25,21 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// Returns the present time.
     pub(super) fn now(clock: Clock) -> Self {
         Self { at: clock.now(), since: Instant::now() }
     }
 }
 
-/// By which an answer is found in the log (`k8s.io/apiserver/pkg/endpoints/filters/audit_init.go`).
+/// The header with the id of the audit event (`k8s.io/apiserver/pkg/endpoints/filters/audit_init.go`).
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// What a request is known by: an extension of the request, and a header of its answer.
+/// The id of the audit event: an extension of the request, and a header of its response.
 #[derive(Clone, Debug)]
 pub(super) struct AuditId(HeaderValue);
 
 impl AuditId {
-    /// The id that the client has chosen, or else a new one.
+    /// Returns the id that the client sent in `Audit-ID`, or else a new one.
     pub(super) fn of(state: &mut State, headers: &HeaderMap) -> Self {
         let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         Self(chosen.unwrap_or_else(|| {
@@ -46,14 +47,14 @@ impl AuditId {
         }))
     }
 
-    /// The answer with the id.
+    /// Adds the id to a response.
     pub(super) fn on<B>(self, mut response: Response<B>) -> Response<B> {
         response.headers_mut().insert(AUDIT_ID, self.0);
         response
     }
 }
 
-/// What is known of a request before anybody has read it.
+/// The parts of a request that are known before it is parsed.
 pub(super) struct AuditedRequest<'a> {
     method: &'a Method,
     uri: &'a Uri,
@@ -71,14 +72,14 @@ impl<'a> From<&'a Parts> for AuditedRequest<'a> {
 
 #[cfg(feature = "serve")]
 impl<'a> AuditedRequest<'a> {
-    /// A request that has come no further than to its id.
+    /// Creates it from a request that was rejected before it was handled.
     pub(super) fn with_id<B>(request: &'a http::Request<B>, id: &'a AuditId) -> Self {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         Self { method, uri, headers, id: Some(id), received: None }
     }
 }
 
-/// Writes the line of a request that was understood, when there is a log.
+/// Writes the event of a parsed request, if the server has an audit log.
 pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: StatusCode) {
     if state.audit.is_none() {
         return;
@@ -99,8 +100,8 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
     write(state, &event);
 }
 
-/// The same of one that was refused before it was understood, or that asks for a document. There is no caller when nobody
-/// knows who asks.
+/// Writes the event of a request that was rejected before it was parsed, or that reads a document. `caller` is `None`
+/// if the client is not authenticated.
 pub(super) fn audit_other(state: &mut State, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) {
     if state.audit.is_some() {
         let event = event(state.clock, asked, caller, code);
@@ -108,8 +109,9 @@ pub(super) fn audit_other(state: &mut State, asked: &AuditedRequest<'_>, caller:
     }
 }
 
+/// Returns the event, without what only a parsed request has.
 fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
-    // One that never came to a verb has taken no time.
+    // // A request that reached no verb has no latency.
     let received = asked.received.unwrap_or_else(|| Received::now(clock));
     json!({
         "kind": "Event",
@@ -128,16 +130,17 @@ fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code
     })
 }
 
-/// As Go's `time.ParseDuration` reads it.
+/// Formats a duration so that Go's `time.ParseDuration` reads it.
 fn duration(time: Duration) -> String {
     format!("{}.{:03}ms", time.as_millis(), time.as_micros() % 1000)
 }
 
-/// As a `MicroTime` is written.
+/// Formats a time as `metav1.MicroTime` does.
 fn micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
+/// Appends an event to the file. The log ends at the first failed write, with an error in the server's own log.
 fn write(state: &mut State, event: &Value) {
     let Some(file) = &mut state.audit else { return };
     if let Err(error) = file.write_all(&bytes_of(event)) {

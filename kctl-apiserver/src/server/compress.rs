@@ -1,7 +1,7 @@
-//! Large answers for clients that take them compressed: gzip, outside of the lock.
+//! Compresses large responses with gzip, outside of the server's lock.
 //!
-//! Behaviour: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`, asked of kube-apiserver 1.36. The documents of `OpenAPI` 3
-//! and watches are never compressed there, whatever their length is.
+//! Upstream: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`; checked against kube-apiserver 1.36. OpenAPI
+//! v3 documents and watches are never compressed there, at any length.
 
 use std::{convert::Infallible, io::Write, mem};
 
@@ -14,13 +14,14 @@ use http_body_util::{BodyExt, StreamBody};
 
 use crate::response::Body;
 
-/// Answers up to here go as they are: compressing them takes longer than sending them.
+/// Responses up to this many bytes are not compressed (`defaultGzipThresholdBytes`): that would take longer than
+/// sending them.
 const PLAIN_LEN_MAX: u64 = 128 * 1024;
 
-/// Bytes that are compressed at once, in less than a millisecond: then others have their turn.
+/// The number of bytes that are compressed between two yields to other tasks: less than a millisecond of work.
 const PIECE_LEN: usize = 64 * 1024;
 
-/// The same answer, compressed when it is large and its client asks for it.
+/// Returns the response, compressed if it is large and its client accepts gzip.
 pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
@@ -36,7 +37,8 @@ pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Bo
     Response::from_parts(head, StreamBody::new(gzip(collected.to_bytes())).boxed_unsync())
 }
 
-/// Compresses as it is read: a large list holds up neither a thread nor the first bytes of it.
+/// Returns the compressed body as a stream that compresses as it is read. A large list then blocks no thread, and its
+/// first bytes are sent early.
 fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     stream::unfold((plain, Some(encoder)), async |(mut plain, encoder)| {
@@ -55,7 +57,8 @@ fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     })
 }
 
-/// The real server looks for the bare word in the first of the headers: neither weights nor capital letters count.
+/// Returns `true` if `Accept-Encoding` contains the word `gzip`. As upstream, only the first header counts, weights
+/// are not parsed, and upper case does not match.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|one| one.trim() == "gzip"))

@@ -1,4 +1,4 @@
-//! How long a request may take, as its query says.
+//! The deadline of a request: the parameter `timeout` of its query.
 //!
 //! Upstream: `WithRequestDeadline` of `k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go`.
 
@@ -13,15 +13,15 @@ use crate::{
     status::StatusError,
 };
 
-/// What takes as long as its client likes.
+/// Subresources without a deadline (`BasicLongRunningRequestCheck`).
 const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
-/// So long the real server waits for a version that does not exist yet.
+/// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet.
 const VERSION_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a request may take; nothing where it does not say, or where it may take for ever.
+/// Returns the time that a request may take, or `None` if it names none or is long-running.
 ///
 /// # Errors
-/// It says no duration.
+/// `BadRequest` if the parameter cannot be parsed as a duration.
 pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     let query = parts.uri.query().unwrap_or_default();
     if !query.contains("timeout") {
@@ -37,6 +37,7 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
 }
 
+/// Returns `true` for a watch and for subresources that take as long as the client likes.
 fn is_long(path: &str, params: &Params) -> bool {
     let path = decode(path);
     let Some(place) = place(&path) else { return false };
@@ -44,7 +45,9 @@ fn is_long(path: &str, params: &Params) -> bool {
     is_watch || LONG.contains(&place.subresource)
 }
 
-/// The refusal that a client gets in time: what is known to take longer is not waited for.
+/// Returns the error that the client would get at its deadline, if that comes before this error. A request that waits
+/// for a future `resourceVersion` fails after three seconds; one with a shorter deadline fails with that deadline.
+/// Neither wait takes place here.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {

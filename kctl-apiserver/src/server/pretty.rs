@@ -1,4 +1,4 @@
-//! JSON for people: the same answer with a line for each field, when a person asks.
+//! Indents JSON responses for people: browsers, curl, and clients that ask with `?pretty=true`.
 //!
 //! Upstream: `isPrettyPrint` of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`.
 
@@ -10,17 +10,17 @@ use http_body_util::BodyExt;
 use crate::request::{Params, clauses};
 use crate::response::{Body, full};
 
-/// With what the programs begin to call themselves that people look at answers with.
+/// The beginnings of `User-Agent` headers of programs that people read responses with.
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
-/// Documents that are written for people, whoever asks.
+/// Paths whose documents are indented for each client.
 const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];
-/// Documents that are served as they are.
+/// Paths whose documents are never indented.
 const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 
-/// The same answer, indented where its client is a person.
+/// Returns the response, indented if a person reads it.
 pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let path = uri.path();
-    // What cannot be told in any form that the client takes is told like that.
+    // // An error about the `Accept` header is written as for people.
     let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
     if !(always || is_for_people(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
         return response;
@@ -36,13 +36,15 @@ pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>)
     Response::from_parts(head, full(indent(&collected.to_bytes())))
 }
 
+/// Returns `true` if the request comes from a program of [`AGENTS`], or asks for indentation in the query or in
+/// `Accept`.
 fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
     let asked = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
     match asked.text("pretty") {
         "" if AGENTS.iter().any(|agent| text(header::USER_AGENT).starts_with(agent)) => true,
-        // What Go takes for a yes (`strconv.ParseBool`).
+        // // The values that `strconv.ParseBool` reads as true.
         "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
         _ => {
             let accept = text(header::ACCEPT);
@@ -52,7 +54,7 @@ fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     }
 }
 
-/// JSON with two spaces for each level, as Go's `json.Indent` writes it, without a line end.
+/// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed.
 fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
@@ -72,7 +74,7 @@ fn indent(json: &[u8]) -> Vec<u8> {
         }
         let closes = b"]}".contains(&byte);
         depth -= usize::from(closes);
-        // Nothing stays in one line.
+        // // An empty object or list stays on its line.
         if was_opened != closes {
             line(&mut out, depth);
         }

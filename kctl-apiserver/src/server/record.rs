@@ -16,7 +16,7 @@ pub(super) fn trace(info: &RequestInfo) -> &str {
     info.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
-/// Counts an answered request, and adds it to the log.
+/// Counts an answered request, and adds it to the request log.
 pub(super) fn record(
     state: &mut State,
     info: &RequestInfo,

@@ -1,4 +1,8 @@
-//! The in-process service: each request runs under the server's lock, and is suspended while it waits for a webhook.
+//! The in-process service. Each request runs under the server's lock, and is suspended while it waits for a webhook.
+//!
+//! The way of a request: read the body (`read_body`), find the user to impersonate, parse a [`RequestInfo`], then run
+//! the verb under the lock (`run_once`). A run that needs a webhook ends; its calls are sent without the lock and the
+//! request runs again (`handle`). The response is built (`build_response`), and then indented or compressed.
 
 use std::{
     convert::Infallible,
@@ -37,7 +41,8 @@ use crate::{
     webhook_round::{WebhookCall, WebhookRound},
 };
 
-/// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
+/// The time for the body to arrive, and then the time for all webhook calls of the request: the default of
+/// `--request-timeout`.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
 /// A tower service for `kube::Client` that sends requests to the server without a socket. As on a socket, responses
@@ -49,6 +54,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
+    /// Creates a service whose requests are from this caller.
     pub(super) fn new(state: Arc<Mutex<State>>, caller: Caller) -> Self {
         Self { state, caller }
     }
@@ -81,12 +87,12 @@ where
             let response = match deadline::allotted(&parts) {
                 Ok(allotted) => {
                     let within = allotted.map_or(REQUEST_WITHIN, |allotted| allotted.min(REQUEST_WITHIN));
-                    match whole(body, within).await {
-                        Ok(body) => answer(&state, &caller, &parts, body, within).await,
-                        Err(status_error) => refuse_audited(&mut state.lock(), &caller, &parts, &status_error),
+                    match read_body(body, within).await {
+                        Ok(body) => handle(&state, &caller, &parts, body, within).await,
+                        Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
                     }
                 }
-                Err(status_error) => refuse_audited(&mut state.lock(), &caller, &parts, &status_error),
+                Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
             };
             let response = pretty::indented(&parts.uri, &parts.headers, response);
             Ok(id.on(compressed(&parts, response)))
@@ -94,14 +100,17 @@ where
     }
 }
 
-/// A body, once it is there. A client that never ends it is not waited for.
-async fn whole<B>(body: B, within: Duration) -> Result<Bytes, StatusError>
+/// Returns the body once it is complete.
+///
+/// # Errors
+/// `Timeout` if it is not complete in time, and `RequestEntityTooLarge` beyond [`BODY_LEN_MAX`].
+async fn read_body<B>(body: B, within: Duration) -> Result<Bytes, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let mut collected = std::pin::pin!(Limited::new(body, BODY_LEN_MAX).collect());
-    // Most bodies are there at once: they need no timer.
+    // // Bodies of clients in the process are complete at once: they need no timer.
     let read = match futures::poll!(collected.as_mut()) {
         Poll::Ready(read) => read,
         Poll::Pending => tokio::time::timeout(within, collected).await.map_err(|_late| StatusError::timed_out())?,
@@ -109,20 +118,20 @@ where
     match read {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large()),
-        // The client is gone, or will be.
+        // // The client closed the connection, so nobody reads the message.
         Err(error) => Err(StatusError::bad_request(error.to_string())),
     }
 }
 
-/// What a run of a request has come to.
-enum Run {
+/// The outcome of one run of a request.
+enum RunOutcome {
     Done(Response<Body>),
-    /// It goes on when these were asked.
+    /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),
 }
 
-/// Runs a request until nothing is left to ask: each time from its start, under the lock.
-async fn answer(
+/// Runs a request, from its start each time, until it needs no further webhook call.
+async fn handle(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
     parts: &Parts,
@@ -132,14 +141,14 @@ async fn answer(
     let impersonated = state.lock().impersonated(caller, parts).map_err(StatusError::from_filter);
     let caller = match impersonated {
         Ok(caller) => caller,
-        Err(status_error) => return refuse_audited(&mut state.lock(), caller, parts, &status_error),
+        Err(status_error) => return reject_audited(&mut state.lock(), caller, parts, &status_error),
     };
     let round = Arc::new(WebhookRound::default());
     let end = Instant::now() + within;
     loop {
-        let (transport, calls) = match run(state, &caller, parts, &body, &round) {
-            Run::Done(response) => return response,
-            Run::Waits(transport, calls) => (transport, calls),
+        let (transport, calls) = match run_once(state, &caller, parts, &body, &round) {
+            RunOutcome::Done(response) => return response,
+            RunOutcome::Waits(transport, calls) => (transport, calls),
         };
         let asked = calls.into_iter().map(|(call, uid)| {
             let transport = &transport;
@@ -150,41 +159,48 @@ async fn answer(
         });
         match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
             Ok(answers) => round.add_replies(answers),
-            Err(_) => return refuse_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
+            Err(_) => return reject_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
         }
     }
 }
 
-/// Refuses a request that no verb has seen, or that none has answered in time.
-fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
+/// Audits and rejects a request that reached no verb, or whose webhooks did not reply in time.
+fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
     audit_other(state, &parts.into(), Some(caller), status_error.code);
     nonresource::refused(parts, status_error)
 }
 
-fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, round: &Arc<WebhookRound>) -> Run {
+/// Runs a request once, under the lock.
+fn run_once(
+    state: &Arc<Mutex<State>>,
+    caller: &Caller,
+    parts: &Parts,
+    body: &Bytes,
+    round: &Arc<WebhookRound>,
+) -> RunOutcome {
     let mut locked = state.lock();
     let registry = locked.registry.clone();
-    // Paths of other servers are no calls of this one.
+    // // An APIService may forward the path to another server: it is not parsed as a resource of this one.
     let is_own = !registry.is_remote(parts.uri.path());
     let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
     let Some(info) = parsed.flatten() else {
-        // What was missed on disk is written before it is said whether the disk works; readiness says what fails.
+        // // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
         if parts.uri.path().starts_with("/readyz") {
-            let _told = locked.make_up();
+            let _checked_below = locked.write_missed();
         }
         let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
             Ok(()) => nonresource::answer(&locked, &caller.user, parts),
             Err(status_error) => refuse(&status_error),
         };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
-        return Run::Done(document);
+        return RunOutcome::Done(document);
     };
     let info = match info {
         Ok(info) => info,
         Err(status_error) => {
             let status_error =
                 authorizer::authorize_unknown(&*locked, &caller.user, parts).err().unwrap_or(status_error);
-            return Run::Done(refuse_audited(&mut locked, caller, parts, &status_error));
+            return RunOutcome::Done(reject_audited(&mut locked, caller, parts, &status_error));
         }
     };
     if info.resource.is(&pod::KIND) {
@@ -199,14 +215,15 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     let open = round.take_pending();
     if open.is_empty() {
         locked.after_request();
-        return Run::Done(finish(state, locked, parts, &info, performed));
+        return RunOutcome::Done(build_response(state, locked, parts, &info, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
     let asked = open.into_iter().map(|call| (call, locked.chance.uid())).collect();
-    Run::Waits(locked.transport.clone(), asked)
+    RunOutcome::Waits(locked.transport.clone(), asked)
 }
 
-fn finish(
+/// Records an answered request, and builds its response. Only watches keep the state beyond this.
+fn build_response(
     state: &Arc<Mutex<State>>,
     mut locked: MutexGuard<'_, State>,
     parts: &Parts,

@@ -230,7 +230,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the disk still rejects writes.
-    pub(super) fn make_up(
+    pub(super) fn write_missed(
         &mut self,
         (of, key): &(GroupResource, Key),
         revision: u64,
@@ -438,7 +438,7 @@ mod tests {
         journal.tidy(0);
         let missed = journal.missed().unwrap();
         assert_eq!(missed.1, key("one"));
-        let error = journal.make_up(&missed, 4, None).unwrap_err().to_string();
+        let error = journal.write_missed(&missed, 4, None).unwrap_err().to_string();
         assert!(error.contains(FILE), "{error}");
         // Of the line that it did not take the disk has the beginning.
         File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
@@ -446,7 +446,7 @@ mod tests {
         journal.append(&of, &key("two"), 5, None);
         for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
             assert_eq!(journal.missed(), Some((of.clone(), key(name))), "in an order");
-            journal.make_up(&(of.clone(), key(name)), 5, object).unwrap();
+            journal.write_missed(&(of.clone(), key(name)), 5, object).unwrap();
         }
         assert_eq!(journal.missed(), None);
         drop(journal);

@@ -105,12 +105,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the disk still rejects them: further changes would be lost when the process ends.
-    pub(crate) fn make_up(&mut self) -> io::Result<()> {
+    pub(crate) fn write_missed(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         while let Some(missed) = journal.missed() {
             let (of, key) = &missed;
             let object = self.tables.get(of).and_then(|table| table.objects.get(key));
-            journal.make_up(&missed, self.revision, object.map(|object| object.written()))?;
+            journal.write_missed(&missed, self.revision, object.map(|object| object.written()))?;
         }
         Ok(())
     }

@@ -75,11 +75,11 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
         return answer(state, info);
     }
     state
-        .make_up()
+        .write_missed()
         .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
     let answer = answer(state, info)?;
     let lost = "it is done, and lost if the server ends before it can be kept";
-    state.make_up().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
+    state.write_missed().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
     Ok(answer)
 }
 

@@ -1,4 +1,4 @@
-//! HTTP on one connection: versions 1 and 2, and how long a client may take for the head of a request.
+//! Serves HTTP/1.1 and HTTP/2 on one connection, with the time limits of kube-apiserver.
 
 use std::{io::Cursor, pin::pin, time::Duration};
 
@@ -15,32 +15,33 @@ use tokio::{
     time::timeout,
 };
 
-/// A client has this long from the accept to the head of its first request, or to the end of the preface of version 2:
-/// `ReadHeaderTimeout` of the real server. One that has begun a connection of version 2 answers a ping within it.
+/// The time from the accept to the head of the first request, or to the end of the HTTP/2 preface:
+/// `ReadHeaderTimeout` of kube-apiserver (`secure_serving.go`). Later, a client of HTTP/2 has to answer a ping within
+/// it.
 const HEAD_WITHIN: Duration = Duration::from_secs(32);
-/// A connection without requests is closed after this time: `IdleTimeout` of the real server (`secure_serving.go`), which pings do
-/// not extend.
+/// A connection without requests is closed after this time: `IdleTimeout` of kube-apiserver (`secure_serving.go`).
+/// Pings do not extend it.
 const IDLE_MAX: Duration = Duration::from_secs(90);
-/// A body has this long. The request itself is answered with an error before, after 60 s.
+/// The time for a body. The request itself fails earlier, after 60 s.
 const BODY_WITHIN: Duration = Duration::from_secs(90);
-/// A client of version 2 has this long to end its connection after GOAWAY.
+/// The time that a client of HTTP/2 has to close its connection after GOAWAY.
 const GOAWAY_WITHIN: Duration = Duration::from_secs(1);
-/// The bounds of all connections. Their number leaves some of the 1,024 files that a process usually may open to journals and
-/// other servers; the real server has no such bound.
+/// The limits of all connections. 768 of them leave some of the 1,024 files that a process may usually open.
+/// kube-apiserver has no such limit.
 pub(super) const LIMITS: Limits =
     Limits { connections: 768, head_within: HEAD_WITHIN, body_within: BODY_WITHIN, idle_max: IDLE_MAX };
-/// What every connection of version 2 begins with.
+/// The length of the preface with which each HTTP/2 connection begins (RFC 9113, section 3.4).
 const PREFACE_LEN: usize = 24;
 
-/// The versions of HTTP, of which TLS has agreed on one.
+/// The version of HTTP that ALPN selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersion {
     One,
     Two,
 }
 
-/// Serves a client until it goes, or takes too long.
-pub(super) async fn speak<S, B>(
+/// Serves a connection until the client closes it or exceeds a time limit.
+pub(super) async fn serve_http<S, B>(
     client: &Connection,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     version: HttpVersion,
@@ -57,7 +58,7 @@ pub(super) async fn speak<S, B>(
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
         let served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         tokio::select! {
-            // A client that goes away in the middle is no event.
+            // // A client may close its connection at any time: that is not an error.
             _closed = served => {}
             () = client.expired() => {}
         }
@@ -79,7 +80,7 @@ pub(super) async fn speak<S, B>(
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _closed = served.as_mut() => return,
-        // A request that the client sends at this moment is one that it may send again.
+        // // GOAWAY names the last request that is handled. The client may send a later one again.
         () = client.expired() => served.as_mut().graceful_shutdown(),
     }
     let _closed = timeout(GOAWAY_WITHIN, served).await;
@@ -104,7 +105,7 @@ mod tests {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from_static(b"answered"))))
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { speak(&connection, server, version, answer).await });
+        tokio::spawn(async move { serve_http(&connection, server, version, answer).await });
         client.write_all(sent).await.unwrap();
         client
     }
