@@ -51,7 +51,7 @@ pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
     for container in list(spec, "containers") {
         add(&mut sum, &side.of(container));
     }
-    // // A sidecar (restartable init container) keeps running: everything after it needs its resources as well.
+    // A sidecar (restartable init container) keeps running: everything after it needs its resources as well.
     let (mut staying, mut greatest) = (Amounts::new(), Amounts::new());
     for container in list(spec, "initContainers") {
         let mut own = side.of(container);

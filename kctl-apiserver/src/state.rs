@@ -118,7 +118,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns the user as whom a request acts (see [`impersonation::impersonated`]).
+    /// Returns the caller as which a request acts; see [`impersonation::impersonated`].
     pub(crate) fn impersonated(
         &mut self,
         caller: &Caller,

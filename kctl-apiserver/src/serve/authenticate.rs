@@ -57,7 +57,7 @@ impl Authenticator {
         let public = PUBLIC
             .iter()
             .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
-        // // A request with an invalid token is rejected, even for a public path.
+        // A request with an invalid token is rejected, even for a public path.
         let is_nobody = token(request.headers()).is_none();
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),

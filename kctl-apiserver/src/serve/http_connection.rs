@@ -58,7 +58,7 @@ pub(super) async fn serve_http<S, B>(
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
         let served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         tokio::select! {
-            // // A client may close its connection at any time: that is not an error.
+            // A client may close its connection at any time: that is not an error.
             _closed = served => {}
             () = client.expired() => {}
         }
@@ -80,7 +80,7 @@ pub(super) async fn serve_http<S, B>(
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _closed = served.as_mut() => return,
-        // // GOAWAY names the last request that is handled. The client may send a later one again.
+        // GOAWAY names the last request that is handled. The client may send a later one again.
         () = client.expired() => served.as_mut().graceful_shutdown(),
     }
     let _closed = timeout(GOAWAY_WITHIN, served).await;

@@ -166,7 +166,7 @@ impl StoredIdentity {
         for (whose, certificate, key) in
             [("authority", &authority, &authority_key), ("administrator", &admin, &admin_key)]
         {
-            // // The DER of a certificate contains the DER of its public key.
+            // The DER of a certificate contains the DER of its public key.
             let public = key.subject_public_key_info();
             if !certificate.windows(public.len()).any(|part| part == public) {
                 return Err(format!("the key of the {whose} is not that of the certificate").into());

@@ -51,7 +51,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
         let why = "it was not written by kctl and is not replaced; name another file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    // // Written beside the file and renamed over it, so that a reader never sees half of it.
+    // Written beside the file and renamed over it, so that a reader never sees half of it.
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let beside = file.with_file_name(name);

@@ -244,7 +244,7 @@ async fn connection(
                 (Err(refused), _) => *refused,
             };
             let response = response.map(|body| match body.size_hint().exact() {
-                // // The response is complete: the rest is up to the client.
+                // The response is complete: the rest is up to the client.
                 Some(_) => body,
                 None => running.until_end_of(body).boxed_unsync(),
             });

@@ -70,7 +70,7 @@ impl Handshake {
         };
         let body = watch.into_body();
         tokio::spawn(async move {
-            // // A client may close its connection at any time: that is not an error.
+            // A client may close its connection at any time: that is not an error.
             if let Ok(upgraded) = self.upgrade.await {
                 let _gone = send_events(TokioIo::new(upgraded), body).await;
             }
@@ -133,7 +133,7 @@ fn refused(code: StatusCode, why: &str) -> Response<Body> {
 /// Sends the events of a watch until it ends, or until the client closes the connection.
 async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    // // Capacity 1: the reader waits until a ping is answered before it reads the next one.
+    // Capacity 1: the reader waits until a ping is answered before it reads the next one.
     let (pinged, mut pings) = mpsc::channel::<Vec<u8>>(1);
     let sent = async {
         loop {
@@ -179,7 +179,7 @@ async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<
         payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         match first {
             CLOSE => return Ok(()),
-            // // Sending fails only after the watch has ended.
+            // Sending fails only after the watch has ended.
             PING => drop(pinged.send(payload).await),
             _ => {}
         }

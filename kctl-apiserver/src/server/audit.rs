@@ -111,7 +111,7 @@ pub(super) fn audit_other(state: &mut State, asked: &AuditedRequest<'_>, caller:
 
 /// Returns the event, without what only a parsed request has.
 fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
-    // // A request that reached no verb has no latency.
+    // A request that reached no verb has no latency.
     let received = asked.received.unwrap_or_else(|| Received::now(clock));
     json!({
         "kind": "Event",

@@ -20,7 +20,7 @@ const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 /// Returns the response, indented if a person reads it.
 pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let path = uri.path();
-    // // An error about the `Accept` header is written as for people.
+    // An error about the `Accept` header is written as for people.
     let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
     if !(always || is_for_people(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
         return response;
@@ -44,7 +44,7 @@ fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     let asked = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
     match asked.text("pretty") {
         "" if AGENTS.iter().any(|agent| text(header::USER_AGENT).starts_with(agent)) => true,
-        // // The values that `strconv.ParseBool` reads as true.
+        // The values that `strconv.ParseBool` reads as true.
         "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
         _ => {
             let accept = text(header::ACCEPT);
@@ -74,7 +74,7 @@ fn indent(json: &[u8]) -> Vec<u8> {
         }
         let closes = b"]}".contains(&byte);
         depth -= usize::from(closes);
-        // // An empty object or list stays on its line.
+        // An empty object or list stays on its line.
         if was_opened != closes {
             line(&mut out, depth);
         }

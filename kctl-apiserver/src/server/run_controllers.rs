@@ -14,7 +14,7 @@ pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        // // Only the work that is queued now: what it causes waits for the next delay.
+        // Only the work that is queued now: what it causes waits for the next delay.
         let mut left = if delay.is_zero() { usize::MAX } else { state.lock().pending().max(1) };
         while left > 0 && state.lock().step_controllers() {
             left -= 1;

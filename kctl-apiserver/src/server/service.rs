@@ -110,7 +110,7 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let mut collected = std::pin::pin!(Limited::new(body, BODY_LEN_MAX).collect());
-    // // Bodies of clients in the process are complete at once: they need no timer.
+    // Bodies of clients in the process are complete at once: they need no timer.
     let read = match futures::poll!(collected.as_mut()) {
         Poll::Ready(read) => read,
         Poll::Pending => tokio::time::timeout(within, collected).await.map_err(|_late| StatusError::timed_out())?,
@@ -118,7 +118,7 @@ where
     match read {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large()),
-        // // The client closed the connection, so nobody reads the message.
+        // The client closed the connection, so nobody reads the message.
         Err(error) => Err(StatusError::bad_request(error.to_string())),
     }
 }
@@ -180,11 +180,11 @@ fn run_once(
 ) -> RunOutcome {
     let mut locked = state.lock();
     let registry = locked.registry.clone();
-    // // An APIService may forward the path to another server: it is not parsed as a resource of this one.
+    // An APIService may forward the path to another server: it is not parsed as a resource of this one.
     let is_own = !registry.is_remote(parts.uri.path());
     let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
     let Some(info) = parsed.flatten() else {
-        // // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
+        // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
         if parts.uri.path().starts_with("/readyz") {
             let _checked_below = locked.write_missed();
         }

@@ -114,7 +114,7 @@ impl Lines {
         let line = self.line(of, key, revision, object);
         if let Err(error) = self.file.write_all(&line) {
             (self.chain, self.len, self.is_torn) = (chain, len, true);
-            // // If this fails too, the next append tries it again.
+            // If this fails too, the next append tries it again.
             let _later = self.mend();
             return Err(error);
         }
@@ -163,7 +163,7 @@ impl Journal {
         let file = folder.join(FILE);
         let (is_there, is_used) = (file.exists(), folder.join(USED).exists());
         let (kept, revision) = read(&file)?;
-        // // A server that has started once has written its first objects, and never removes all of them.
+        // A server that has started once has written its first objects, and never removes all of them.
         if kept.is_empty() && is_there && is_used {
             return Err(emptied(&file));
         }
@@ -194,7 +194,7 @@ impl Journal {
     /// Appends a write. The operating system has it when this returns, so a killed process loses nothing. A write
     /// that the disk rejects is remembered in `missed`.
     pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
-        // // Only the last state of a missed object is written later, so later changes of any object have to wait
+        // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
         if self.missed.is_empty()
             && let Err(error) = self.lines.append(of, key, revision, object)
@@ -292,7 +292,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
     let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
     for number in 1.. {
         text.clear();
-        // // The process was killed while it wrote this line: the write was never confirmed to a client.
+        // The process was killed while it wrote this line: the write was never confirmed to a client.
         if reader.read_until(b'\n', &mut text)? == 0 || !text.ends_with(b"\n") {
             break;
         }
@@ -359,7 +359,7 @@ fn rewrite<'a>(
         Ok(lines)
     });
     written.inspect_err(|_error| {
-        // // The incomplete file may occupy the space that the disk lacks.
+        // The incomplete file may occupy the space that the disk lacks.
         let _absent = fs::remove_file(&beside);
     })
 }

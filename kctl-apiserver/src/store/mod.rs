@@ -278,7 +278,7 @@ impl Store {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
-        // // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
+        // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
         if *of == *API_SERVICES {
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
             rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));

@@ -109,7 +109,7 @@ impl Owners {
         before: Option<&Value>,
         after: Option<&Value>,
     ) {
-        // // The common case: a write that changes neither owners nor deletion queues nothing.
+        // The common case: a write that changes neither owners nor deletion queues nothing.
         if let (Some(before), Some(after)) = (before, after)
             && before["metadata"]["uid"] == after["metadata"]["uid"]
             && [before, after].iter().all(|object| is_settled(object))
@@ -119,7 +119,7 @@ impl Owners {
         if after.is_none() {
             self.left(of, key);
         }
-        // // The garbage collector ignores Events, as upstream's `ignoredResources`.
+        // The garbage collector ignores Events, as upstream's `ignoredResources`.
         if *of == *EVENTS {
             return;
         }
@@ -149,7 +149,7 @@ impl Owners {
         for owner in owner_uids(Some(after)) {
             self.dependents.entry(owner.into()).or_default().insert(place.clone());
         }
-        // // An owner that this object no longer blocks may be deleted now.
+        // An owner that this object no longer blocks may be deleted now.
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
             let owner = reference["uid"].as_str().unwrap_or_default();
             if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
@@ -190,7 +190,7 @@ impl Owners {
         self.places.remove(uid);
         self.waiting.remove(uid);
         self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-        // // Owners in foreground deletion wait until their last dependent is gone.
+        // Owners in foreground deletion wait until their last dependent is gone.
         let owners = owner_uids(Some(gone)).filter(|owner| self.waiting.contains(*owner));
         let owners: Vec<_> = owners.filter_map(|owner| self.places.get(owner).cloned()).collect();
         self.suspects.extend(owners);

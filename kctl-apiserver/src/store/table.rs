@@ -120,7 +120,7 @@ impl Table {
 
     /// Returns the events after a revision, or `None` if some of them are no longer in the history.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
-        // // Most watchers are only a few events behind.
+        // Most watchers are only a few events behind.
         let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
         let first = match n_last {
             MISSED_MAX => self.history.partition_point(|event| event.revision <= revision),

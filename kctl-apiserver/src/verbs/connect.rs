@@ -1,5 +1,6 @@
-//! What leads to the processes behind objects: logs, commands, ports, proxies. No process runs here, so that logs are
-//! empty and connections are refused, as the real server refuses those to a pod without a node
+//! Subresources that lead to the processes behind objects: logs, exec, port-forward and proxies.
+//!
+//! No process runs here. Logs are empty, and connections fail as kube-apiserver fails them for a Pod without a node
 //! (`pkg/registry/core/pod/strategy.go`).
 
 use http::StatusCode;
@@ -14,12 +15,12 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// Whether a request is about processes.
+/// Returns `true` if the subresource leads to a process.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
     info.resource.rules.connects.contains(&info.subresource.as_str())
 }
 
-/// Answers a request about processes. What connects is admitted before anything is looked for (`ConnectResource` of
+/// Answers such a request. A connection is admitted before its object is looked up (`ConnectResource` of
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
@@ -47,7 +48,8 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     }
 }
 
-/// What the name of a proxy says: `scheme:name:port`, of which only the name has to be there (`SplitSchemeNamePort`).
+/// Splits the name of a proxy request, `scheme:name:port`, of which only the name is required
+/// (`SplitSchemeNamePort`).
 fn proxied(info: &RequestInfo) -> (&str, &str, &str) {
     let whole = ("", info.name.as_str(), "");
     if info.subresource != "proxy" {
@@ -60,11 +62,12 @@ fn proxied(info: &RequestInfo) -> (&str, &str, &str) {
     }
 }
 
+/// Joins name and port.
 fn called(name: &str, port: &str) -> String {
     if port.is_empty() { name.to_owned() } else { format!("{name}:{port}") }
 }
 
-/// The options of a connection after admission.
+/// Returns the options of a connection after admission.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
@@ -72,7 +75,7 @@ fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     admission::admit_connection(state, info, options(info)?)
 }
 
-/// The options of a connection, which come in the query: texts, lists of texts, flags that are there or not.
+/// Decodes the options of a connection from the query: strings, lists of strings, and flags.
 fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = Map::new();
@@ -111,7 +114,8 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     Ok(options.into())
 }
 
-/// Ports, each by itself or several in one text (`Convert_Slice_string_To_Slice_int32` of `pkg/apis/core/v1/conversion.go`).
+/// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
+/// `pkg/apis/core/v1/conversion.go`).
 fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = given.iter().flat_map(|text| text.split(','));
     let read = all.map(|text| {
@@ -125,7 +129,7 @@ fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
     read.collect()
 }
 
-/// Nobody writes to a log here.
+/// Returns an empty log, after the checks of kube-apiserver.
 fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
     let mut errors = Vec::new();
     for (option, least, told) in [
@@ -150,7 +154,7 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusE
     Ok(Answer { code, payload: Payload::Plain(String::new()) })
 }
 
-/// Checks that one container is meant, and that the pod has it.
+/// Checks that the request names one container of the Pod, or that the Pod has only one.
 fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
@@ -167,24 +171,27 @@ fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusE
     }
 }
 
+/// Returns the node of a Pod.
 fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty())
 }
 
+/// Returns `true` if the Node object exists.
 fn has_node(state: &State, node: &str) -> bool {
     state.get(&node::KIND.group_resource(), &(String::new(), node.into())).is_some()
 }
 
-/// Why there is no connection to a pod.
+/// Returns the error of a connection to a Pod.
 fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
-        // The real server tells the name of the node with the kind of the request.
+        // Upstream names the missing node with the resource of the request.
         Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.of, node),
         Some(_) => no_process(),
     }
 }
 
+/// Returns the error of a dial to a node that does not answer.
 fn no_process() -> StatusError {
     let why = "error dialing backend: no process runs on the nodes of this server";
     let mut status_error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why);

@@ -9,6 +9,7 @@ use crate::{
     write::{self, Ownership, Write, body, place},
 };
 
+/// Creates an object, by the steps of `write/mod.rs`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut object = body::read(info)?;
     match info.resource.rules.review {

@@ -1,4 +1,4 @@
-//! `DELETE` of one object and of many: grace, finalizers, propagation, preconditions.
+//! `DELETE` of an object or a collection: preconditions, grace period, propagation and finalizers.
 
 mod options;
 
@@ -23,9 +23,10 @@ use crate::{
     store::Key,
 };
 
-/// Namespaces that stay.
+/// Namespaces that cannot be deleted (`NamespaceLifecycle`).
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
+/// Deletes one object.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     let options = Options::of(info)?;
@@ -60,7 +61,8 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
         Deletion::Pending => (answer(resource, object, false), false),
         Deletion::Marked(new) => (answer(resource, &in_version_of(object, new.into()), false), false),
         Deletion::Ended(new) => (answer(resource, &in_version_of(object, new.into()), false), true),
-        // What the real server has not written it does not find again.
+        // Upstream removes an object that needs a last update in two steps. A dry run does not find the update, and
+        // returns an empty object.
         Deletion::Gone { changes: true } => {
             let empty = json!({ "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": {} });
             (Answer::ok(empty), true)
@@ -69,6 +71,7 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
     }
 }
 
+/// Warns about a delete with the default propagation, if the kind has such a warning.
 fn warn(info: &RequestInfo, options: &Options) {
     let warning = info.resource.rules.deletion_warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
@@ -76,7 +79,7 @@ fn warn(info: &RequestInfo, options: &Options) {
     }
 }
 
-/// What may not go, however it is asked for.
+/// Fails for objects that cannot be deleted at all.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
@@ -88,7 +91,7 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// The options as admission sees them: with the time that a pod gets, and the uid that is meant.
+/// Returns the options as admission sees them: with the grace period of a Pod and the uid of the object.
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
@@ -107,8 +110,8 @@ fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     value
 }
 
-/// The last state of an object in the version of what it was before: only its metadata, and the phase of a namespace,
-/// are others.
+/// Returns the last state of an object in the requested version. Since `before`, only its metadata and the phase of a
+/// Namespace have changed.
 fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     if before["apiVersion"] == last["apiVersion"] {
         return last;
@@ -118,6 +121,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     shown.into()
 }
 
+/// Returns the response to a delete: the object if it still exists, or a `Status` of success.
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     if !gone || resource.rules.delete_answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
@@ -132,21 +136,22 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     Answer::ok(status)
 }
 
+/// Deletes the objects that a list with the same options returns.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let asked = list::asked(info)?;
     let mut options = Options::of(info)?;
-    // What the list is of the objects have to be of.
+    // `resourceVersion` in the query is also a precondition on each object.
     if !info.params.text("resourceVersion").is_empty() {
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
     let doomed = list::Doomed::of(state, info, &asked)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
-    // In the list of a version there may be objects that are gone, or others now.
+    // A list of an older version may contain objects that are gone or replaced.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
     let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
-    // One that is refused is the last: those before it are gone.
+    // The first rejected object ends the request: those before it stay deleted.
     let (n_admitted, error) = admit_all(state, info, &options, &judged);
     if info.round.is_waiting() {
         return Err(StatusError::waiting());
@@ -162,8 +167,9 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     }
 }
 
-/// How many objects, from the first on, may be deleted, and why the next may not. Webhooks are asked about the first, and
-/// then about as many as have been admitted: one that denies everything is not asked about everything.
+/// Returns how many objects, from the first on, admission accepts, and the error of the next one. Webhooks are called
+/// for one object first, then for as many as were accepted: a webhook that denies everything is not called for
+/// everything.
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
@@ -183,6 +189,8 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
     (n_admitted, None)
 }
 
+/// Checks `preconditions.uid` and `preconditions.resourceVersion` (`Preconditions.Check` of
+/// `k8s.io/apiserver/pkg/storage`).
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown, hint) in [
         ("uid", "UID", "The object might have been deleted and then recreated"),

@@ -1,4 +1,4 @@
-//! Evictions: deletes of pods that disruption budgets have a say in (`pkg/registry/core/pod/storage/eviction.go`).
+//! Evictions: deletes of Pods that a PodDisruptionBudget may reject (`pkg/registry/core/pod/storage/eviction.go`).
 
 use std::sync::Arc;
 
@@ -18,13 +18,15 @@ use crate::{
     status::{FieldError, GroupResource, StatusError},
 };
 
-/// When a budget that is not up to date may be asked again.
+/// `Retry-After` if the status of the budget is outdated.
 const RETRY_AFTER_SECONDS: u64 = 10;
-/// Pods that a budget may have let go before its controller has looked (`MaxDisruptedPodSize`).
+/// The number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions are
+/// rejected (`MaxDisruptedPodSize`).
 const DISRUPTED_LEN_MAX: usize = 2_000;
-/// The condition that says whether pods may go.
+/// The condition of a budget that says if it allows a disruption.
 const ALLOWED: &str = "DisruptionAllowed";
 
+/// Evicts a Pod, if its budget allows that.
 pub(super) fn evict(
     state: &mut State,
     info: &RequestInfo,
@@ -52,7 +54,7 @@ pub(super) fn evict(
     Ok(success(StatusCode::CREATED))
 }
 
-/// The delete that an eviction ends with. Its options are judged only now, when the pod says already why it goes.
+/// Deletes the evicted Pod. Its options are validated only now, after its `DisruptionTarget` condition is set.
 fn delete(
     state: &mut State,
     info: &RequestInfo,
@@ -68,7 +70,7 @@ fn delete(
     Ok(())
 }
 
-/// What an eviction may not ask for.
+/// Checks the options before the budget is asked.
 pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
@@ -80,7 +82,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
     agree_on_dry_run(info, options)
 }
 
-/// An eviction says in two places whether it is only tried.
+/// Checks that the query and the body of the eviction have the same `dryRun`.
 fn agree_on_dry_run(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = info.params.text("dryRun");
@@ -91,7 +93,10 @@ fn agree_on_dry_run(info: &RequestInfo, options: &Value) -> Result<(), StatusErr
     Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
-/// The budget that guards a pod: nothing guards one that has not begun or has ended.
+/// Returns the budget of a Pod. A Pod that is pending or has ended needs none.
+///
+/// # Errors
+/// Fails if several budgets select the Pod.
 fn budget(
     state: &State,
     of: &GroupResource,
@@ -116,12 +121,13 @@ fn budget(
     Ok(first)
 }
 
+/// Returns `true` if the Pod has the condition `Ready`.
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.filter(|condition| condition["type"] == "Ready").any(|condition| condition["status"] == "True")
 }
 
-/// Whether a budget lets a pod go that is not ready, without counting it.
+/// Returns `true` if the budget lets a Pod that is not ready go without counting it (`unhealthyPodEvictionPolicy`).
 fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     if is_ready(pod) {
         return false;
@@ -131,6 +137,7 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || (healthy >= wanted && wanted > 0)
 }
 
+/// Fails if the budget allows no further disruption.
 fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     if may_go_anyway(budget, pod) {
         return Ok(());
@@ -161,7 +168,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     Err(error)
 }
 
-/// Why a budget allows no disruption.
+/// Returns the message of a budget that allows no disruption.
 fn spent(budget: &Value, name: &str) -> String {
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
@@ -173,7 +180,7 @@ fn spent(budget: &Value, name: &str) -> String {
     let (wanted, healthy) = (number("desiredHealthy"), number("currentHealthy"));
     let closed = format!("The disruption budget {name} does not allow evicting pods currently");
     match denies {
-        // The numbers are not those of now.
+        // The status is of an older generation: its numbers are outdated.
         Some((reason, message)) if reason == "SyncFailed" => format!("{closed} because it failed sync: {message}"),
         _ if healthy <= wanted => {
             format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
@@ -183,7 +190,7 @@ fn spent(budget: &Value, name: &str) -> String {
     }
 }
 
-/// Counts a pod that goes. The last one that may go changes the condition.
+/// Returns the budget after a disruption. The last allowed one changes its condition.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
@@ -199,7 +206,7 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     new
 }
 
-/// Sets a condition in the place of that of its type; one that is as it was keeps its time.
+/// Replaces the condition of the same type. If its status is unchanged, `lastTransitionTime` stays.
 fn set_condition(status: &mut Value, mut condition: Value) {
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
@@ -214,7 +221,7 @@ fn set_condition(status: &mut Value, mut condition: Value) {
     status["conditions"] = conditions.into();
 }
 
-/// A pod that says why it goes.
+/// Returns the Pod with the condition `DisruptionTarget`.
 fn marked(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({

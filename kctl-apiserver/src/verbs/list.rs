@@ -1,4 +1,4 @@
-//! `GET` of many objects: selectors, consistent pages, versions of the past.
+//! `GET` of a collection: selectors, consistent pages, and states of the past.
 
 mod list_options;
 mod list_scope;
@@ -23,14 +23,15 @@ use crate::{
     store::{Key, Object, Table, head},
 };
 
-/// `is_text`: the client wants the objects as they are, in JSON.
+/// Lists objects. `is_text` means that the client accepts them as JSON without a table or conversion, so that they
+/// are sent as stored.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(info)?;
     let reach = ListScope::of(state, info, &asked)?;
     let revision = state.revision;
     let table = state.table(&info.resource.of);
     let reach = match table.stale(info).filter(|_| reach.at.is_none()) {
-        // A server that is behind shows what it has, however old that is.
+        // A fault makes this server lag: it returns its old state even if that is compacted.
         Some(behind) => ListScope { at: Some(behind), compacted: 0, ..reach },
         None => reach,
     };
@@ -59,10 +60,10 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
     Ok(Answer::ok(envelope(info, page, shown, selector.is_empty())))
 }
 
-/// What a list, or a delete of many, is asked for.
+/// Returns the validated options and the selector of a list or of a delete of a collection.
 ///
 /// # Errors
-/// The first of its options that is wrong, in the order of the real server.
+/// Fails with the first invalid option, in the order of kube-apiserver.
 pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
     let asked = ListOptions::read(info)?;
     ListOptions::check_versions(info)?;
@@ -70,19 +71,22 @@ pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), Statu
     Ok((asked, selector))
 }
 
-/// Objects that are to go, and how a list of them says what it is about.
+/// The objects that a delete of a collection selects, and what its response says about them.
 pub(super) struct Doomed {
     pub(super) objects: Vec<(Key, Arc<Value>)>,
+    /// The revision of the list, for its `resourceVersion`.
     revision: u64,
+    /// The last key, and the number of remaining objects, if the list has a limit.
     more: Option<(Key, usize)>,
+    /// `true` if the list has no selector: only then is `remainingItemCount` known.
     is_all: bool,
 }
 
 impl Doomed {
-    /// Those that a list with these options would have.
+    /// Returns the objects that a list with these options returns.
     ///
     /// # Errors
-    /// As of that list.
+    /// Fails as that list does.
     pub(super) fn of(
         state: &mut State,
         info: &RequestInfo,
@@ -108,19 +112,21 @@ impl Doomed {
         Ok(Self { objects, revision: reach.at.unwrap_or(revision), more, is_all: selector.is_empty() })
     }
 
-    /// The list of what has gone.
+    /// Returns the list of deleted objects.
     pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
         let items = shown.iter().map(|object| item(&info.resource, object)).collect();
         envelope(info, Page { items, more: self.more }, self.revision, self.is_all)
     }
 }
 
+/// Returns namespace and name of an object.
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
 }
 
-/// A page of those that are chosen in the version that a webhook makes: what they are there, nobody knows before.
+/// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version,
+/// so all objects are converted first.
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let left = items.len().saturating_sub(limit);
@@ -132,16 +138,19 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
     Page { items, more: key.map(|key| (key, left)) }
 }
 
+/// Formats a page of objects as items.
 fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
 
+/// A page of a list.
 struct Page<T> {
     items: Vec<T>,
-    /// The last key of the page when more follows, and how much.
+    /// The last key of the page and the number of objects after it, if there are any.
     more: Option<(Key, usize)>,
 }
 
+/// Returns the objects that match, up to the limit.
 fn page(
     table: &Table,
     info: &RequestInfo,
@@ -168,12 +177,12 @@ fn page(
         last = Some(key.clone());
         items.push(object.clone());
     }
-    // What comes after the page is counted, not looked at.
+    // Objects after the page are counted without the selector: the number is reported only for lists without one.
     let left = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
     Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
 }
 
-/// The texts of the items of a list, when all of them are stored in the version in which they are asked for.
+/// Returns the stored JSON of all items, or `None` if an item is stored in another version.
 fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {
@@ -183,7 +192,8 @@ fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u
     items.iter().map(text).collect()
 }
 
-/// A list as a line of JSON. A text that has lost its kind has lost its bracket as well.
+/// Returns a list of stored items as a line of JSON. An item whose `kind` and `apiVersion` were cut off gets its
+/// bracket back.
 fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     let start = json!(list).to_string();
     let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
@@ -203,7 +213,7 @@ fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     line.into()
 }
 
-/// Items of built-in kinds do not repeat their kind; those of custom kinds do.
+/// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; those of custom kinds do.
 pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     let mut item = object.clone();
     if let Value::Object(map) = &mut item {
@@ -217,10 +227,11 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     item
 }
 
+/// Returns a list object with its metadata.
 fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> Value {
     let resource = &info.resource;
     let mut meta = Map::new();
-    // Lists of custom kinds write out that nothing follows.
+    // Lists of custom kinds write an empty `continue`.
     if resource.custom.is_some() {
         meta.insert("continue".into(), "".into());
     }

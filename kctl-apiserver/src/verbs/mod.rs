@@ -1,4 +1,7 @@
-//! What requests do: one file a verb, all of them on the locked state.
+//! Performs parsed requests: one file per verb, all of them on the locked state.
+//!
+//! The way of a request: authorization, `Warning` headers of deprecated kinds, options ([`check_options`]), the verb,
+//! then the form that the client asked for (`output_form.rs`).
 
 mod connect;
 mod create;
@@ -33,10 +36,10 @@ use crate::{
     write::body::is_dry_run,
 };
 
-/// Bytes of the name of a field manager: `FieldManagerMaxLength`.
+/// Maximum length of a field manager in bytes: `FieldManagerMaxLength`.
 const MANAGER_LEN_MAX: usize = 128;
 
-/// What a request is answered with.
+/// The result of a successful request, before it is written as an HTTP response.
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
     pub(crate) payload: Payload,
@@ -45,31 +48,38 @@ pub(crate) struct Answer {
 /// The body of an answer.
 pub(crate) enum Payload {
     Json(Arc<Value>),
-    /// A line of JSON as it is stored, with the name of the object; no name for a list.
+    /// JSON as it is stored, with the name of the object. The name is empty for a list.
     Text {
         line: Bytes,
         name: String,
     },
     Watch(Box<watch::Start>),
-    /// What is no JSON: the log of a container.
+    /// A body that is not JSON: the log of a container.
     Plain(String),
 }
 
 impl Answer {
+    /// Returns 200 with an object.
     pub(crate) fn ok(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Json(object.into()) }
     }
 
+    /// Returns 200 with stored JSON.
     fn text(line: Bytes, name: String) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Text { line, name } }
     }
 
+    /// Returns 201 with an object.
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
     }
 }
 
-/// Does what a call asks for. What is changed is kept before it is answered, where objects are kept.
+/// Performs a request. With `--data`, a change is in the journal before the client gets its response.
+///
+/// # Errors
+/// Fails if the request does, and if the disk rejects a change: see
+/// [`Store::write_missed`](crate::store::Store::write_missed).
 pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     if !changes(info) {
         return answer(state, info);
@@ -83,12 +93,13 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     Ok(answer)
 }
 
-/// Whether a call may change what is stored.
+/// Returns `true` if the request may change what is stored.
 fn changes(info: &RequestInfo) -> bool {
     let reads = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
     !reads && !is_dry_run(info) && !reviews::is_of(info)
 }
 
+/// Performs a request without regard to the journal.
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
@@ -122,7 +133,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
     Ok(answer)
 }
 
-/// The text of an answer that is a stored object: it has been written once already.
+/// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.of, &(info.namespace.clone(), name.into()))?;
@@ -130,7 +141,7 @@ fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<P
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 
-/// What every answer about an old kind warns of.
+/// Returns the warning of a deprecated kind or version, which each response carries.
 fn deprecation(info: &RequestInfo) -> Option<String> {
     if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();
@@ -138,6 +149,8 @@ fn deprecation(info: &RequestInfo) -> Option<String> {
     info.resource.rules.deprecation.map(str::to_owned)
 }
 
+/// Validates the options in the query (`ValidateCreateOptions` and its neighbours in
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
 fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     let kind = match info.verb {
         Verb::Create => "CreateOptions",
@@ -163,7 +176,7 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     if !deletes {
         errors.extend(manager_errors(info.params.text("fieldManager")));
     }
-    // The options of a delete are judged together.
+    // `ValidateDeleteOptions` reports the options of a delete together: see `delete/options.rs`.
     let runs = info.params.all("dryRun");
     if runs.iter().any(|run| run != "All") && !deletes {
         errors.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
@@ -179,7 +192,7 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", kind, "", &errors)) }
 }
 
-/// What is wrong with the name of a field manager (`ValidateFieldManager`).
+/// Validates the name of a field manager (`ValidateFieldManager`).
 fn manager_errors(manager: &str) -> Vec<FieldError> {
     let field = || "fieldManager".to_owned();
     if manager.len() > MANAGER_LEN_MAX {

@@ -1,4 +1,4 @@
-//! How a client asked to see what it gets: as it is, as a table, or as metadata only.
+//! The form in which a client asked for objects: as they are, as a table, or as metadata only. Read from `Accept`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -11,19 +11,23 @@ use crate::{
     table::{self, Include},
 };
 
-/// The form of an answer, out of the `Accept` header.
+/// The form of a response, from the `Accept` header (`k8s.io/apiserver/pkg/endpoints/handlers/response.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputForm {
+    /// The object or list itself.
     Plain,
+    /// `as=Table`: rows for `kubectl get`.
     Table(Include, MetaVersion),
+    /// `as=PartialObjectMetadata`.
     Partial(MetaVersion),
+    /// `as=PartialObjectMetadataList`.
     PartialList(MetaVersion),
 }
 
-/// The annotation of the bookmark at the end of the state with which a watch begins.
+/// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`).
 const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
-/// The version of `meta.k8s.io` that a client has named: they differ in their names alone.
+/// The version of `meta.k8s.io` in which a table or metadata is written. They differ only in `apiVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
     V1,
@@ -31,6 +35,7 @@ pub(crate) enum MetaVersion {
 }
 
 impl MetaVersion {
+    /// Returns the version with this name.
     fn named(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -39,7 +44,7 @@ impl MetaVersion {
         }
     }
 
-    /// An answer, which is made in version 1, in this version.
+    /// Changes an object of version 1 to this version.
     fn of(self, mut answer: Value) -> Value {
         if self == Self::V1Beta1 {
             let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
@@ -52,27 +57,31 @@ impl MetaVersion {
     }
 }
 
-/// Objects that are in a table as they are keep their version.
+/// Changes `apiVersion`, except of a whole object in a table.
 fn rename(object: &mut Value) {
     if object["apiVersion"] == "meta.k8s.io/v1" {
         object["apiVersion"] = "meta.k8s.io/v1beta1".into();
     }
 }
 
-/// Whether the answer is wanted in YAML.
+/// Returns `true` if the client prefers YAML.
 pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
     OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
+/// The media types of watches.
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl OutputForm {
-    /// The first form of the header that the server knows.
+    /// Returns the first form in `Accept` that the server supports.
+    ///
+    /// # Errors
+    /// `NotAcceptable` if it supports none of them.
     pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)
     }
 
-    /// The same, with the part of the header that names it.
+    /// Returns the same, with the clause of the header that names it.
     fn with_clause(info: &RequestInfo) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let accept = info.header("accept");
@@ -82,7 +91,8 @@ impl OutputForm {
         let clauses = clauses(accept);
         let says_more = |clause: &Clause<'_>| ["as", "stream"].iter().any(|name| !clause.parameter(name).is_empty());
         let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || says_more(clause));
-        // The handler of custom kinds has no router before it.
+        // Requests for custom resources do not pass go-restful's router, which rejects unknown media types of
+        // built-in kinds.
         let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
         if info.resource.custom.is_none() && !is_routed {
             let streams = match info.verb {
@@ -108,10 +118,10 @@ impl OutputForm {
         Err(not_acceptable(&format!("only the following media types are accepted: {FORMS}")))
     }
 
-    /// Metadata of an object is not that of a list.
+    /// Checks that the form fits the verb: metadata of an object for an object, of a list for a list.
     ///
     /// # Errors
-    /// The client has asked for the other one.
+    /// `NotAcceptable`, or 500 for a custom resource, as upstream.
     pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
         let resource = &info.resource;
         // Go's name of the type, which events of both groups share.
@@ -141,7 +151,7 @@ impl OutputForm {
         }
     }
 
-    /// An object or a list in this form; nothing when it goes out as it is.
+    /// Returns an object or a list in this form, or `None` if it is sent as it is.
     pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
@@ -162,7 +172,7 @@ impl OutputForm {
                 let meta = if list {
                     meta_of(answer)
                 } else {
-                    // What is only tried has none.
+                    // The object of a dry run has no `resourceVersion`.
                     let version = &answer["metadata"]["resourceVersion"];
                     if version.is_null() { json!({}) } else { json!({ "resourceVersion": version }) }
                 };
@@ -171,10 +181,10 @@ impl OutputForm {
         }
     }
 
-    /// Watches are not written in YAML.
+    /// Checks that the client accepts JSON for a watch.
     ///
     /// # Errors
-    /// It is what the client wants most.
+    /// `NotAcceptable` if the client prefers YAML.
     pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
         if wants_yaml(info) {
             return Err(not_acceptable(&format!("only the following media types are accepted: {STREAMS}")));
@@ -182,8 +192,10 @@ impl OutputForm {
         Ok(())
     }
 
-    /// An event of a watch in this form. Columns are defined in the first event only. `false` where the form has no place for
-    /// objects: there the real server ends the watch.
+    /// Changes a watch event to this form. `first` is `true` for the first event, which has the column definitions.
+    ///
+    /// Returns `false` if the form cannot have objects (`PartialObjectMetadataList`): kube-apiserver ends the watch
+    /// there.
     pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) -> bool {
         let object = event["object"].take();
         let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][END_OF_STATE].is_null();
@@ -193,7 +205,7 @@ impl OutputForm {
             Self::PartialList(_) => return false,
             Self::Partial(version) => version.of(table::partial(&object)),
             Self::Table(include, version) => {
-                // Without an object nobody would see that it is the end.
+                // The annotation of the final bookmark is in its object, so the object is included.
                 let include = if is_end && include == Include::None { Include::Metadata } else { include };
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
@@ -207,17 +219,19 @@ impl OutputForm {
     }
 }
 
-/// Returns `true` if there are tables of what is asked for: not of objects that are only answered, such as reviews, tokens, bindings
-/// and evictions (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
+/// Returns `true` if the response may be a table. Objects that are only returned, such as reviews, tokens, bindings
+/// and evictions, have no table (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
 fn has_columns(info: &RequestInfo) -> bool {
     let rules = info.resource.rules;
     rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
+/// Returns `NotAcceptable` (406).
 fn not_acceptable(why: &str) -> StatusError {
     StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
 }
 
+/// Reads `includeObject`: how much of each object is in a row.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
@@ -229,7 +243,7 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     }
 }
 
-/// The metadata of a list, which in these forms leaves out that nothing follows.
+/// Returns the metadata of a list without an empty `continue`, which these forms omit.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
     if let Some(meta) = meta.as_object_mut()
@@ -240,12 +254,13 @@ fn meta_of(list: &Value) -> Value {
     meta
 }
 
+/// Returns the metadata of the items of a list.
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     table::partial_list(items, meta_of(list))
 }
 
-/// Items with the kind that lists of built-in kinds leave out.
+/// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit.
 fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let typed = |mut item: Value| {
@@ -256,6 +271,7 @@ fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     items.into_iter().map(typed).collect()
 }
 
+/// Returns a table of these objects.
 fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: Include, meta: Value) -> Value {
     match &resource.custom {
         Some(custom) => {

@@ -1,4 +1,4 @@
-//! `PATCH`: JSON, merge, strategic merge and apply.
+//! `PATCH`: JSON patch, merge patch, strategic merge patch and server-side apply.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,10 +13,11 @@ use crate::{
     write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, unpersisted_fields},
 };
 
-/// The form of a patch.
+/// Returns the type of a patch.
 ///
 /// # Errors
-/// There is no such form, or not for the kind.
+/// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
+/// merge patch.
 pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     let media = info.header("content-type").split(';').next().unwrap_or_default();
     match media {
@@ -25,7 +26,7 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
         _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
-        // The router does not mind the blank.
+        // go-restful trims the header.
         spaced if spaced.ends_with(' ') => Err(StatusError::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
              application/apply-patch+yaml",
@@ -39,6 +40,7 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     }
 }
 
+/// Patches an object, by the steps of `write/mod.rs`.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let media = media_type(info)?;
@@ -54,7 +56,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
-/// Returns the patched object. If a patch does not name `metadata.managedFields`, they are left out: the managers are those of
+/// Returns the patched object. `metadata.managedFields` is absent unless the patch sets it: the managers are those of
 /// the live object.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
@@ -78,7 +80,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
         crate::patch::merge(&mut object, &patch);
         return Ok(object);
     }
-    // It is laid over the type, and not over its JSON: there a number is what it is worth.
+    // A merge patch applies to the decoded Go type: an integer is equal however it is written.
     go::whole_numbers(&mut patch);
     crate::patch::strategic_merge(info.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
         BAD_RETAIN_KEYS => StatusError::bad_request(why),
@@ -89,17 +91,18 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
             return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).of_patch());
         }
     }
-    // The type is Go's, whatever the patch says of it.
+    // The object keeps the type of the path, even if the patch changes `kind` or `apiVersion`.
     object["kind"] = old["kind"].clone();
     object["apiVersion"] = old["apiVersion"].clone();
     Ok(object)
 }
 
+/// Returns the error of a patch that cannot be decoded.
 fn undecodable(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
 
-/// Applies a JSON patch.
+/// Applies a JSON patch (RFC 6902).
 pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
@@ -115,10 +118,11 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
     })
 }
 
+/// Performs server-side apply.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let old = conversion::find(state, info)?;
-    // What is below an object is not applied where there is none.
+    // A subresource can't be applied if its object does not exist.
     if old.is_none() && !info.subresource.is_empty() && !update::is_created_by_update(info) {
         return Err(StatusError::not_found(of, &info.name));
     }
@@ -149,7 +153,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     Ok(Answer::ok(write::write(state, info, Write { unpersisted, ..new })?))
 }
 
-/// An applied object that is none of its built-in type.
+/// Returns the error of an applied object that does not fit its built-in type.
 fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     match misfit {
         body::Misfit::Content(why) if info.resource.custom.is_none() => {
@@ -159,7 +163,8 @@ fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     }
 }
 
-/// Decodes the applied object, which must be of the kind of the path. Returns it with a line for each field that comes twice.
+/// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate
+/// field.
 fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
@@ -181,7 +186,7 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     Ok((applied, repeated))
 }
 
-/// Refuses fields that come twice in the applied object, or warns about them, as `fieldValidation` says.
+/// Rejects duplicate fields or warns about them, as `fieldValidation` says.
 fn report_repeated(info: &RequestInfo, repeated: Vec<String>) -> Result<(), StatusError> {
     match info.params.text("fieldValidation") {
         "Strict" if !repeated.is_empty() => {
@@ -195,11 +200,13 @@ fn report_repeated(info: &RequestInfo, repeated: Vec<String>) -> Result<(), Stat
     }
 }
 
-/// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.
+/// Returns the object if the body is JSON that YAML reads the same way. Parsing JSON is many times faster, and most
+/// clients send it.
 fn plain_json(text: &str) -> Option<Value> {
     decode::unrepeated(text).filter(Value::is_object).filter(|_| !decode::is_other_in_yaml(text))
 }
 
+/// Returns the error of a failed apply.
 pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {

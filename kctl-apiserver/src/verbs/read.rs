@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::Answer;
 use crate::{conversion, go, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
-/// `is_text`: the client wants the object as it is, in JSON.
+/// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
+/// as stored.
 pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
@@ -28,7 +29,8 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
     Ok(Answer::ok(object))
 }
 
-/// An object in the version in which it is asked for: the stored one differs in nothing but its name.
+/// Returns the object in the version of the resource, or `None` if it has that version. Both versions differ only in
+/// `apiVersion`.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Option<Value> {
     let wanted = resource.api_version();
     (object["apiVersion"] != wanted.as_str()).then(|| {

@@ -1,4 +1,4 @@
-//! Objects that are questions about access: the answer is in their status, and nothing is stored.
+//! Reviews of access and tokens: the response has a status, and nothing is stored.
 
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ use crate::{
     write::{self, FieldManager},
 };
 
-/// Returns `true` if a call creates a review.
+/// Returns `true` if the request creates a review.
 pub(super) fn is_of(info: &RequestInfo) -> bool {
     info.resource.rules.review.is_some_and(|review| review != Review::Binding)
 }
 
-/// The answer to a review.
+/// Admits and validates a review, and returns it with its status.
 pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
     write::default(info, &mut asked, None);
     apply::update(&FieldManager::of(info, state).request(), None, &mut asked);
@@ -65,13 +65,13 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) ->
     Ok(asked)
 }
 
-/// What is wrong with a question, which is told before webhooks are asked that only look.
+/// Validates a review, before validating webhooks are called.
 fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
     match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = admit::rules::review::errors(info.resource.kind(), asked);
-            // The real server names no kind here.
+            // Upstream returns the error without a kind.
             if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&info.resource.of.group, "", "", &errors)) }
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
@@ -84,7 +84,7 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     }
 }
 
-/// Webhooks see the answer with which Go begins.
+/// Sets the status to Go's zero value, which webhooks see.
 fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
     let fields = match info.resource.rules.review {
         Some(Review::SelfSubjectRules) => {
@@ -102,8 +102,8 @@ fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
     }
 }
 
-/// Who bears a token. It is read as if it stood in a header, by words: without any it is nobody's, which is allowed
-/// (`AuthenticateRequest` of `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+/// Authenticates a token. It is parsed like the value of an `Authorization` header (`AuthenticateRequest` of
+/// `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
 fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
     let header = format!("Bearer {given}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
@@ -118,7 +118,7 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
     Ok((bearer.caller, bearer.audiences))
 }
 
-/// Fills in what became of a token, beside what the client has written there.
+/// Writes the result of a token review, beside what the client has written into the status.
 fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
@@ -143,10 +143,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// Returns a list of strings.
 fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// Returns the status of an access review.
 fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
@@ -172,9 +174,11 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     status
 }
 
-/// What a question may be narrowed by. Roles do not know it: what cannot be read is told, and the answer is as without.
+/// Selectors of a `SubjectAccessReview`. RBAC ignores them: invalid ones are reported, and the decision is the same
+/// as without them.
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
+/// Returns the error of an invalid selector.
 fn ignored(kind: &str, selector: &Value) -> Option<String> {
     let raw = text(&selector["rawSelector"]);
     let of_fields = kind == "fieldSelector";
@@ -188,7 +192,7 @@ fn ignored(kind: &str, selector: &Value) -> Option<String> {
     (n_read < n_all).then(|| format!("spec.resourceAttributes.{kind} {part}ignored due to parse error"))
 }
 
-/// Fields are compared with one value (`fieldSelectorAsSelector`).
+/// Returns `true` if a requirement is valid. A field is compared with exactly one value (`fieldSelectorAsSelector`).
 fn is_read(of_fields: bool, requirement: &Value) -> bool {
     let n_values = requirement["values"].as_array().map_or(0, Vec::len);
     match text(&requirement["operator"]) {
@@ -198,7 +202,8 @@ fn is_read(of_fields: bool, requirement: &Value) -> bool {
     }
 }
 
-/// No binding is the reason for what an administrator may do.
+/// Returns the status with the reason for the decision. `system:masters` needs no binding, so there is no reason to
+/// name.
 fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     let mut status = json!({ "allowed": allowed });
     if let Some(reason) = reason.filter(|_| !authorizer::is_admin(user)) {

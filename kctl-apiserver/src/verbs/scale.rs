@@ -1,4 +1,4 @@
-//! The `scale` subresource: one shape for the replicas of every kind that has some.
+//! The `scale` subresource: one form for the replicas of all kinds that have some.
 
 use std::sync::Arc;
 
@@ -17,13 +17,14 @@ use crate::{
     write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
-/// Where a kind keeps what a Scale shows.
+/// The fields of a kind from which a Scale is made.
 struct Paths {
     spec: Vec<String>,
     status: Vec<String>,
     selector: Option<Vec<String>>,
 }
 
+/// Returns the fields: those of the CRD's `subresources.scale`, or the usual ones.
 fn paths(info: &RequestInfo) -> Paths {
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
     let Some(custom) = &info.resource.custom else {
@@ -38,10 +39,12 @@ fn paths(info: &RequestInfo) -> Paths {
     }
 }
 
+/// Returns the value at a path.
 fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }
 
+/// Returns the Scale of an object.
 fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     let paths = paths(info);
     let mut meta = json!({});
@@ -65,7 +68,7 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status })
 }
 
-/// A label selector as the text that lists take.
+/// Formats a label selector as lists take it (`metav1.LabelSelectorAsSelector`).
 fn selector_text(selector: &Value) -> String {
     let labels = selector["matchLabels"]
         .as_object()
@@ -89,6 +92,7 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
+/// Returns the Scale of an object.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
@@ -99,9 +103,10 @@ pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusErr
     Ok(Answer::ok(scale_of(info, &object)))
 }
 
+/// Updates, patches or applies the Scale of an object, and stores the object with its new replicas.
 pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
-    // The body is read before the object is looked for.
+    // Upstream decodes the body before it reads the object.
     let sent = if info.verb == Verb::Update {
         let mut sent = sent(info)?;
         place::match_names(info, &mut sent)?;
@@ -128,7 +133,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     if is_other && info.verb == Verb::Update {
         return Err(precondition::failed(info, "UID", given, known));
     }
-    // In patches custom kinds leave it unread.
+    // The handler of custom resources ignores the uid of a patched Scale.
     if is_other && info.resource.custom.is_none() && !applies {
         let why = format!(
             "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
@@ -155,7 +160,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     }
     *place = replicas.into();
     if !applies {
-        // A Scale without a version is written to any.
+        // A Scale without a `resourceVersion` is written unconditionally.
         let version = scale["metadata"]["resourceVersion"].as_str();
         if let Some(version) = version.filter(|version| !["", "0"].contains(version)) {
             new["metadata"]["resourceVersion"] = version.into();
@@ -167,7 +172,8 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     Ok(Answer::ok(scale_of(info, &written)))
 }
 
-/// The real server cannot apply the scale of a custom kind: it takes it for an object of that kind as soon as nothing conflicts.
+/// Returns the error of an applied Scale of a custom resource. kube-apiserver cannot apply it: it takes it for an
+/// object of that kind as soon as nothing conflicts.
 fn unknown_to_managers(info: &RequestInfo, has_managers: bool) -> StatusError {
     let sent = decode::body("application/yaml", &info.body, "Scale").unwrap_or_default();
     let namespace = sent["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -183,11 +189,11 @@ fn unknown_to_managers(info: &RequestInfo, has_managers: bool) -> StatusError {
     StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
-/// The managers of the object after its replicas were written or applied.
+/// Returns `metadata.managedFields` of the object after its replicas were written or applied.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
     if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {
-        // The real server cannot tell what changes in an object without a kind, and then nobody owns anything of it.
+        // Upstream cannot compare objects without a kind, and then drops the ownership.
         return Ok(scale_owners::of_object(old, &path, &json!({})));
     }
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
@@ -211,7 +217,7 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
         apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::refused(info, error))?
     } else {
         let mut scale = scale_of(info, old);
-        // Scales leave out a zero, which then belongs to nobody.
+        // A Scale with 0 replicas omits the field, so no manager owns it.
         crate::json_path::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
         apply::update(&request, Some(&live), &mut scale);
         scale
@@ -219,7 +225,7 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
     Ok(scale_owners::of_object(old, &path, &scale))
 }
 
-/// The replicas that admission leaves.
+/// Returns the replicas as admission leaves them.
 fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
     let was = Arc::new(scale_of(info, old));
     let mut scale = Value::clone(&was);
@@ -231,7 +237,7 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
     Ok(left.unwrap_or(0))
 }
 
-/// What is wrong with a scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom kind with its replicas alone.
+/// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let of = &info.resource.of;
     let (group, kind, field, what) = match &info.resource.custom {
@@ -252,7 +258,7 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
     if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &info.name, &errors)) }
 }
 
-/// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.
+/// Decodes the body of an update. For custom resources upstream returns an error without a reason.
 fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
     let read = body::read_as(info, "Scale", scale_owners::API_VERSION);
     if info.resource.custom.is_none() {
@@ -268,7 +274,7 @@ fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
     Ok(scale)
 }
 
-/// The scale of an object as a patch leaves it.
+/// Returns the Scale after a patch.
 fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     let content_type = info.header("content-type");
     let mut scale = scale_of(info, old);
@@ -294,7 +300,7 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     Ok(scale)
 }
 
-/// Whether it can be applied as a Scale.
+/// Checks that the applied object is a Scale.
 fn applicable(body: &Value) -> Result<(), StatusError> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));

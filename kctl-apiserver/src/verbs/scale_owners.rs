@@ -1,8 +1,8 @@
-//! Who owns the replicas that a scale writes: reads the managers of an object as those of its scale, and hands on the
-//! managers of the object after a scale was written.
+//! The managers of the replicas: translates `managedFields` of an object to those of its Scale, and back after a
+//! write.
 //!
-//! Behaviour: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`, which knows managers apart by
-//! the version of scales from then on: an entry that a scale has read is another one afterwards, without a time.
+//! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers
+//! by the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.
 
 use serde_json::Value;
 
@@ -11,20 +11,22 @@ use crate::apply::{
     managed::{Managed, Manager, Operation, Owned},
 };
 
-/// The version of scales.
+/// The version of Scales.
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
+/// Returns a path of fields.
 fn path_of(names: &[String]) -> Vec<PathElement> {
     names.iter().map(|name| PathElement::field(name)).collect()
 }
 
+/// Returns a field set with one path.
 fn set_of(path: &[PathElement]) -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(path);
     set
 }
 
-/// The managers of the scale of an object, whose replicas are at this path.
+/// Returns `managedFields` of the Scale of an object whose replicas are at this path.
 pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
     let mut managed = Managed::default();
@@ -35,6 +37,7 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     managed.encode()
 }
 
+/// Returns the manager as the Scale has it: an updater gets the version of Scales.
 fn read_by_scale(manager: &Manager) -> Manager {
     match manager.operation {
         Operation::Apply => manager.clone(),
@@ -42,7 +45,8 @@ fn read_by_scale(manager: &Manager) -> Manager {
     }
 }
 
-/// The managers of an object after its scale was written: whoever no longer owns the replicas of the scale loses them.
+/// Returns `managedFields` of the object after its Scale was written. A manager that no longer owns `spec.replicas`
+/// of the Scale loses the field of the object.
 pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
     let path = path_of(replicas);
     let own = set_of(&path);

@@ -1,4 +1,4 @@
-//! What is created and not stored: bindings here, evictions and tokens in files of their own.
+//! Subresources that are created and not stored. Bindings are here; evictions and tokens have their own files.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     write::{self, FieldManager, body, ownership, place, precondition},
 };
 
-/// `POST` to a subresource of an object.
+/// Performs `POST` to a subresource of an object.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let Some((kind, api_version)) = own_type(info) else { return Err(StatusError::method_not_allowed()) };
@@ -49,7 +49,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     }
 }
 
-/// A binding as mutating admission leaves it, when nothing is wrong with that.
+/// Returns a binding after mutating admission, if it is valid.
 fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
@@ -58,7 +58,7 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
     Ok(attributes.object.unwrap_or_default())
 }
 
-/// Kind and version of what is sent to a subresource.
+/// Returns kind and version of the object that a subresource accepts.
 fn own_type(info: &RequestInfo) -> Option<(String, String)> {
     let listed = info.resource.subresource(&info.subresource)?;
     let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
@@ -69,11 +69,11 @@ fn own_type(info: &RequestInfo) -> Option<(String, String)> {
     Some((listed.kind.clone(), api_version))
 }
 
-/// What is sent to a subresource, as admission sees it.
+/// Returns the sent object as admission sees it.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     let Some((kind, api_version)) = own_type(info) else { return shown };
     shown["metadata"]["namespace"] = info.namespace.clone().into();
-    // The others are of types whose fields nobody owns.
+    // The types of the others have no managed fields.
     if info.subresource == "binding" {
         let manager = FieldManager::of(info, state);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
@@ -82,13 +82,14 @@ fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     shown
 }
 
+/// Returns a `Status` of success.
 pub(super) fn success(code: StatusCode) -> Answer {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
     Answer { code, ..Answer::ok(status) }
 }
 
-/// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
+/// Performs `POST bindings` (`LegacyBindingREST`): the name of the Binding is that of the Pod.
 pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
     place::check_namespace(state, info, &binding)?;
     ownership::own_written(state, info, None, &mut binding)?;
@@ -103,11 +104,12 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
     bind(state, info, name, &pod, binding)
 }
 
+/// Returns the resource `pods`.
 fn pods() -> GroupResource {
     kinds::core::pod::KIND.group_resource()
 }
 
-/// The real server answers as if it had failed (`ValidatePodBinding`).
+/// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one.
 fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     let mut wrong = Vec::new();
@@ -125,7 +127,7 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
     }
 }
 
-/// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
+/// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`).
 fn bind(
     state: &mut State,
     info: &RequestInfo,
@@ -158,7 +160,7 @@ fn bind(
     let conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let others = conditions.into_iter().filter(|condition| condition["type"] != "PodScheduled");
     new["status"]["conditions"] = others.chain([scheduled]).collect();
-    // It is not only to get one any more.
+    // A bound Pod is no longer nominated for a node.
     new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
     if !info.dry_run() {
         lifecycle::update(state, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
@@ -166,7 +168,7 @@ fn bind(
     Ok(success(StatusCode::CREATED))
 }
 
-/// The body of a namespace whose finalizers were changed.
+/// Updates the finalizers of a Namespace.
 pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut sent = body::read(info)?;
     place::match_names(info, &mut sent)?;
@@ -214,7 +216,8 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     Ok(Answer::ok(written))
 }
 
-/// What is wrong with the finalizers of a namespace, each at its place: elsewhere the real server names the list alone.
+/// Validates the finalizers of a Namespace. Here each error has an index; in other writes upstream names only the
+/// list.
 fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });

@@ -1,4 +1,4 @@
-//! `POST` to the token of a service account (`pkg/registry/core/serviceaccount/storage/token.go`).
+//! `POST serviceaccounts/NAME/token` (`pkg/registry/core/serviceaccount/storage/token.go`).
 
 use std::sync::Arc;
 
@@ -17,18 +17,22 @@ use crate::{
     tokens::{About, Claims, ISSUER, Named},
 };
 
-/// The life of a token, in seconds: the shortest, the longest, and that of a token that asks for none.
+/// The shortest lifetime of a token in seconds.
 const SECONDS_MIN: i64 = 600;
+/// The longest lifetime of a token in seconds (`ValidateTokenRequest`).
 const SECONDS_MAX: i64 = 1 << 32;
+/// The lifetime of a token whose request names none.
 const SECONDS_DEFAULT: i64 = 3_600;
-/// A token of a pod that asks for this life is one that an old client may not renew: it lives for a year
-/// (`WarnOnlyBoundTokenExpirationSeconds`).
+/// The lifetime that the projected volume of a Pod requests. Old clients do not renew such a token, so it lives for a
+/// year (`WarnOnlyBoundTokenExpirationSeconds`).
 const SECONDS_OF_MOUNTED: i64 = 3_607;
+/// The lifetime of a token that old clients may not renew.
 const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-/// Webhooks see a request before its account is looked for, and once more when all is known of it but the token.
+/// Issues a token. Admission sees the request before the account is looked up, and again when everything but the
+/// token is known.
 pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
     admission::mutate(state, &mut attributes)?;
@@ -80,7 +84,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
-/// A request with its defaults and its managers, as webhooks see it.
+/// Returns the request with defaults and managers, as webhooks see it.
 fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
@@ -91,7 +95,7 @@ fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     let writer =
         apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..manager.request() };
     apply::update(&writer, None, &mut request);
-    // They are told of where there are none, too.
+    // Go writes these fields even if they are null.
     for field in ["audiences", "boundObjectRef"] {
         request["spec"][field] = request["spec"][field].take();
     }
@@ -99,7 +103,7 @@ fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     request
 }
 
-/// The name of the account may be left out, and is known before the account is looked for.
+/// Checks the name of the account in the body, which may be empty. Upstream does this before it reads the account.
 fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if ["", info.name.as_str()].contains(&name) {
@@ -108,7 +112,7 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     Err(invalid(&info.name, "metadata.name", &name.into(), "must match the service account name if specified"))
 }
 
-/// Fills in what the request need not say, and refuses what it says otherwise.
+/// Fills in what the request omits from its account, and rejects another uid.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
     let own = Named::of(account).uid;
@@ -127,18 +131,19 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
     if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
         request["spec"]["audiences"] = json!([ISSUER]);
     }
-    // It is told of where there is none, too.
+    // Go writes the field even if it is null.
     request["spec"]["boundObjectRef"] = request["spec"]["boundObjectRef"].take();
     Ok(())
 }
 
+/// Returns the error of one invalid field.
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     let message = format!("Invalid value: {value}: {why}");
     let error = FieldError { reason: "FieldValueInvalid", message, field: field.into() };
     StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[error])
 }
 
-/// What a token is bound to: it counts for as long as that is there.
+/// Returns the object to which a token is bound: the token is valid only while that exists.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut with_details = About::default();
     if reference.is_null() {

@@ -11,6 +11,7 @@ use crate::{
     write::{self, Ownership, Write, body, place, precondition},
 };
 
+/// Replaces an object or a part of it, by the steps of `write/mod.rs`.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     place::match_names(info, &mut new)?;

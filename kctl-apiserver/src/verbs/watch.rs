@@ -32,55 +32,61 @@ use crate::{
     store::{Event, EventType, Lines, Object, event_line, head},
 };
 
-/// A client that wants bookmarks gets one so often (`defaultBookmarkFrequency` of the watch cache), and one so long before its time
-/// is over (`nextBookmarkTime`).
+/// The time between two bookmarks for a client that asks for them (`defaultBookmarkFrequency` of the watch cache).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// Without a timeout a watch lives for 30 to 60 minutes on the real server; here for the shorter.
+/// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
-/// Events that are put into one piece of the body.
+/// The number of events in one chunk of the body.
 const BATCH_LEN_MAX: usize = 100;
 
-/// A watch that has been accepted.
+/// An accepted watch, from which the body is streamed.
 pub(crate) struct Start {
+    /// The kind in the requested version.
     resource: Arc<Resource>,
     namespace: String,
     selector: Selector,
+    /// `allowWatchBookmarks`.
     bookmarks: bool,
     form: OutputForm,
+    /// The time after which the watch ends.
     life: Duration,
-    /// How the text begins of objects that go out as they are stored.
+    /// The first bytes of stored objects that are in the requested version, and are sent as they are.
     head: String,
-    /// The state that is sent first, as events.
+    /// The initial state, sent as events before the changes.
     initial: Vec<WatchEvent>,
-    /// Events after this revision follow.
+    /// Changes after this revision follow.
     revision: u64,
-    /// By which [`Table::redefined`](crate::store::Table::redefined) the kind is served as it was.
+    /// [`Table::redefined`](crate::store::Table::redefined) at the start. If it changes, the CRD has changed and the
+    /// watch ends.
     definition: u64,
     changes: Arc<Notify>,
-    /// A fault on purpose: so long the watch stays behind.
+    /// The delay of a fault: the watch stays behind for this time.
     lag: Option<Duration>,
+    /// The faults of this client's events.
     gate: Option<Gate>,
-    /// It ends after what is sent first.
+    /// `true` if the watch ends after the initial events.
     over: bool,
 }
 
+/// The value of `resourceVersionMatch` that `sendInitialEvents` requires.
 const NOT_OLDER: &str = "NotOlderThan";
 
-/// Where a watch begins.
+/// The options that decide where a watch starts.
 struct Wanted<'a> {
     version: &'a str,
-    /// By the path alone, as of old: such options are judged as those of a list, and nothing is added to them
+    /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
     by_path: bool,
-    /// Whether the state is sent first, if it says so.
+    /// `sendInitialEvents`, if the client set it.
     initial: Option<bool>,
     matching: &'a str,
 }
 
 impl<'a> Wanted<'a> {
-    /// Watches without a version, or with 0, are streams of the state like those that say so (apimachinery,
-    /// `SetListOptionsDefaults`).
+    /// Reads the options. A watch without a version, or with 0, gets the initial state like one with
+    /// `sendInitialEvents` (`SetListOptionsDefaults` of apimachinery).
     fn of(info: &'a RequestInfo) -> Self {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
         let by_path = !info.params.flag("watch");
@@ -91,12 +97,12 @@ impl<'a> Wanted<'a> {
         Self { version, by_path, initial, matching }
     }
 
-    /// Whether the state comes first.
+    /// Returns `true` if the watch sends the initial state first.
     fn begins_with_state(&self) -> bool {
         self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
     }
 
-    /// apimachinery, `validateWatchOptions`.
+    /// Validates the options (`validateWatchOptions` of apimachinery).
     fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
         if self.by_path {
             return list::ListOptions::check_versions(info);
@@ -125,6 +131,7 @@ impl<'a> Wanted<'a> {
         if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
     }
 
+    /// Parses `resourceVersion`; 0 if it is empty.
     fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),
@@ -133,6 +140,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Accepts a watch: validates its options and takes the initial state under the lock.
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
@@ -185,7 +193,8 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
-/// Go counts in nanoseconds: what is too long for them is as likely to be less than nothing.
+/// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, and an overflow may be negative: then
+/// the watch ends at once.
 fn life(seconds: i64) -> Duration {
     match seconds.wrapping_mul(1_000_000_000) {
         0 => LIFE_DEFAULT,
@@ -194,7 +203,7 @@ fn life(seconds: i64) -> Duration {
 }
 
 impl Start {
-    /// A watch whose time is over before it begins. Whoever waits for the newest state does so in vain, and is told.
+    /// Makes a watch that is over before it starts. A watch that waits for the newest state gets an error event.
     fn end_at_once(&mut self, wanted: &Wanted<'_>) {
         let waits = wanted.initial == Some(true) && wanted.version.is_empty();
         let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
@@ -202,7 +211,7 @@ impl Start {
         self.over = true;
     }
 
-    /// The watch of a client under faults.
+    /// Applies the faults of a client to the watch.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held = self.lag.map(|lag| Instant::now() + lag);
         let of = &self.resource.of;
@@ -210,6 +219,7 @@ impl Start {
         self
     }
 
+    /// Returns an event of this type, with the object converted if that needs no webhook.
     fn event(&self, kind: &str, object: &Value) -> Value {
         match conversion::way(&self.resource, object) {
             Way::Done(converted) => json!({ "type": kind, "object": converted }),
@@ -217,7 +227,7 @@ impl Start {
         }
     }
 
-    /// The lines of an event are shared by all who watch it as it is.
+    /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers.
     fn said(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
             return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
@@ -225,7 +235,7 @@ impl Start {
         WatchEvent::Value(self.event(kind.name(), &object.value()))
     }
 
-    /// The event of an object that is there when the watch begins.
+    /// Returns the initial event of an object, or `None` if it does not match.
     fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
         if self.is_judged_later(object) {
             let after = Value::clone(&object.value());
@@ -234,10 +244,12 @@ impl Start {
         self.matches(object).then(|| self.said(EventType::Added, object, None))
     }
 
+    /// Returns `true` if the object has to be converted before the selector can be applied.
     fn is_judged_later(&self, object: &Object) -> bool {
         conversion::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
     }
 
+    /// Returns `true` if the selector selects the object in the requested version.
     fn matches(&self, object: &Object) -> bool {
         if self.selector.is_empty() {
             return true;
@@ -249,7 +261,7 @@ impl Start {
         }
     }
 
-    /// An object in which nothing but the revision is set.
+    /// Returns a bookmark. Its object has only what Go's zero value of the type writes, and the revision.
     fn bookmark(&self, revision: u64) -> Value {
         let (kind, api_version) = (self.resource.kind(), self.resource.api_version());
         let zeros = schema::name_of(&api_version, kind).map(proto::always).unwrap_or_default();
@@ -258,7 +270,7 @@ impl Start {
             object[field] = zero;
         }
         object["metadata"] = json!({ "resourceVersion": revision.to_string() });
-        // Where the real server has a number, these have a pointer or an annotation.
+        // Upstream encodes the internal type, in which these fields are not pointers or annotations.
         match (self.resource.of.group.as_str(), kind) {
             ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => object["spec"]["replicas"] = 0.into(),
             ("apps", "DaemonSet") => {
@@ -269,7 +281,8 @@ impl Start {
         json!({ "type": "BOOKMARK", "object": object })
     }
 
-    /// An event as this watcher sees it: what begins to match is added, what ceases to match is deleted.
+    /// Returns the event as this watcher sees it: an object that starts to match is added, one that stops to match is
+    /// deleted.
     fn seen(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
@@ -290,18 +303,21 @@ impl Start {
         Some((kind, self.said(kind, &event.object, Some(&event.lines))))
     }
 
-    /// The body of the answer: lines of JSON.
+    /// Returns the body of the response: events as lines of JSON.
     pub(crate) fn stream(mut self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
         let mut watcher = Watcher {
+            /// The end of the watch.
             end: Alarm::at(now + self.life),
+            /// The next bookmark.
             bookmark: Alarm::at(now),
             known: self.revision,
             over: self.over,
             start: self,
             state,
             any: false,
+            /// Initial events that are not sent yet.
             unsent: Vec::new(),
         };
         watcher.unsent = initial;
@@ -313,48 +329,52 @@ impl Start {
     }
 }
 
+/// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
 struct Watcher {
     start: Start,
     state: Arc<Mutex<State>>,
     end: Alarm,
     bookmark: Alarm,
-    /// The revision with which it began: no bookmark tells it again.
+    /// The revision at which the watch started: no bookmark repeats it.
     known: u64,
     over: bool,
-    /// Something has been sent.
+    /// `true` after the first event: a table has column definitions only in its first event.
     any: bool,
     /// The state that is sent first.
     unsent: Vec<WatchEvent>,
 }
 
-/// A time that is waited for again and again: its timer is set once.
+/// A time that is awaited repeatedly with one timer.
 struct Alarm {
     at: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Alarm {
+    /// Creates an alarm.
     fn at(at: Instant) -> Self {
         Self { at, timer: None }
     }
 
+    /// Waits for the time.
     async fn ring(&mut self) {
         let at = self.at;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at))).await;
     }
 }
 
+/// The result of one look at the history.
 enum Next {
     Events(Vec<WatchEvent>),
     Nothing,
-    /// What follows its revision is forgotten; it is known from this one on.
+    /// The history starts only after this revision.
     TooOld(u64),
-    /// The definition of the kind is another one now, and all events from before have been told.
+    /// The CRD has changed, and all events from before are sent.
     Over,
 }
 
 impl Watcher {
-    /// The events as lines. One whose object cannot be converted ends the watch.
+    /// Formats events as lines. If an object cannot be converted, the watch ends with an error event.
     async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
         if let [WatchEvent::Line(line)] = events.as_slice() {
             self.any = true;
@@ -384,13 +404,14 @@ impl Watcher {
                 break;
             }
             self.any = true;
-            // Values always serialise.
+            // Serialization of a JSON value into memory cannot fail.
             let _infallible = serde_json::to_writer(&mut body, &event);
             body.push(b'\n');
         }
         body.into()
     }
 
+    /// Returns the next chunk of the body, or `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.unsent.is_empty() {
             let initial = std::mem::take(&mut self.unsent);
@@ -403,13 +424,13 @@ impl Watcher {
             if self.over {
                 return None;
             }
-            // Before the look at the history, so that no change falls between look and wait.
+            // Subscribed before the history is read, so that no change is missed in between.
             let changed = self.start.changes.clone().notified_owned();
             match self.read() {
                 Next::Over => return None,
                 Next::Events(events) => {
                     let lines = self.lines(events).await;
-                    // Nothing of it may match.
+                    // None of the objects may match after their conversion.
                     if lines.is_empty() {
                         continue;
                     }
@@ -422,7 +443,7 @@ impl Watcher {
                 }
                 Next::Nothing => {}
             }
-            // After the look: the event at which the watch stands still may be among those that were looked at.
+            // Asked after the read: the event at which a fault holds the watch may be among those that were read.
             let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             tokio::select! {
                 biased;
@@ -443,13 +464,14 @@ impl Watcher {
         }
     }
 
-    /// After the last one none comes before the end.
+    /// Sets the time of the next bookmark. After the last one, it is beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.at, self.end.at);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
         self.bookmark = Alarm::at(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY)));
     }
 
+    /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
     fn read(&mut self) -> Next {
         if self.start.gate.is_some() {
             return self.read_under_faults();
@@ -472,7 +494,7 @@ impl Watcher {
                 return Next::Events(seen);
             }
         }
-        // Nothing more of this resource happened up to the revision of the whole server.
+        // There are no more changes of this resource up to the server's revision.
         self.start.revision = current;
         match end {
             _ if !seen.is_empty() => Next::Events(seen),

@@ -1,4 +1,4 @@
-//! The options of a delete: reads the body or the query, hands on what they say, or what is wrong with them.
+//! `DeleteOptions`: decodes them from the body or the query, and validates them.
 
 use serde_json::{Value, json};
 
@@ -13,11 +13,13 @@ use crate::{
 };
 
 const KIND: &str = "DeleteOptions";
+/// The values of `propagationPolicy`.
 const POLICIES: [(&str, Propagation); 3] =
     [("Foreground", Propagation::Foreground), ("Background", Propagation::Background), ("Orphan", Propagation::Orphan)];
 
-/// What a delete says.
+/// Valid options of a delete.
 pub(in crate::verbs) struct Options {
+    /// The options as JSON, for admission.
     pub(in crate::verbs) value: Value,
     pub(in crate::verbs) is_dry: bool,
     pub(in crate::verbs) propagation: Propagation,
@@ -25,12 +27,12 @@ pub(in crate::verbs) struct Options {
 }
 
 impl Options {
-    /// The options in the body, or else those of the query.
+    /// Returns the options in the body, or else those in the query.
     pub(super) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
     }
 
-    /// Judges options (`ValidateDeleteOptions`).
+    /// Validates options (`ValidateDeleteOptions`).
     pub(in crate::verbs) fn read(value: Value) -> Result<Self, StatusError> {
         let policy = value["propagationPolicy"].as_str();
         let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
@@ -57,18 +59,19 @@ impl Options {
             (_, Some((_, propagation))) => *propagation,
             (_, None) => Propagation::Default,
         };
-        // A negative time is the shortest.
+        // A negative grace period is 1 second, as in `BeforeDelete` upstream.
         let seconds = value["gracePeriodSeconds"].as_i64().map(|seconds| if seconds < 0 { 1 } else { seconds });
         let grace = seconds.map_or(Grace::Default, Grace::Seconds);
         Ok(Self { is_dry: !runs.is_empty(), propagation, grace, value })
     }
 
-    /// Whether the client wants to hear that dependents, and so the object, may still be there.
+    /// Returns `true` for `orphanDependents: false`, whose response says that dependents may still exist.
     pub(super) fn are_old_cascade(&self) -> bool {
         self.value["orphanDependents"] == false
     }
 }
 
+/// Decodes the options in the query.
 fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
     if info.params.given("propagationPolicy") {
@@ -86,6 +89,7 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     Ok(value)
 }
 
+/// Decodes the options in the body.
 fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));

@@ -1,4 +1,4 @@
-//! What lists, watches and deletes of many are asked for: reads the query in the order in which the real server judges it.
+//! The options of lists, watches and deletes of collections, validated in the order of kube-apiserver.
 
 use crate::{
     request::RequestInfo,
@@ -6,23 +6,25 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
+/// The option that says how `resourceVersion` is meant.
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 
-/// Options that can be read, of which nobody knows yet whether they fit the kind.
+/// Options that are valid for themselves; [`Self::selector`] checks them against the kind.
 pub(in crate::verbs) struct ListOptions {
-    /// Zero for all.
+    /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
-    /// Zero where the client does not say how long it waits.
+    /// `timeoutSeconds`; 0 if the client names no timeout.
     pub(in crate::verbs) seconds: i64,
+    /// Label and field selector, before their fields are checked.
     selector: Selector,
 }
 
 impl ListOptions {
-    /// Reads options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions` and then
+    /// Reads the options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions`, then
     /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery).
     ///
     /// # Errors
-    /// The first option that cannot be read.
+    /// Fails with the first option that cannot be parsed.
     pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
         let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
@@ -30,10 +32,10 @@ impl ListOptions {
         Ok(Self { limit, seconds, selector })
     }
 
-    /// Judges what a list, or a delete of many, may say of versions (`ValidateListOptions` of apimachinery).
+    /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery).
     ///
     /// # Errors
-    /// All that is wrong.
+    /// Fails with all field errors.
     pub(in crate::verbs) fn check_versions(info: &RequestInfo) -> Result<(), StatusError> {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text(MATCH));
         let continues = !info.params.text("continue").is_empty();
@@ -53,24 +55,25 @@ impl ListOptions {
                 errors.push(FieldError::forbidden(MATCH, why));
             }
         }
-        // Only watches stream what is there.
+        // `sendInitialEvents` is an option of watches.
         if info.params.given("sendInitialEvents") {
             errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
         if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
     }
 
-    /// The selector, once the kind knows its fields; a name in the path selects that object.
+    /// Returns the selector. A name in the path selects that object.
     ///
     /// # Errors
-    /// A field that objects of the kind are not selected by, or that is not the name in the path.
+    /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
     pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
         let known = match &info.resource.custom {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-                // These two are known of every kind; that a custom kind names them tells the words of its refusals.
+                // Every kind supports these two. For a custom kind they are listed, because its error message
+                // lists them.
                 let always = ["metadata.name", "metadata.namespace"];
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
@@ -88,7 +91,7 @@ impl ListOptions {
     }
 }
 
-/// How a version is meant, in a word that is not known.
+/// Returns the error of an unknown `resourceVersionMatch`.
 pub(in crate::verbs) fn unsupported_match(found: &str, supported: &str) -> FieldError {
     FieldError {
         reason: "FieldValueNotSupported",

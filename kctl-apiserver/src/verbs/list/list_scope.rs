@@ -1,4 +1,4 @@
-//! From which state and from which object on a list is: versions of the past, tokens of pages that go on.
+//! Decides which state a list reads and where it starts: exact versions, and continue tokens.
 
 use base64::{
     Engine,
@@ -17,34 +17,35 @@ use crate::{
     store::{Key, Table},
 };
 
+/// The version of the format of continue tokens.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-/// As Go reads it: bits that are left over at the end may be any.
+/// Base64 as Go decodes it: trailing bits may have any value.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone).with_decode_allow_trailing_bits(true),
 );
 
-/// What a list is about.
+/// The state and the first object of a list.
 pub(in crate::verbs) struct ListScope {
-    /// The state of this revision, or the newest one.
+    /// The revision of the state; `None` for the newest state.
     pub(super) at: Option<u64>,
-    /// It goes on after this object.
+    /// The object after which the list continues.
     pub(super) after: Option<Key>,
-    /// Zero for all.
+    /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
-    /// Older states than this one are compacted away.
+    /// The oldest revision that can be listed.
     pub(super) compacted: u64,
 }
 
 impl ListScope {
-    /// What options say of it (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
+    /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
     ///
     /// # Errors
-    /// The token or the version cannot be read, or nobody knows it yet.
+    /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
     pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &ListOptions) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
-        // What is at hand comes as a whole.
+        // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit.
         let limit = if version == "0" { 0 } else { asked.limit };
         let token = info.params.text("continue");
         if !token.is_empty() {
@@ -63,8 +64,9 @@ impl ListScope {
         let revision = read_version(version)
             .map_err(|why| StatusError::bad_request(format!("invalid resource version: {why}")))?;
         not_from_the_future(state, version)?;
-        // Pages of a version are of that very one, unless the client says otherwise; what is deleted is always listed in pages
-        // (`DeleteCollection` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
+        // With a limit, a list reads exactly its `resourceVersion` unless `resourceVersionMatch` says otherwise. A
+        // delete of a collection always lists in pages (`DeleteCollection` of
+        // `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
         let is_paged = limit > 0 || info.verb == Verb::DeleteCollection;
         let is_exact = match info.params.text(MATCH) {
             "" => is_paged && revision > 0,
@@ -73,10 +75,11 @@ impl ListScope {
         Ok(Self { at: Some(revision).filter(|_| is_exact), after: None, limit, compacted })
     }
 
-    /// The objects of the past that it is about; nothing when they are those of now.
+    /// Returns the table of an older revision, or `None` if the list reads the newest state.
     ///
     /// # Errors
-    /// It is too long ago.
+    /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
+    /// state.
     pub(in crate::verbs) fn past(
         &self,
         info: &RequestInfo,
@@ -98,21 +101,23 @@ const INCONSISTENT: &str = "The provided continue parameter is too old to displa
                             list - objects that were created, modified, or deleted between the time the first chunk was \
                             returned and now may show up in the list.";
 
-/// Reads a version.
+/// Parses a `resourceVersion`.
 ///
 /// # Errors
-/// Why it is none, in Go's words.
+/// Fails with Go's message.
 fn read_version(text: &str) -> Result<u64, String> {
     go::parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", go::quote(text)))
 }
 
-/// Where one object or a watch is asked for, the real server takes this for its own fault.
+/// Returns the error of an invalid `resourceVersion` of a get or a watch: 500, because kube-apiserver does not check
+/// it earlier there.
 pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
     let why = read_version(version).err().unwrap_or_default();
     StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
-/// A version that does not exist yet is waited for by the real server, for three seconds; here nobody can know one.
+/// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it; here only a
+/// fault or a mistake leads to such a version, so the error comes at once (`NewTooLargeResourceVersionError`).
 pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if asked <= current {
@@ -125,9 +130,9 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
     Err(status_error)
 }
 
-/// A token as the real server makes them: opaque to clients. Without a revision it goes on in what is there then.
+/// Returns a continue token in kube-apiserver's format. Without a revision, the list continues in the newest state.
 pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
-    // It begins where the path of the list ends, with the next key that there can be.
+    // Relative to the prefix of the list in etcd; the zero byte makes it the first key after the last object.
     let start = if info.namespace.is_empty() && !namespace.is_empty() {
         format!("/{namespace}/{name}\0")
     } else {
@@ -137,7 +142,7 @@ pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name)
     BASE64.encode(json!({ "v": TOKEN_VERSION, "rv": revision, "start": start }).to_string())
 }
 
-/// The revision and the key of a token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
+/// Returns the revision and the key of a continue token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
 fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), StatusError> {
     let refused =
         |why: String| StatusError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
@@ -168,14 +173,14 @@ fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), St
     Ok((u64::try_from(revision).ok(), after(info, key)))
 }
 
-/// The key after which a list goes on that begins at this one.
+/// Returns the key after which a list starts that begins at this key.
 fn after(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };
     let namespace = if is_of_all { namespace } else { &info.namespace };
     let name = match name.strip_suffix('\0') {
         Some(last) => last.to_owned(),
-        // What comes right before it: names are of ASCII.
+        // The greatest key before it. Names are ASCII, so the last byte can be decremented.
         None => match name.as_bytes().split_last() {
             Some((last, rest)) => {
                 let before = char::from(last.saturating_sub(1));

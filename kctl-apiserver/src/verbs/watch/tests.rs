@@ -21,7 +21,7 @@ async fn create(server: &ApiServer, name: &str) {
     configs(server).create(&PostParams::default(), &config).await.unwrap();
 }
 
-/// What a watch of this query tells, with the seconds at which it does.
+/// Returns the events of a watch with this query, with the seconds at which they arrive.
 async fn told(server: &ApiServer, query: &str) -> Vec<String> {
     let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");
     let request = Request::get(path).body(Vec::new()).unwrap();

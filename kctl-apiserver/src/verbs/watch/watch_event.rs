@@ -1,4 +1,5 @@
-//! What a watcher is told, and how objects of other versions get there: by the webhook of their definition, without the lock.
+//! Events as one watcher sees them, and the conversion of their objects to another version by the CRD's webhook,
+//! without the server's lock.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -13,32 +14,33 @@ use crate::{
     store::EventType,
 };
 
-/// What a watcher is told.
+/// An event for one watcher.
 #[derive(Clone)]
 pub(super) enum WatchEvent {
-    /// A line that others are told, too.
+    /// A complete line, shared with other watchers.
     Line(Bytes),
-    /// An event that has still to be brought into its form.
+    /// An event whose object is not in the requested form yet.
     Value(Value),
-    /// A change of an object that has to be converted, before it can be said whether it matches.
+    /// A change whose objects have to be converted before the selector can be applied.
     Transition(Box<Transition>),
 }
 
-/// Two states of an object, in versions that the watcher may not have asked for.
+/// Two states of an object, maybe in versions that the watcher has not requested.
 #[derive(Clone)]
 pub(super) struct Transition {
     pub(super) before: Option<Value>,
-    /// Of a deletion: the last state, with the resourceVersion of the deletion.
+    /// The new state. For a deletion: the last state with the revision of the deletion as its `resourceVersion`.
     pub(super) after: Value,
     pub(super) deleted: bool,
 }
 
 impl WatchEvent {
+    /// Returns an `ERROR` event, after which a watch ends.
     pub(super) fn error(status_error: &StatusError) -> Self {
         Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
 
-    /// The objects that a webhook may have to convert.
+    /// Returns the objects that a webhook may have to convert.
     fn objects(&mut self) -> Vec<&mut Value> {
         match self {
             Self::Line(_) => Vec::new(),
@@ -49,7 +51,7 @@ impl WatchEvent {
 }
 
 impl Transition {
-    /// The event, where there is one for this selector.
+    /// Returns the event of this change for a selector, or `None` if neither state matches.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
         let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
@@ -61,7 +63,8 @@ impl Transition {
     }
 }
 
-/// What begins to match is added, what ceases to match is deleted.
+/// Returns the type of the event for a watcher with a selector: an object that starts to match is added, one that
+/// stops to match is deleted (`cacheWatcher.convertToWatchEvent`).
 pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     match (matched, matches) {
         (false, false) => None,
@@ -71,16 +74,16 @@ pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     }
 }
 
-/// The last state that matched, with the revision at which it ceased to.
+/// Returns the last state that matched, with the revision at which it stopped to match.
 pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
     last["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
     last
 }
 
-/// Asks the webhook of the definition about all objects of another version at once.
+/// Converts the objects of another version, all of them in one call of the webhook.
 ///
 /// # Errors
-/// The webhook fails.
+/// Fails if the webhook does.
 pub(super) async fn convert(
     state: &Mutex<State>,
     resource: &Resource,
@@ -109,7 +112,7 @@ pub(super) async fn convert(
     Ok(())
 }
 
-/// Whether a webhook has to convert an object before a selector can be asked about it.
+/// Returns `true` if a webhook has to convert the object before the selector can be applied.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
     !selector.is_empty() && matches!(conversion::way(resource, object), Way::Ask)
 }
