@@ -1,8 +1,8 @@
-//! Claims that reach devices as their administrator do are for marked namespaces alone: reads what is written and the labels
-//! of its namespace, hands on what is wrong.
+//! Admin access to devices is for ResourceClaims in labelled namespaces only: validates the written object against
+//! the labels of its namespace.
 //!
-//! Behaviour: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/resourceclaim/strategy.go`, asked of
-//! kube-apiserver 1.36.
+//! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
+//! `pkg/registry/resource/resourceclaim/strategy.go`; checked against kube-apiserver 1.36.
 
 use serde_json::Value;
 
@@ -16,16 +16,19 @@ use crate::{
     status::FieldError,
 };
 
+/// The label of a namespace that allows admin access.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
+/// The message of the error.
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
-/// What is wrong with a new claim or template, or with what a claim is given. Only the first such device is named.
+/// Validates a new ResourceClaim or ResourceClaimTemplate, or the allocation of a ResourceClaim. Names only the first
+/// device.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let is_claim = info.resource.is(&resource_claim::KIND);
     let is_template = info.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
-    // The path of what a template asks for is told as that of a claim.
+    // Upstream reports the path of a template as that of a claim.
     let (list, at, field) = match old {
         None if is_claim => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
         None if is_template => (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
@@ -48,13 +51,17 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     }
 }
 
+/// Returns `true` if a result of the allocation has admin access.
 fn has_admin(results: &Value) -> bool {
     results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
 }
 
+/// The path of the requests in an error.
 const REQUESTS: &str = "spec.devices.requests";
+/// The path of the results in an error.
 const RESULTS: &str = "status.allocation.devices.results";
 
+/// Returns `true` if the namespace has the label.
 fn is_marked(state: &State, namespace: &str) -> bool {
     let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")

@@ -1,4 +1,4 @@
-//! Validating admission: plugins, policies, webhooks and quotas see the object that is about to be stored.
+//! Validating admission: plugins, policies, webhooks and quotas see the object that will be stored.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Wr
     if write.admission == Admission::Done {
         return Ok(Charges::default());
     }
-    // An update that names no version is one of the stored version.
+    // An update without a `resourceVersion` is shown with the stored one.
     let known = write.old().map(|old| old["metadata"]["resourceVersion"].clone());
     let version = write.object["metadata"]["resourceVersion"].as_str();
     if let Some(known) = known.filter(|_| version.is_none_or(str::is_empty)) {

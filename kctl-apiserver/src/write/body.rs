@@ -1,4 +1,4 @@
-//! From the body of a create or an update to an object that can be stored.
+//! Decodes the body of a create or an update into an object that can be stored.
 
 pub(crate) mod identity;
 
@@ -19,10 +19,10 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
+/// The supported media types, in the order of kube-apiserver's error 415. Custom resources have no protobuf.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
-/// Reads the body of a create or a replace.
+/// Decodes the body of a create or an update.
 pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
@@ -31,7 +31,7 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     fit(info, object)
 }
 
-/// Reads a body that need not be of the kind of the resource: what is sent to subresources, options.
+/// Decodes a body that need not be of the kind of the resource: the body of a subresource, or options.
 pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, StatusError> {
     if !ACCEPTED.contains(&media_type(info).as_ref()) {
         return Err(StatusError::unsupported_media_type(&ACCEPTED.join(", ")));
@@ -39,11 +39,10 @@ pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, Sta
     decode::body(&media_type(info), &info.body, kind).map_err(StatusError::bad_request)
 }
 
-/// Whether nothing is to be kept of a request: a delete says so in its body as well, an eviction in the options of the delete
-/// that it is.
+/// Returns `true` if nothing is stored. A delete may say so in its body, and an eviction in its delete options.
 pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
     let kind = match info.verb {
-        // Options in a body are all there are.
+        // Options in the body replace those in the query.
         Verb::Delete | Verb::DeleteCollection if !info.body.is_empty() => "DeleteOptions",
         _ if info.dry_run() => return true,
         Verb::Create if info.subresource == "eviction" => "Eviction",
@@ -54,6 +53,7 @@ pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
     options["dryRun"].as_array().is_some_and(|runs| !runs.is_empty())
 }
 
+/// Returns the media type in lower case; JSON by default.
 fn media_type(info: &RequestInfo) -> Cow<'_, str> {
     match info.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json".into(),
@@ -62,16 +62,16 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
     }
 }
 
-/// Why an object does not fit its kind.
+/// The reason why an object does not fit its kind.
 pub(crate) enum Misfit {
-    /// Another kind or version than that of the path.
+    /// Another kind or version than in the path.
     Identity(StatusError),
-    /// A wrong type or, when the request is strict, an unknown field.
+    /// A value of a wrong type, or an unknown field in a strict request.
     Content(String),
 }
 
 impl Misfit {
-    /// `version` is that of the body.
+    /// Returns the error for a body. `version` is the one in the body.
     fn of_body(self, kind: &str, version: &str) -> StatusError {
         match self {
             Self::Identity(status_error) => status_error,
@@ -79,7 +79,7 @@ impl Misfit {
         }
     }
 
-    /// A patch has made it so.
+    /// Returns the error for the result of a patch.
     pub(crate) fn of_patch(self) -> StatusError {
         let why = match self {
             Self::Identity(status_error) if status_error.code != http::StatusCode::BAD_REQUEST => return status_error,
@@ -92,7 +92,7 @@ impl Misfit {
     }
 }
 
-/// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
+/// Checks an object against its kind: identity, types, and unknown fields by `fieldValidation`.
 fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
     let version = match info.resource.custom {
@@ -102,12 +102,12 @@ fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind(), &version))
 }
 
-/// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
+/// Like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found.
 pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
 }
 
-/// The same of what was applied, with the paths of the fields that it has lost.
+/// Like [`fit_as`] for the result of an apply. Also returns the paths of dropped fields.
 pub(crate) fn fit_applied(
     info: &RequestInfo,
     object: Value,
@@ -116,6 +116,7 @@ pub(crate) fn fit_applied(
     fit_and_tell(info, object, stored, &[])
 }
 
+/// Checks an object, and returns it with the paths of the fields that it loses.
 fn fit_and_tell(
     info: &RequestInfo,
     mut object: Value,
@@ -124,7 +125,7 @@ fn fit_and_tell(
 ) -> Result<(Value, Vec<String>), Misfit> {
     let resource = &info.resource;
     identity::identify(info, &mut object)?;
-    // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
+    // YAML is converted to JSON first: 1.0 becomes an integer there. In JSON it stays a float.
     if media_type(info) == "application/yaml" {
         go::whole_numbers(&mut object);
     }
@@ -150,7 +151,7 @@ fn fit_and_tell(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    // What may not be applied to a custom kind was refused by the schema; of what goes without that nothing is said.
+    // A field that is unknown to a custom kind failed the typed apply already. Without a schema, nothing is reported.
     let is_silent = info.applies() && resource.custom.is_some();
     tell_of_fields(info, sent, if is_silent { &[] } else { &unknown })?;
     identity::is_accepted(info, &object).map_err(Misfit::Identity)?;
@@ -158,7 +159,7 @@ fn fit_and_tell(
     Ok((object, unknown))
 }
 
-/// What is said of fields that come twice and of those that are not known, by `fieldValidation`.
+/// Rejects duplicate and unknown fields or warns about them, as `fieldValidation` says.
 fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let asked = info.params.text("fieldValidation");
     let mut texts = repeated(info, sent);
@@ -176,7 +177,7 @@ fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result
     Ok(())
 }
 
-/// What is said of fields that come twice.
+/// Returns a message for each duplicate field.
 fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
@@ -185,10 +186,10 @@ fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     read.map(|read| read.repeated).unwrap_or_default()
 }
 
-/// Reads what is sent to a subresource that has a built-in type of its own.
+/// Decodes the body of a subresource that has its own built-in type.
 pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Result<Value, StatusError> {
     let mut object = read_built_in(info, kind)?;
-    // Evictions are also taken in their first version, which has the same fields.
+    // `policy/v1beta1` evictions are accepted too; they have the same fields.
     if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
         object["apiVersion"] = api_version.into();
     }
@@ -198,7 +199,8 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     Ok(object)
 }
 
-/// Makes an object fit a built-in type that is not the one of the path; `sent` is the JSON in which fields may come twice.
+/// Checks an object against a built-in type other than that of the path. `sent` is the JSON in which duplicate fields
+/// are found.
 pub(crate) fn fit_type(
     info: &RequestInfo,
     object: &mut Value,
@@ -223,7 +225,7 @@ pub(crate) fn fit_type(
     tell_of_fields(info, sent, &unknown)
 }
 
-/// Makes a custom object fit the schema of its version, and tells the fields that it drops (`unstructuredSchemaCoercer`).
+/// Prunes a custom object by the schema of its version. Returns the dropped fields (`unstructuredSchemaCoercer`).
 fn fit_custom(
     resource: &Resource,
     custom: &Custom,
@@ -233,7 +235,7 @@ fn fit_custom(
     if let Some(metadata) = object.get_mut("metadata") {
         decode::typed_metadata(metadata)?;
     }
-    // An object of another version is refused in the end, after a word about what that version does not have.
+    // An object of another version is rejected later, after warnings about fields that its version lacks.
     let other = match DeclaredType::of(resource, object) {
         DeclaredType::Own => None,
         DeclaredType::OtherVersion(version) => Some(custom.schema_of(&version)),
@@ -255,13 +257,13 @@ fn fit_custom(
     Ok(unknown)
 }
 
-/// What an object has of which nothing is known, by name.
+/// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown.
 fn fields_beside_metadata(object: &Value) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
 }
 
-/// An object has each of its owners once.
+/// Removes duplicate owner references, and returns a warning about them (`dedupOwnerReferences`).
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
     let (mut known, mut repeated) = (Vec::new(), Vec::new());
@@ -285,6 +287,7 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     ))
 }
 
+/// Returns the error of a body that cannot be decoded into its kind.
 fn cannot_be_handled(kind: &str, version: &str, why: &str) -> StatusError {
     StatusError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }

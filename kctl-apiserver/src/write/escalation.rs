@@ -1,5 +1,5 @@
-//! Nobody gives others more than he has: what is asked when roles and bindings are written (upstream,
-//! `registry/rbac/*/policybased` and `registry/rbac/validation`).
+//! Privilege escalation check: a user can grant only rights that the user has. Upstream:
+//! `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use crate::{
     status::StatusError,
 };
 
-/// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
-/// `old` is what it was before.
+/// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
+/// `old` is the stored object.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.of.group != RBAC || authorizer::is_admin(&info.caller.user) {
@@ -35,7 +35,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
         };
         let may = may(state, info, "bind", kind.resource, name);
         let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
-            // Upstream names the binding's resource, not the role's.
+            // Upstream names the resource of the binding here, not of the role.
             return if may { Ok(()) } else { Err(StatusError::not_found(&resource.of, name)) };
         };
         (role["rules"].clone(), may)
@@ -59,8 +59,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     Err(StatusError::forbidden(&info.resource.of, name, &why))
 }
 
-/// Refuses a role that gathers the rules of others, before or after the write, unless its writer may do everything: whoever
-/// changes what is gathered could keep others from tightening it.
+/// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions.
+/// Otherwise a change of the rule could keep others from reducing the aggregated rights.
 fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
@@ -76,12 +76,12 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
     Ok(())
 }
 
-/// Whether a write changes nothing but what decides when the object goes: whoever collects garbage need not hold its rules
-/// (`IsOnlyMutatingGCFields`).
+/// Returns `true` if the write changes only owner references and finalizers: the garbage collector need not hold the
+/// rules (`IsOnlyMutatingGCFields`).
 fn is_about_its_end(old: &Value, object: &Value) -> bool {
     let without_end = |object: &Value| {
         let mut rest = object.clone();
-        // Rules that are null are none.
+        // `null` is an empty list of rules.
         if let Some(fields) = rest.as_object_mut() {
             fields.retain(|_, field| !field.is_null());
         }
@@ -95,6 +95,7 @@ fn is_about_its_end(old: &Value, object: &Value) -> bool {
     without_end(old) == without_end(object)
 }
 
+/// Returns `true` if RBAC grants the caller a verb on RBAC objects.
 fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
     authorizer::allowed(
@@ -104,7 +105,7 @@ fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str
     )
 }
 
-/// The rules that a user lacks, as the real server writes them: one for each resource, with the verbs that it lacks.
+/// Returns the rules that a user lacks, in kube-apiserver's format: one rule per resource with the missing verbs.
 fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<String> {
     let mut of_resources: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
     let mut lacking = BTreeSet::new();
@@ -120,7 +121,7 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<St
                 ));
             }
         }
-        // A group or a resource that is named twice is granted twice, with all of its verbs (`BreakdownRule`).
+        // A resource that is listed twice is checked and reported twice (`BreakdownRule`).
         for (group, resource, verb) in triples(rule) {
             let names =
                 Some(list("resourceNames")).filter(|names| !names.is_empty()).unwrap_or_else(|| vec![String::new()]);
@@ -157,7 +158,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// As Go writes a list of texts.
+/// Formats a list of strings as Go's `%q` does.
 fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let texts: Vec<_> = texts.into_iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", texts.join(" "))

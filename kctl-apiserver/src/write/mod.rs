@@ -1,6 +1,6 @@
-//! The way of a write: [`write`] is the list of its steps, and each step has a file.
+//! The pipeline of a write: [`write`] is the list of its steps, and each step has a file.
 //!
-//! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode what was sent (`body`, `verbs/patch`), and hand the
+//! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
 //! object to the pipeline. Steps ask the kind of the object (`resource.rules`) for what differs between kinds.
 
 mod admin_access;
@@ -42,34 +42,43 @@ use crate::{
 pub(crate) struct Write {
     /// The stored object, in the version of the request; `None` if the write creates the object.
     pub(crate) old: Option<Arc<Value>>,
+    /// The object that is written. Each step may change it.
     pub(crate) object: Value,
+    /// The source of `metadata.managedFields`.
     pub(crate) ownership: Ownership,
+    /// Fields that count as a change although they are not stored.
     pub(crate) unpersisted: Unpersisted,
+    /// The object that admission sees, unless the verb has admitted it.
     pub(crate) admission: Admission,
 }
 
 /// The object that admission sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
+    /// The written object.
     OfObject,
     /// The verb has admitted the object of its subresource, such as a `Scale`.
     Done,
 }
 
 impl Write {
+    /// Creates the write of a new object.
     pub(crate) fn create(object: Value, ownership: Ownership) -> Self {
         let (unpersisted, admission) = (Unpersisted::Nothing, Admission::OfObject);
         Self { old: None, object, ownership, unpersisted, admission }
     }
 
+    /// Creates the write of an existing object.
     pub(crate) fn update(old: &Arc<Value>, object: Value, ownership: Ownership) -> Self {
         Self { old: Some(old.clone()), ..Self::create(object, ownership) }
     }
 
+    /// Returns `true` if the write creates the object.
     fn is_new(&self) -> bool {
         self.old.is_none()
     }
 
+    /// Returns the stored object in the version of the request.
     fn old(&self) -> Option<&Value> {
         self.old.as_deref()
     }
@@ -84,10 +93,15 @@ impl Write {
     }
 }
 
-/// Stores a decoded object. Returns it as it is answered.
+/// Stores a decoded object, and returns it in the version of the request.
+///
+/// The order of the steps is that of `Store.Create` and `Store.Update` in
+/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`, with the admission of `handlers/create.go` and
+/// `handlers/update.go` around them.
 ///
 /// # Errors
-/// Fails with the first step that rejects the object, or if the response of a webhook is still outstanding.
+/// Fails with the first step that rejects the object, or with [`StatusError::waiting`] if a webhook has not replied
+/// yet.
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
     place::check(state, info, &mut write)?;
     let owned = mutate::admit(state, info, &mut write)?;

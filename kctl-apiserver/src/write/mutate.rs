@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
-/// Runs mutating admission: policies, webhooks and plugins. Returns the source of managedFields, because no manager owns what is
-/// changed here.
+/// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
+/// the plugins act: no manager owns what they change.
 pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Owned, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
         Owned::Fields(by_webhooks(state, info, write)?)
@@ -21,7 +21,7 @@ pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) ->
     Ok(owned)
 }
 
-/// Runs policies and webhooks. Returns the managedFields that they leave.
+/// Runs policies and webhooks. Returns the `managedFields` that they leave.
 fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, info, write)?;
     show(state, info, write)?;
@@ -37,7 +37,7 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
     Ok(write.object["metadata"]["managedFields"].clone())
 }
 
-/// Makes an object what webhooks see.
+/// Brings an object into the form that webhooks see.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (rules, object) = (info.resource.rules, &mut write.object);
     if write.old.is_some() {
@@ -50,7 +50,7 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
     plugins::fill(state, info, object)?;
     (rules.complete_by_plugins)(object);
     if rules.set_once.is_some() {
-        // The server's view of a new object comes later.
+        // The plugins complete a new object later.
         object["status"] = status.unwrap_or_else(|| json!({}));
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! The name of an object, which the server may generate.
+//! Names of objects, which the server may generate.
 
 use serde_json::Value;
 
 use super::{Write, prepare::New};
 use crate::{request::RequestInfo, state::State, store::Key};
 
-/// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
+/// The number of attempts to find a free generated name (`maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS_MAX: usize = 8;
-/// Longest part of a generated name that the user chooses.
+/// The length to which `generateName` is cut (`maxGeneratedNameLength` of `k8s.io/apiserver/pkg/storage/names`).
 const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one.
@@ -20,6 +20,8 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
     key
 }
 
+/// Returns a key. If the object has only `generateName`, its name is generated, and is free if one of the attempts
+/// finds a free one.
 fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (given, base) = (text("name"), text("generateName"));

@@ -18,20 +18,21 @@ use crate::{
     status::StatusError,
 };
 
-/// Lists of which an empty one is none.
+/// Lists that count as absent if they are empty.
 const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
 
 /// How a write changes the owners of fields.
 pub(crate) enum Ownership {
     /// The field manager of the request owns what it sets or changes.
     Written,
-    /// Apply has computed the managedFields that the object has.
+    /// Apply has computed the `managedFields` that the object has.
     Applied,
     /// These are the managedFields.
     Given(Value),
 }
 
 impl Ownership {
+    /// Sets `managedFields` of the object.
     fn own(
         &self,
         state: &State,
@@ -50,7 +51,10 @@ impl Ownership {
     }
 }
 
-/// Makes the field manager of a request the owner of what it has changed, or of all of a new object.
+/// Makes the field manager of a request the owner of what the request has changed, or of all fields of a new object.
+///
+/// # Errors
+/// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
 pub(crate) fn own_written(
     state: &State,
     info: &RequestInfo,
@@ -71,12 +75,14 @@ pub(crate) struct FieldManager<'a> {
 }
 
 impl<'a> FieldManager<'a> {
+    /// Reads the manager from the query, or else from `User-Agent`.
     pub(crate) fn of(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
         Self { info, name, api_version, versions, now: state.clock.seconds() }
     }
 
+    /// Returns the manager as the apply engine takes it.
     pub(crate) fn request(&self) -> apply::Request<'_> {
         apply::Request {
             schema: self.info.resource.schema(),
@@ -92,26 +98,28 @@ impl<'a> FieldManager<'a> {
     }
 }
 
-/// The source of an object's managedFields.
+/// The source from which `managedFields` are computed.
 pub(super) enum Owned {
+    /// These `managedFields`.
     Fields(Value),
-    /// This state of the object.
+    /// The fields of this state of the object.
     State(Value),
-    /// The object as it is stored.
+    /// The fields of the object as it is stored.
     Stored,
 }
 
-/// Returns the source of managedFields, which for some updates is the object as it was sent.
+/// Returns the source for a write without mutating admission. For some updates it is the object as it was sent.
 pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> Owned {
     write.old().map_or(Owned::Stored, |old| changed_as_sent(info, old, &write.object))
 }
 
+/// Returns the source for an update.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
     let (resource, rules) = (&info.resource, info.resource.rules);
-    // No manager owns what the server gives to an object or copies within it, nor what others have left out.
+    // No manager owns what the server fills in or copies within the object, nor what others have left out.
     let is_filled_in = rules.owned_state == OwnedState::SentByClient
         || (info.subresource.is_empty() && leaves_out(resource, old, new));
-    // Nothing is known of the fields of a custom object of another type, also if the write resets all of them.
+    // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource == "status";
     // A client owns the fields that it has sent, even if they are not stored.
     let is_part = prepare::writes_part(resource, &info.subresource);
@@ -131,13 +139,13 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
     Owned::State(sent)
 }
 
-/// Returns the managedFields that a write would have without mutating admission, which sees them.
+/// Returns the `managedFields` that a write would have without mutating admission, which sees them.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
         Owned::Fields(managed) => return Ok(managed),
         Owned::State(sent) => sent,
         Owned::Stored => {
-            // Nothing is drawn for an object that is only shown.
+            // The uid of an object that is only shown must not advance the random sequence.
             let drawn = (state.chance.clone(), state.n_addresses);
             let mut object = write.object.clone();
             prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
@@ -152,7 +160,7 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
     Ok(object["metadata"]["managedFields"].take())
 }
 
-/// Sets the managedFields of an object, and then the metadata that the server fills in and its writer does not own. A new object
+/// Sets `managedFields` of an object, and then the metadata that the server fills in and no writer owns. A new object
 /// is owned as it was before plugins completed it.
 pub(super) fn set(
     state: &State,
@@ -182,6 +190,7 @@ pub(super) fn set(
     Ok(())
 }
 
+/// Sets or removes `metadata.managedFields`.
 pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
@@ -190,7 +199,7 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     }
 }
 
-/// Drops from a new object what the client did not send and the server has filled in.
+/// Removes from a new object what the client did not send and the server filled in.
 fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         remove(object, "/status");
@@ -201,8 +210,8 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     leave_filled_in(resource, sent, object);
 }
 
-/// Whether a client that changes an object has left out what the server has filled in, and will fill in again; of tolerations it
-/// may be some.
+/// Returns `true` if a client that updates an object has left out fields that the server fills in again. Of
+/// tolerations, a part may be missing.
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
@@ -213,7 +222,7 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
         .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
-/// Drops from an object what the server has filled in beside what the client sent.
+/// Removes from an object what the server has filled in beside what the client sent.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let completed = resource.rules.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
@@ -224,14 +233,14 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     for field in resource.rules.filled_in {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
-            // No toleration, address or family is none that was sent, and no text neither.
+            // An empty list or string counts as absent.
             Some(Value::Array(items)) if items.is_empty() && NONE_WHEN_EMPTY.contains(field) => remove(object, field),
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
-            // The server adds its own to them.
+            // The server adds its own items to these lists.
             Some(given) if *field == "/spec/tolerations" => put(object, field, given),
-            // What the client sent of it is the client's, also where the server has dropped it since.
+            // Items that the client sent are the client's, even if the server has dropped them since.
             Some(mut given) if given.is_object() && *field == "/spec/dataSourceRef" => {
-                // Where it says no group, it says that it has none.
+                // An absent `apiGroup` is written as null.
                 given["apiGroup"] = given["apiGroup"].take();
                 put(object, field, given);
             }
@@ -243,6 +252,7 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     }
 }
 
+/// Sets the value at a JSON pointer, if its parent exists.
 fn put(object: &mut Value, pointer: &str, value: Value) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(map)) = object.pointer_mut(parent) {
@@ -250,6 +260,7 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
     }
 }
 
+/// Removes the value at a JSON pointer.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(map)) = object.pointer_mut(parent) {

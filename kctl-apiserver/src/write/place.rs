@@ -1,4 +1,4 @@
-//! The place of an object: its namespace, and the name of the path.
+//! The namespace and the name of an object, as the path has them.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::Write;
 use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
-/// Checks that the namespace and the CRD of an object take it.
+/// Checks that the namespace exists and that a new object may be created in it.
 pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
-        // An object may be left over in a namespace that does not exist any more.
+        // An object may remain after its namespace was deleted.
         return namespace(state, info).map(drop);
     }
     match_namespace(info, &mut write.object)?;

@@ -1,5 +1,6 @@
-//! What depends on other objects when one is written: the admission plugins of the real server that are on by default, and
-//! the ports of nodes.
+//! Admission plugins that are on by default and depend on other objects, and the allocation of node ports.
+//!
+//! The plugins run in the order of kube-apiserver (`AllOrderedPlugins` of `pkg/kubeapiserver/options/plugins.go`).
 
 mod accounts;
 mod classes;
@@ -30,9 +31,10 @@ use crate::{
     status::{FieldError, GroupResource, StatusError},
 };
 
-/// Ports that nodes have for services: `--service-node-port-range`.
+/// The ports of nodes for Services: the default of `--service-node-port-range`.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
+/// Returns a string, or the empty one for another value.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -44,14 +46,17 @@ pub(super) struct Forbid<'a> {
 }
 
 impl<'a> Forbid<'a> {
+    /// Creates it for the object of a request.
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
         Self { of: &attributes.info.resource.of, name: &attributes.name }
     }
 
+    /// Returns the error.
     pub(super) fn error(&self, why: &str) -> StatusError {
         StatusError::forbidden(self.of, self.name, why)
     }
 
+    /// Rejects the request.
     fn reject(&self, why: &str) -> Result<(), StatusError> {
         Err(self.error(why))
     }
@@ -72,7 +77,7 @@ impl<'a> Forbid<'a> {
     }
 }
 
-/// Runs the plugins that act before the object is prepared.
+/// Runs the plugins that act before the object gets its defaults.
 pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     match &write.old {
         None if info.resource.is(&service::KIND) => services::check(state, info, None, &write.object),
@@ -84,7 +89,7 @@ pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Re
     }
 }
 
-/// Gives a prepared object what the server allocates, and runs the plugins that complete it.
+/// Allocates what the server allocates, and runs the plugins that complete a prepared object.
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     (info.resource.rules.allocate)(state, &mut write.object);
     match &write.old {
@@ -93,7 +98,7 @@ pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write)
     }
 }
 
-/// Only one class is that of pods without a class.
+/// Checks that at most one PriorityClass is the global default (plugin `Priority`).
 fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), StatusError> {
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
@@ -106,7 +111,7 @@ fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), S
     Err(StatusError::forbidden(&info.resource.of, name.as_str().unwrap_or_default(), &why))
 }
 
-/// What mutating plugins make of a new object, which webhooks are shown.
+/// Completes a new object as the mutating plugins do. Webhooks see the result.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.is(&pod::KIND) {
@@ -123,7 +128,7 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) ->
     Ok(())
 }
 
-/// What mutating plugins make of a changed object.
+/// Completes an updated object as the mutating plugins do.
 fn fill_change(state: &State, info: &RequestInfo, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
     if !info.resource.is(&pod::KIND) {
@@ -136,7 +141,7 @@ fn fill_change(state: &State, info: &RequestInfo, old: &Value, object: &mut Valu
     }
 }
 
-/// Asks the validating plugins about what is about to be stored, in the order of the real server (`AllOrderedPlugins`).
+/// Runs the validating plugins in the order of kube-apiserver.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let (info, Some(object)) = (attributes.info, &attributes.object) else { return Ok(()) };
     check_limits(state, attributes, object)?;
@@ -158,7 +163,8 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     }
 }
 
-/// Pods are compared with limits when they are new and when they are resized; what is going is left alone.
+/// Checks new and resized Pods, and PersistentVolumeClaims, against the LimitRanges. Objects that are being deleted
+/// are not checked.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::of(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
@@ -175,7 +181,7 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
     }
 }
 
-/// Completes a new object, or refuses it.
+/// Completes a new object.
 fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     fill(state, info, object)?;
     let resource = &info.resource;
@@ -195,7 +201,7 @@ fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<()
     Ok(())
 }
 
-/// Completes a changed object, or refuses it.
+/// Completes an updated object.
 fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value) -> Result<(), StatusError> {
     if info.resource.is(&service::KIND) && info.subresource.is_empty() {
         services::check(state, info, Some(old), new)?;
@@ -206,7 +212,7 @@ fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value)
     Ok(())
 }
 
-/// Conditions of a certificate signing request have their times (`populateConditionTimestamps`).
+/// Sets the times of the conditions of a CertificateSigningRequest (`populateConditionTimestamps`).
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -220,7 +226,8 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     }
 }
 
-/// A bound claim grows when its class allows that (`PersistentVolumeClaimResize`).
+/// Checks that a bound PersistentVolumeClaim may be expanded: its StorageClass has to allow it
+/// (`PersistentVolumeClaimResize`).
 fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
     let size = |claim: &Value| {
         let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
@@ -244,7 +251,7 @@ fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Res
     )
 }
 
-/// Services that nodes serve have ports there, each its own.
+/// Checks the requested node ports of a Service and allocates the missing ones.
 fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
@@ -264,7 +271,7 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
     let asked =
         list.enumerate().map(|(index, port)| (index, port["nodePort"].as_i64().unwrap_or(0), &port["protocol"]));
     for (index, port, protocol) in asked.filter(|(_, port, _)| *port != 0) {
-        // One port may serve several protocols.
+        // One port may serve several protocols of the same Service.
         let is_repeated = own.contains(&(port, protocol));
         own.push((port, protocol));
         let why = if !NODE_PORTS.contains(&port) {
@@ -285,7 +292,7 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
     Ok(())
 }
 
-/// Gives a service the ports that it lacks: for its own ports, and for the question of a balancer whether a node has its pods.
+/// Allocates node ports: one per port of the Service, and one for the health check of its load balancer.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     let is_checked = service::validation::is_checked(&service["spec"]);
     let mut give = |of: &mut Value, field: &str| {

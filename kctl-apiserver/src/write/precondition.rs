@@ -1,4 +1,4 @@
-//! Preconditions: the version and the uid of the stored object that a write expects.
+//! Preconditions: the `resourceVersion` and the uid that a write expects of the stored object.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    // A `POST` with a version is rejected when the object is stored.
+    // A create with a `resourceVersion` is rejected by the storage.
     let is_read = !write.is_new() || info.verb != Verb::Create;
     if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
         let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
@@ -24,7 +24,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
         return Err(StatusError::modified(&resource.of, &info.name));
     }
-    // Patches and applies begin with the version of the object, and may have removed it.
+    // A patch starts from the stored object, so an absent version means that the patch removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
         let message = "Invalid value: 0: must be specified for an update".into();
         let error = FieldError { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
@@ -36,7 +36,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
 /// Returns the error of a write that names another uid or version than the stored object has.
 pub(crate) fn failed(info: &RequestInfo, field: &str, given: &str, known: &Value) -> StatusError {
     let of = &info.resource.of;
-    // A dry run is judged before the storage has put its prefix to the key.
+    // A dry run fails before the storage adds its prefix to the key.
     let prefix = if info.dry_run() { "" } else { "/registry" };
     let group = if info.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
     let namespace = if info.namespace.is_empty() { String::new() } else { format!("/{}", info.namespace) };

@@ -1,4 +1,4 @@
-//! Defaults and the strategy of a kind: generation, status, and what a write may not change.
+//! Defaults and the strategy of a kind: what a write resets, the generation, and the status.
 
 mod default;
 mod generation;
@@ -40,15 +40,16 @@ impl Environment for State {
     }
 }
 
-/// Returns `true` if the `OpenAPI` document says that a delete answers the object, not a `Status`.
+/// Returns `true` if the OpenAPI document says that a delete returns the object and not a `Status`.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
 
-/// A new object as its writer owns it.
+/// The states of a new object from which its field ownership is computed.
 pub(super) struct New {
+    /// As the client sent it.
     pub(super) sent: Value,
-    /// Before plugins complete it.
+    /// With defaults, before plugins complete it.
     pub(super) prepared: Value,
 }
 
@@ -62,7 +63,7 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
     sent.map(|sent| New { sent, prepared: write.object.clone() })
 }
 
-/// Applies defaults and the strategy of the kind to an object that need not be stored.
+/// Applies defaults and the strategy to an object that need not be stored.
 pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
         None => prepare_new(state, info, object),
@@ -70,14 +71,14 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
     }
 }
 
-/// The strategy comes first: what it resets gets defaults, too.
+/// Prepares a new object. The strategy runs before the defaults: fields that it resets get defaults too.
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
     (info.resource.rules.set_times)(state, object);
 }
 
-/// Defaults come first: what they fill in is no change.
+/// Prepares an updated object. The defaults come before the strategy: what they fill in is not a change.
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let rules = info.resource.rules;
@@ -97,7 +98,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
     }
 }
 
-/// Makes an object ready to be stored for the first time.
+/// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata.
 fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     let rules = resource.rules;
     if let Value::Object(map) = object {
@@ -122,7 +123,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     (rules.drop_unstored)(object);
 }
 
-/// Takes over what a write of the object or of its subresource may not change, and counts the generation.
+/// Runs `PrepareForUpdate`: keeps what the subresource does not write, and increments the generation.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
     reset(resource, subresource, old, new);
@@ -136,6 +137,6 @@ fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut
     if counts_generations(resource) && changes_generation(resource, subresource, old, new) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
-    // A field that is sent and not stored has changed the object all the same.
+    // A field that is sent and pruned counts as a change of the object.
     (rules.drop_unstored)(new);
 }

@@ -1,4 +1,4 @@
-//! The admission plugin `ResourceQuota`: refuses what is beyond a quota of its namespace, and counts what is not.
+//! The admission plugin `ResourceQuota`: rejects writes beyond a quota of the namespace, and charges the others.
 
 use std::sync::Arc;
 
@@ -15,22 +15,23 @@ use crate::{
     store::Key,
 };
 
-/// The real server writes the usage under this name.
+/// The field manager of the usage.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// Quotas with what they have used once the object is stored.
+/// Quotas with their usage once the object is stored.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
 pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
 
+/// Returns the resource `resourcequotas`.
 fn of_quotas() -> GroupResource {
     kinds::core::resource_quota::KIND.group_resource()
 }
 
-/// Asks all quotas of the namespace, when all else has agreed.
+/// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged.
 ///
 /// # Errors
-/// One of them is too small.
+/// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();
@@ -51,7 +52,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
 }
 
 impl Charges {
-    /// Writes what is used now.
+    /// Writes the usage into the quotas.
     pub(super) fn write(self, state: &mut State) {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);

@@ -1,24 +1,25 @@
-//! Objects that are too large to be stored.
+//! Rejects objects that are too large for etcd.
 
 use serde_json::Value;
 
 use crate::{request::RequestInfo, state::State, status::StatusError, store::Key};
 
-/// What etcd takes in one request: `--max-request-bytes`.
+/// The largest request that etcd accepts: the default of its `--max-request-bytes`.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
-/// What a request has beside the object and twice its key.
+/// The bytes of an etcd request beside the object and two copies of its key.
 const REQUEST_BYTES_REST: usize = 43;
 
-/// Whether an object can be stored. Built-in kinds are stored as messages, which are shorter than JSON by the names of their fields.
+/// Checks the size of an object as it would be stored: protobuf for built-in kinds, which is shorter than JSON, and
+/// JSON for custom ones.
 ///
 /// # Errors
-/// It is too large for one request.
+/// Fails with etcd's error, as a 500.
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &info.resource.of;
-    // Most requests add little to what is stored already: nobody has to write them to know that.
+    // A cheap upper bound first: most objects are far from the limit and need not be encoded.
     let known = state.stored(of, key).map_or(0, |stored| stored.text().len());
     let is_small = known + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
-    // Defaults make a custom object larger than what was sent.
+    // Defaults may make a custom object larger than the body.
     let is_filled = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
     if info.dry_run() || (is_small && !is_filled()) {
         return Ok(());
@@ -32,7 +33,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
     Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
 }
 
-/// The length of all texts in a value.
+/// Returns the length of all strings in a value.
 fn values_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

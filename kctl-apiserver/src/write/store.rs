@@ -1,4 +1,4 @@
-//! Storing: converts an object to the version in which it is stored, and commits it with the usage of its quotas.
+//! The last step: converts an object to its storage version, and commits it together with the usage of quotas.
 
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ pub(super) fn store(
     let stored = std::mem::take(&mut kept.stored);
     let written = commit(state, info, key, write.old, stored, write.unpersisted);
     if info.resource.of == *DEFINITIONS {
-        // The response has no accepted names yet, as on the real server; the next request finds the CRD served.
+        // As upstream, the response to a new CRD has no accepted names yet; the next request finds the CRD served.
         definitions::name(state, key);
     }
     Ok(kept.answer(written))
 }
 
-/// Makes an object what it is after it was written and read: a custom one has numbers as JSON of Go has them, and no null
-/// that an apply has left.
+/// Returns a custom object as it is read from etcd: numbers as Go's JSON writes them, and without nulls that an apply
+/// has left.
 fn read_again(info: &RequestInfo, object: &mut Value) {
     let list = info.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
@@ -57,9 +57,9 @@ fn read_again(info: &RequestInfo, object: &mut Value) {
     }
 }
 
-/// Checks that a new object names no version and that its name is free.
+/// Checks that a new object has no `resourceVersion` and that its name is free.
 fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
-    // A dry run does not reach the storage, which checks the version.
+    // The storage checks the version, and a dry run does not reach it.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
     if has_version && info.verb == Verb::Create && !info.dry_run() {
@@ -84,6 +84,7 @@ fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
     object.into()
 }
 
+/// Writes the object to the store.
 fn commit(
     state: &mut State,
     info: &RequestInfo,

@@ -1,25 +1,27 @@
-//! What an apply of a custom object stores, and who reads the object never sees: fields below an object whose schema names none,
-//! and what metadata drop, as empty labels.
+//! Fields that an apply of a custom object stores and no reader ever sees: fields below an object whose schema has no
+//! properties, and values that metadata drop, such as empty labels.
 //!
-//! Real servers prune what they read, not what was applied. Such an object differs from what is stored whenever it is applied
-//! again: each apply is a write with a new version, and its spec is a new generation.
+//! kube-apiserver prunes what it reads from etcd, not what was applied. Such an object differs from the stored one
+//! each time it is applied: each apply is a write with a new `resourceVersion`, and a change of the spec is a new
+//! generation.
 
 use serde_json::{Map, Value};
 
 use crate::request::RequestInfo;
 
-/// What is stored beside what is read.
+/// The extent of what is stored and not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpersisted {
+    /// Nothing: the usual case.
     Nothing,
-    /// A write of the same object is a write.
+    /// The write counts as a change, even if readers see no difference.
     Something,
-    /// It is a new generation, too.
+    /// The write also increments the generation.
     Counted,
 }
 
 impl Unpersisted {
-    /// By the paths of the fields that an applied object has lost.
+    /// Decides by the paths of the fields that the applied object has lost.
     pub(crate) fn of(info: &RequestInfo, has_odd_metadata: bool, lost: &[String]) -> Self {
         if info.resource.custom.is_none() {
             return Self::Nothing;
@@ -29,7 +31,7 @@ impl Unpersisted {
         if info.subresource == "status" {
             return if lost.iter().any(is_of_status) { Self::Something } else { Self::Nothing };
         }
-        // A status that is applied beside the rest is not taken.
+        // An apply of the main resource ignores the status.
         if lost.iter().any(|path| !(has_status && is_of_status(path))) {
             return Self::Counted;
         }
@@ -37,7 +39,7 @@ impl Unpersisted {
     }
 }
 
-/// Whether metadata have something that is dropped from them.
+/// Returns `true` if metadata have a value that is dropped.
 pub(crate) fn is_odd(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {

@@ -15,10 +15,10 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// Returns the errors in what a write changes, before the server takes over what may not be changed.
+/// Validates changes that must not be made, before the server resets such fields.
 pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
-    // A status of a custom kind comes without metadata.
+    // A custom object's status is written without metadata.
     let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
     if let Some(old) = write.old().filter(|_| has_metadata) {
         errors.extend(changes_of_metadata(info, old, &write.object));
@@ -33,7 +33,7 @@ pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError
         return Err(error);
     }
     validate_own(info, old, object, errors)?;
-    // A write of the status has no warnings.
+    // Upstream has no warnings for a write of the status.
     if write.is_new() || info.subresource != "status" {
         info.round.warn_all(admit::warnings_about(&info.resource, old, object));
     }
@@ -41,7 +41,7 @@ pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError
     Ok(())
 }
 
-/// Warns about new finalizers of custom objects that lack a domain.
+/// Warns about new finalizers of custom objects that have no domain.
 fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     if info.resource.custom.is_none() || !info.subresource.is_empty() {
         return;
@@ -63,7 +63,7 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     }));
 }
 
-/// The same of an object that is of the type of its path.
+/// Validates an object of the type of its path.
 fn validate_own(
     info: &RequestInfo,
     old: Option<&Value>,
@@ -74,9 +74,9 @@ fn validate_own(
     let rules = resource.rules;
     let of_metadata = admit::metadata(resource, object);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
-        // A missing name makes rules meaningless too.
+        // Upstream skips CEL rules if the object has no name.
         let mut errors = of_metadata;
-        // Schemas and the subresource `scale` tell numbers by how they are written, which an apply has forgotten.
+        // JSON distinguishes 1 from 1.0; the result of an apply does not.
         let mut whole = object.clone();
         go::whole_numbers(&mut whole);
         errors.extend(validated(schema, info, if info.applies() { &whole } else { object }, old));
@@ -132,7 +132,7 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError
     })
 }
 
-/// What the schema of a custom kind says; of a status, only the status is judged and named.
+/// Validates a custom object by its schema. A write of the status validates only the status.
 fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if info.subresource == "status" {
         crd::validate_status(schema, object, old)
@@ -141,7 +141,7 @@ fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option
     }
 }
 
-/// What the subresource `scale` of a custom kind cannot read.
+/// Validates the fields behind the subresource `scale` of a custom kind.
 fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let scale = info.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
@@ -154,7 +154,7 @@ fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
+/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
 pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Vec::new();
@@ -179,7 +179,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
         );
         add("FieldValueForbidden", message, "finalizers");
     }
-    // Of an object that is being deleted the time is kept whatever is sent, and a grace that is left out.
+    // The deletion timestamp stays whatever is sent, and so does an absent grace period.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let value = &is[field];
         let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
@@ -198,6 +198,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
     field_errors
 }
 
+/// Returns `Invalid` if there are errors.
 fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if field_errors.is_empty() {

@@ -1,4 +1,4 @@
-//! Whether an object is of the kind and version of the path that it was sent to.
+//! Checks that an object has the kind and version of the path that it was sent to.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,18 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// What a custom object says that it is.
+/// The type in `apiVersion` and `kind` of a custom object.
 pub(crate) enum DeclaredType {
-    /// What the path says.
+    /// The type of the path.
     Own,
     /// The kind of the path in this version.
     OtherVersion(String),
+    /// Another group or kind.
     Other,
 }
 
 impl DeclaredType {
+    /// Reads the type of an object.
     pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -31,8 +33,8 @@ impl DeclaredType {
     }
 }
 
-/// Reads the type of an object. Built-in ones are of the type of the path from here on; custom ones stay what they say until they
-/// are judged.
+/// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps what it has until it
+/// is validated.
 pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
     let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
@@ -49,11 +51,11 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
     identify_as(object, resource.kind(), &resource.api_version()).map_err(Misfit::Identity)
 }
 
-/// Makes an object one of a built-in type, unless it says to be of another one.
+/// Checks that an object has no other type than this built-in one, and sets it.
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
-    // What is left out is that of the path.
+    // Absent fields are those of the path.
     let given_kind = if given_kind.is_empty() { kind } else { given_kind };
     let given_version = if given_version.is_empty() { api_version } else { given_version };
     if (given_kind, given_version) != (kind, api_version) {
@@ -69,7 +71,7 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
     Ok(())
 }
 
-/// What an object says of its type: as Go's decoder looks for fields, in capital letters or small ones.
+/// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name.
 pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();
@@ -78,7 +80,7 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The group and version of an object without what means nothing (`ParseGroupVersion` of apimachinery).
+/// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery).
 pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
     let version = given.strip_prefix('/').unwrap_or(given);
     if given.matches('/').count() > 1 || version.ends_with('/') {
@@ -87,7 +89,7 @@ pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
     Ok(version)
 }
 
-/// Whether a custom object says what it is (`unstructuredJSONScheme`).
+/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`).
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     let patches = info.verb == Verb::Patch;
     let misfit = |why: &str| {
@@ -113,18 +115,20 @@ fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     Ok(())
 }
 
+/// Returns the error of an object without a type.
 fn unrecognized(kind: &str, why: &str) -> StatusError {
     StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
 }
 
-/// What is sent as a whole has the version of the path.
+/// Checks that the body of a create or an update has the version of the path.
 pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
     if info.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
 }
 
-/// A custom object of another type, as it is refused in the end (`customResourceValidator.ValidateTypeMeta`).
+/// Returns the error of a custom object of another type, which comes after validation
+/// (`customResourceValidator.ValidateTypeMeta`).
 pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut errors = Vec::new();
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
@@ -143,6 +147,7 @@ pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Sta
     Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
 }
 
+/// Returns the error of an object in another version.
 fn wrong_version(given: &str, expected: &str) -> StatusError {
     StatusError::bad_request(format!(
         "the API version in the data ({given}) does not match the expected API version ({expected})"

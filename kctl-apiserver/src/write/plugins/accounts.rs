@@ -1,4 +1,4 @@
-//! The admission plugin `ServiceAccount`: a new pod has an account that is there, and a volume with its token
+//! The admission plugin `ServiceAccount`: a new Pod gets an existing account, and a volume with its token
 //! (`plugin/pkg/admission/serviceaccount/admission.go`).
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -13,30 +13,33 @@ use crate::{
     status::StatusError,
 };
 
-/// Start of the names of volumes with tokens.
+/// The prefix of the names of token volumes.
 const VOLUME: &str = "kube-api-access-";
-/// The place of the token in containers.
+/// The directory of the token in containers (`DefaultAPITokenMountPath`).
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The life of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`).
+/// The lifetime of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`).
 const SECONDS_OF_MOUNTED: i64 = 3_607;
+/// The annotation of mirror Pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// The annotation of accounts whose pods may use their own Secrets only.
+/// The annotation of accounts whose Pods may use only the Secrets of the account.
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// Values that Go's `strconv.ParseBool` reads as true.
+/// The strings that Go's `strconv.ParseBool` reads as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
+/// Returns `true` for a mirror Pod of a kubelet.
 fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"][MIRROR].is_string()
 }
 
+/// Returns a list field.
 fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
     of[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the account of a pod.
+/// Returns the account of a Pod.
 ///
 /// # Errors
-/// It is not there.
+/// Fails if it does not exist.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
@@ -47,10 +50,10 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
     })
 }
 
-/// Completes a new pod, or refuses it.
+/// Completes a new Pod.
 ///
 /// # Errors
-/// Its account is not there, or it uses Secrets that the account does not allow.
+/// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
         return check_mirror(info, pod);
@@ -58,7 +61,7 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
     if text(&pod["spec"]["serviceAccountName"]).is_empty() {
         pod["spec"]["serviceAccountName"] = DEFAULT_ACCOUNT.into();
     }
-    // Clients of old read this one (`Convert_core_PodSpec_To_v1_PodSpec`).
+    // `serviceAccount` is the deprecated alias that old clients read (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
     let account = account(state, info, pod)?;
     let asked = |of: &Value| of["automountServiceAccountToken"].as_bool();
@@ -76,7 +79,7 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
     if enforced { check_secrets(info, pod, &account) } else { Ok(()) }
 }
 
-/// A pod that a kubelet mirrors uses nothing of the API server.
+/// Checks that a mirror Pod uses no objects of the API server.
 fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
     let refuse = |why: &str| Err(forbidden(info, pod, why));
     if !text(&pod["spec"]["serviceAccountName"]).is_empty() {
@@ -101,10 +104,10 @@ fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// Lists of containers, and how messages call one.
+/// The lists of containers, and their names in messages.
 const CONTAINERS: [(&str, &str); 2] = [("initContainers", "init container"), ("containers", "container")];
 
-/// The Secrets that a container takes variables from, with the variable, or none where it takes all.
+/// Returns the Secrets that a container takes variables from: with the name of the variable, or `None` for `envFrom`.
 fn secrets_of(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
     let one = list(container, "env").iter().filter_map(|variable| {
         let name = variable["valueFrom"]["secretKeyRef"]["name"].as_str()?;
@@ -149,7 +152,7 @@ fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(),
     Ok(())
 }
 
-/// Mounts a volume with a token in every container that mounts nothing at its place (`mountServiceAccountToken`).
+/// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`).
 fn mount(state: &mut State, spec: &mut Value) {
     let lacks =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
@@ -170,6 +173,7 @@ fn mount(state: &mut State, spec: &mut Value) {
     }
 }
 
+/// Appends an item to a list field.
 fn append(object: &mut Value, field: &str, item: Value) {
     match &mut object[field] {
         Value::Array(items) => items.push(item),
@@ -177,7 +181,7 @@ fn append(object: &mut Value, field: &str, item: Value) {
     }
 }
 
-/// The volume of `TokenVolumeSource`.
+/// Returns the projected volume of `TokenVolumeSource`.
 fn projected() -> Value {
     json!({
         "defaultMode": 0o644,

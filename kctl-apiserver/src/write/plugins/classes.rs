@@ -1,4 +1,4 @@
-//! The admission plugins `DefaultStorageClass` and `DefaultIngressClass`: the class of what names none.
+//! The admission plugins `DefaultStorageClass` and `DefaultIngressClass`.
 
 use std::sync::Arc;
 
@@ -7,17 +7,19 @@ use serde_json::Value;
 use super::text;
 use crate::{admit::CLASS_OF_CLAIM, state::State, status::GroupResource};
 
+/// Annotations that mark the default StorageClass.
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+/// The annotation that marks the default IngressClass.
 const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
-/// The name of the default class: of several the newest, and of those the first.
+/// Returns the name of the default class: the newest of several, and the first by name among equally old ones.
 fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Value> {
     let says = |class: &Arc<Value>| {
         annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")
     };
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
-    // They come by name.
+    // The objects are ordered by name.
     let newest = state
         .objects(of, None)
         .filter(says)
@@ -25,7 +27,7 @@ fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Va
     Some(newest["metadata"]["name"].clone())
 }
 
-/// A claim without a class: an empty one is a class.
+/// Sets the class of a PersistentVolumeClaim without one. The empty string is a class.
 pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     let by_annotation = claim["metadata"]["annotations"].get(CLASS_OF_CLAIM);
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
@@ -36,6 +38,7 @@ pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     }
 }
 
+/// Sets the class of an Ingress without one.
 pub(super) fn fill_ingress(state: &State, ingress: &mut Value) {
     let by_annotation = ingress["metadata"]["annotations"].get("kubernetes.io/ingress.class");
     if by_annotation.is_some() || !ingress["spec"]["ingressClassName"].is_null() {

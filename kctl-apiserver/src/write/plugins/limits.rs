@@ -1,6 +1,7 @@
-//! The admission plugin `LimitRanger`: fills in what containers ask for, and refuses what is too small or too large.
+//! The admission plugin `LimitRanger`: sets default requests and limits, and rejects Pods and claims outside the
+//! bounds.
 //!
-//! Behaviour: `k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go`.
+//! Upstream: `plugin/pkg/admission/limitranger/admission.go`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,19 +17,20 @@ use crate::{
     status::StatusError,
 };
 
-/// Where a pod says what was filled in.
+/// The annotation of a Pod that lists what was set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// The limit ranges of a namespace, by name.
+/// Returns the LimitRanges of a namespace, by name.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
     state.objects(&crate::kinds::core::limit_range::KIND.group_resource(), Some(namespace)).collect()
 }
 
+/// Returns the limits of a range for a type, such as `Container`.
 fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     range["spec"]["limits"].as_array().into_iter().flatten().filter(move |limit| limit["type"] == kind)
 }
 
-/// Fills in what the containers of a pod ask for.
+/// Sets the default requests and limits of a Pod's containers.
 pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
         let said: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
@@ -51,12 +53,12 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
     }
 }
 
-/// What is told of one container.
+/// Sets the defaults of one container. Returns what was set, for the annotation.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
         let mut names = BTreeSet::new();
-        // The last of several limits counts.
+        // The last of several limits wins.
         let wanted: serde_json::Map<String, Value> = limits(range, "Container")
             .filter_map(|limit| limit[from].as_object())
             .flat_map(|amounts| amounts.iter().map(|(name, amount)| (name.clone(), amount.clone())))
@@ -80,7 +82,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     said
 }
 
-/// Refuses a pod that is beyond a limit of its namespace.
+/// Rejects a Pod outside a limit of its namespace.
 pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
     for range in ranges(state, namespace) {
         let mut errors = Vec::new();
@@ -105,7 +107,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
     Ok(())
 }
 
-/// Refuses a claim that is beyond a limit of its namespace: only what it requests counts.
+/// Rejects a PersistentVolumeClaim whose request is outside a limit of its namespace.
 pub(super) fn check_claim(
     state: &State,
     forbid: &Forbid<'_>,
@@ -136,6 +138,7 @@ pub(super) fn check_claim(
     Ok(())
 }
 
+/// Returns the messages of all violations of one limit.
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
@@ -150,6 +153,7 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
     errors
 }
 
+/// Checks `min`.
 fn too_small(kind: &str, name: &str, least: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let said = format!("minimum {name} usage per {kind} is {least}");
     let is_small = |amount: &&Quantity| amount.thousandths() < least.thousandths();
@@ -160,6 +164,7 @@ fn too_small(kind: &str, name: &str, least: Quantity, requests: &Amounts, limits
     limits.get(name).filter(is_small).map(|limit| format!("{said}, but limit is {limit}"))
 }
 
+/// Checks `max`.
 fn too_large(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let said = format!("maximum {name} usage per {kind} is {most}");
     let is_large = |amount: &&Quantity| amount.thousandths() > most.thousandths();
@@ -170,6 +175,7 @@ fn too_large(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits:
     requests.get(name).filter(is_large).map(|asked| format!("{said}, but request is {asked}"))
 }
 
+/// Checks `maxLimitRequestRatio`.
 fn too_far(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let said = format!("{name} max limit to request ratio per {kind} is {most}");
     let amount = |of: &Amounts| of.get(name).map(|amount| amount.thousandths()).filter(|amount| *amount != 0);
@@ -187,7 +193,7 @@ fn too_far(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &
     (ratio * 1000.0 > most).then(|| format!("{said}, but provided ratio is {ratio:.6}"))
 }
 
-/// Refuses a change of the size of a pod that its node has no room for (`PodResizeValidator`).
+/// Rejects a resize of a Pod that does not fit on its node (`PodResizeValidator`).
 pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod: &Value) -> Result<(), StatusError> {
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {

@@ -1,4 +1,4 @@
-//! The admission plugins of pods: their priority, what the class of their runtime adds, and the zone of their node.
+//! Admission plugins of Pods: `Priority`, `RuntimeClass` and `PodTopologyLabels`.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,13 @@ use crate::{
     status::StatusError,
 };
 
-/// What pods do whose class says nothing.
+/// The preemption policy of a PriorityClass that names none.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
-/// Labels of nodes that their pods have, too (`PodTopologyLabels`).
+/// Labels that are copied from a node to its Pods (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
+/// Completes a new Pod.
 pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     give_priority(state, info, pod)?;
     give_runtime(state, info, pod)?;
@@ -25,7 +26,7 @@ pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result
     Ok(())
 }
 
-/// Profiles that annotations name are those of the containers (`applyAppArmorVersionSkew`).
+/// Copies AppArmor profiles from annotations to the containers (`applyAppArmorVersionSkew`).
 pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -51,7 +52,7 @@ pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     }
 }
 
-/// The labels that a node gives its pods; a node that nobody knows gives none.
+/// Returns the labels that a node gives its Pods. An unknown node gives none.
 pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
     let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
@@ -61,17 +62,18 @@ pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// How the real server calls an object whose name may not be generated yet (`extractResourceName`).
+/// Returns the name that upstream uses for an object whose name may not be generated yet (`extractResourceName`).
 fn called(object: &Value) -> &str {
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
 }
 
+/// Returns the `Forbidden` error of a Pod.
 pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusError {
     StatusError::forbidden(&info.resource.of, called(pod), why)
 }
 
-/// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.
+/// The plugin `Priority` for new Pods: sets the priority of the Pod's class, or of the global default class.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
@@ -110,7 +112,7 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
     Ok(())
 }
 
-/// The admission plugin `Priority` on updates: who replaces a pod need not know what it was given.
+/// The plugin `Priority` for updates: a client that replaces a Pod may omit what the plugin set.
 pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     for name in ["priority", "preemptionPolicy"] {
         if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
@@ -119,13 +121,14 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     }
 }
 
+/// Returns the name of the Pod's RuntimeClass, and the class if it exists.
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
     let class = state.get(&crate::kinds::node::runtime_class::KIND.group_resource(), &(String::new(), named.clone()));
     Some((named, class))
 }
 
-/// The admission plugin `RuntimeClass`: overhead and place of a pod are those that its class says.
+/// The plugin `RuntimeClass`: sets overhead, node selector and tolerations of the class.
 fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
@@ -162,7 +165,7 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
     Ok(())
 }
 
-/// Tolerations without those that another one covers (`MergeTolerations`).
+/// Returns tolerations without those that another one covers (`MergeTolerations`).
 fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, one) in all.iter().enumerate() {
@@ -175,6 +178,7 @@ fn merged(all: &[Value]) -> Vec<Value> {
     merged
 }
 
+/// Returns `true` if a toleration tolerates all that another one does.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
     let is = |of: &Value, wanted: &str| text(&of["operator"]) == wanted;
@@ -188,9 +192,10 @@ fn covers(whole: &Value, part: &Value) -> bool {
                 || (["", "Equal"].contains(&text(&whole["operator"])) && is(part, "Equal") && same("value"))))
 }
 
+/// The message for another overhead than the class has.
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Whether the overhead of a pod is that of its class.
+/// Checks that the overhead of a Pod is that of its RuntimeClass.
 pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) -> Result<(), StatusError> {
     let class = match runtime_class(state, pod) {
         Some((named, None)) => return forbid.reject(&format!("pod rejected: RuntimeClass {named:?} not found")),

@@ -1,6 +1,7 @@
-//! The admission plugin `PodSecurity`: refuses pods of which their namespace asks more, and warns of workloads that would make some.
+//! The admission plugin `PodSecurity`: rejects Pods that violate the standard of their namespace, and warns about
+//! workloads that would create such Pods.
 //!
-//! Behaviour: `k8s.io/pod-security-admission/admission/admission.go`.
+//! Upstream: `k8s.io/pod-security-admission/admission/admission.go`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,11 +20,13 @@ use crate::{
     status::StatusError,
 };
 
-/// Pods that are looked at when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
+/// The number of Pods that are checked when a namespace becomes stricter; further ones are not
+/// (`defaultNamespaceMaxPodsToCheck`).
 const PODS_LEN_MAX: usize = 3000;
-/// Subresources through which nothing of what is judged can be written.
+/// Subresources that cannot change anything that the standards check.
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
+/// Checks the object of a request.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
@@ -40,16 +43,18 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
     Ok(())
 }
 
+/// Returns the policy in the labels of a namespace.
 fn policy_of(state: &State, namespace: &str) -> Policy {
     let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     Policy::of(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
+/// Adds an annotation to the audit event.
 fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
     attributes.info.round.annotate(&format!("{PREFIX}{key}"), value);
 }
 
-/// Says in the log and to the client what is not refused.
+/// Adds audit annotations and warnings for violations that do not reject the request.
 fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.audit, template);
     if !found.is_empty() {
@@ -63,6 +68,7 @@ fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     }
 }
 
+/// Checks a Pod against the enforced standard.
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let policy = policy_of(state, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
@@ -78,7 +84,8 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
     Ok(())
 }
 
-/// Nothing else that is judged can change in a pod (`isSignificantPodUpdate`).
+/// Returns `true` if an update changes an image. Nothing else that is checked can change in a Pod
+/// (`isSignificantPodUpdate`).
 fn runs_other_images(old: &Value, pod: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<Value> {
         pod["spec"][list].as_array().into_iter().flatten().map(|one| one["image"].clone()).collect()
@@ -92,6 +99,7 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
         || temporary(pod).iter().any(|(name, image)| known.get(name) != Some(image))
 }
 
+/// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard.
 fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
     let policy = Policy::of(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
@@ -108,7 +116,7 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
     Ok(())
 }
 
-/// What is told of pods that are there already: those with the same violations together.
+/// Returns the warnings about existing Pods. Pods with the same violations share one.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
     let pods = by_priority(state.objects(&pod::KIND.group_resource(), Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -135,6 +143,7 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
     warnings
 }
 
+/// Returns a warning about these Pods.
 fn of_pods(names: &[String], why: &str) -> String {
     let first = names.iter().min().map_or("", String::as_str);
     match names.len() - 1 {
@@ -144,7 +153,7 @@ fn of_pods(names: &[String], why: &str) -> String {
     }
 }
 
-/// Of each controller one pod, and then the others.
+/// Returns one Pod of each controller first, and then the others.
 fn by_priority(pods: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
     let mut controllers = BTreeSet::new();
     let (mut first, more): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| {

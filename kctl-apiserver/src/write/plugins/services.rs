@@ -1,4 +1,4 @@
-//! The addresses of services: which families there are, and which addresses are free.
+//! Cluster IPs of Services: checks families and requested addresses.
 
 use std::net::IpAddr;
 
@@ -11,11 +11,12 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// The addresses of services: `--service-cluster-ip-range`, of IPv4 alone.
+/// The range of cluster IPs in messages. IPv4 only, as `--service-cluster-ip-range` with one range.
 const RANGE: &str = "10.96.0.0/16";
+/// The first bytes of an address in the range.
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
-/// Looks at the addresses of a service as it was sent, before any is given to it (`initIPFamilyFields`).
+/// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`).
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
@@ -62,17 +63,19 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     });
     errors.extend(unknown);
     refused(&errors)?;
-    // Those that a service has stay: what changes them is refused as such.
+    // Existing addresses are immutable: validation rejects a change.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
     refused(&taken(state, info, spec))
 }
 
+/// Returns a field error with this message.
 fn invalid(field: String, message: String) -> FieldError {
     FieldError { reason: "FieldValueInvalid", message, field }
 }
 
+/// Checks `ipFamilyPolicy` against the number of families.
 fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
@@ -85,7 +88,7 @@ fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     vec![invalid("spec.ipFamilyPolicy".into(), format!("Invalid value: {policy}: {why}"))]
 }
 
-/// A second family goes with the policy that has one.
+/// Checks that a second family is released only by the policy `SingleStack`.
 fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
@@ -96,17 +99,17 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     vec![invalid("spec.ipFamilyPolicy".into(), message)]
 }
 
-/// An address that a client asks for is one of the range, and nobody else's.
+/// Checks that a requested address is in the range and not in use.
 fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
-    // The first address is the network's, the last one everybody's in it.
+    // The first address is that of the network, the last one is the broadcast address.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
         if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
     let is_other = |service: &Value| {
         service["metadata"]["name"] != info.name.as_str() || service["metadata"]["namespace"] != info.namespace.as_str()
     };
     let mut others = state.objects(&info.resource.of, None);
-    // What is only tried is asked of the first range, and not whether somebody has the address (`dryRunAllocateService` of
+    // A dry run checks only the range, not whether the address is in use (`dryRunAllocateService` of
     // `pkg/registry/core/service/ipallocator`).
     let why = if !is_in_range && info.dry_run() {
         format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}")

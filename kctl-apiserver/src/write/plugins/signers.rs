@@ -1,5 +1,5 @@
-//! Who may approve and sign certificates, and what may not be asked for: the admission plugins `CertificateApproval`,
-//! `CertificateSigning` and `CertificateSubjectRestriction`.
+//! Permissions on signers of certificates: the admission plugins `CertificateApproval`, `CertificateSigning` and
+//! `CertificateSubjectRestriction`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -7,10 +7,12 @@ use serde_json::Value;
 use super::{Forbid, text};
 use crate::{admission::Attributes, authorizer, request::Operation, state::State, status::StatusError};
 
-/// The signer of certificates of clients, which must not make administrators.
+/// The signer of client certificates, which must not issue administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+/// The group of administrators.
 const ADMINISTRATORS: &str = "system:masters";
 
+/// Checks a write of a CertificateSigningRequest.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (forbid, old) = (Forbid::of(attributes), attributes.old.as_deref());
     match (attributes.operation, attributes.info.subresource.as_str(), old) {
@@ -24,7 +26,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
         (Operation::Update, "approval", Some(old)) => may(state, attributes, &forbid, "approve", old),
         (Operation::Update, "status", Some(old)) => {
             let signs = |part: &str| old["status"][part] != object["status"][part];
-            // Other parts of the status are no certificate.
+            // Only `status.certificate` needs the permission to sign.
             if signs("certificate") || signs("conditions") {
                 may(state, attributes, &forbid, "sign", old)
             } else {
@@ -35,7 +37,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
     }
 }
 
-/// Whether the user has a verb on the signer, by its name or by its domain with a star (`IsAuthorizedForSignerName`).
+/// Checks that the user has a verb on the signer, by its name or as `domain/*` (`IsAuthorizedForSignerName`).
 fn may(
     state: &State,
     attributes: &Attributes<'_>,
@@ -61,8 +63,8 @@ fn may(
     forbid.reject(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
 }
 
-/// Whether a request in PEM names the administrators as an organization. The identifier of that attribute stands before its
-/// text, wherever the subject is.
+/// Returns `true` if a PEM request has the organization `system:masters`. Searches for the DER of that attribute: its
+/// object identifier comes before its value, wherever the subject is.
 fn names_administrators(request: &str) -> bool {
     const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
     let pem = STANDARD.decode(request).unwrap_or_default();
@@ -70,7 +72,7 @@ fn names_administrators(request: &str) -> bool {
     let lines = pem.lines().skip_while(|line| !line.starts_with("-----BEGIN")).skip(1);
     let body: String = lines.take_while(|line| !line.starts_with("-----END")).map(str::trim).collect();
     let der = STANDARD.decode(body).unwrap_or_default();
-    // After the identifier come the kind and the length of the text.
+    // The type and the length of the string follow the identifier.
     let text_at = ORGANIZATION.len() + 2;
     der.windows(text_at + ADMINISTRATORS.len()).any(|bytes| {
         bytes.starts_with(&ORGANIZATION)

@@ -1,4 +1,4 @@
-//! `metadata.generation`: which kinds have it, and what counts.
+//! `metadata.generation`: which kinds have it, and which changes increment it.
 
 use serde_json::Value;
 
@@ -21,6 +21,7 @@ pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &V
         || changes_object(resource, old, new)
 }
 
+/// Returns `true` if anything but metadata and status differs.
 fn changes_object(resource: &Resource, old: &Value, new: &Value) -> bool {
     let ignored =
         |key: &str| key == "metadata" || (key == "status" && (resource.custom.is_none() || resource.has_status()));

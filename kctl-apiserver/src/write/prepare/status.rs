@@ -35,7 +35,7 @@ pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> b
     resource.rules.parts.contains(&subresource)
 }
 
-/// Makes all fields but some those of another object. Most are equal already: to see that costs less than to copy them.
+/// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
 fn take_all_but(kept: &[&str], from: &Value, to: &mut Value) {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return };
     let is_kept = |name: &String| kept.contains(&name.as_str());
