@@ -1,6 +1,7 @@
-//! The `authorizer` of expressions: asks RBAC what the user of a request, or a service account, may do.
+//! The variable `authorizer` of CEL expressions: asks RBAC what the user of a request, or a service account, may do.
 //!
-//! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check in the making is a map of texts, with its type in one of them.
+//! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its
+//! keys start with `@` or are those of [`PARTS`].
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,17 +21,20 @@ use crate::{
     state::State,
 };
 
-/// Whose check it is, and what it is so far.
+/// The user of a check.
 const USER: &str = "@user";
+/// The groups of the user, one per line.
 const GROUPS: &str = "@groups";
-/// On a decision: whether it is yes.
+/// The result in a decision.
 const ALLOWED: &str = "@allowed";
+/// The reason in a decision.
 const REASON: &str = "@reason";
+/// The parts of a check that functions such as `group(…)` and `resource(…)` set.
 const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
-/// RBAC does not look at them.
+/// Parts that RBAC ignores.
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
-/// Whether an expression of a webhook or a policy asks.
+/// Returns `true` if an expression of a webhook or a policy uses `authorizer`: only then is it worth adding.
 pub(super) fn is_asked(of: &Value) -> bool {
     match of {
         Value::String(text) => text.contains("authorizer"),
@@ -40,7 +44,7 @@ pub(super) fn is_asked(of: &Value) -> bool {
     }
 }
 
-/// Adds the variable and its functions to what expressions see.
+/// Adds the variable and its functions to a scope.
 pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
     let info = attributes.info;
     let user = HashMap::from([
@@ -73,7 +77,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         if !NameRule::Label.check(&namespace).is_empty() {
             return wrong("namespace");
         }
-        // Nobody has authenticated it.
+        // A service account named in an expression is not an authenticated user.
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let fields = [
@@ -88,20 +92,23 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         ResolveResult::Ok(Cel::Bool(matches!(field(&decision, ALLOWED), Some(Cel::Bool(true)))))
     });
     context.add_function("reason", |This(decision): This<Cel>| ResolveResult::Ok(text(&text_of(&decision, REASON))));
-    // RBAC fails never.
+    // RBAC never returns an error.
     context.add_function("errored", |This(_): This<Cel>| ResolveResult::Ok(Cel::Bool(false)));
     context.add_function("error", |This(_): This<Cel>| ResolveResult::Ok(text("")));
 }
 
+/// Returns a CEL string.
 fn text(value: &str) -> Cel {
     Cel::String(Arc::new(value.to_owned()))
 }
 
+/// Returns an entry of a CEL map.
 fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
     let Cel::Map(Map { map }) = value else { return None };
     map.get(&Key::String(Arc::new(name.to_owned())))
 }
 
+/// Returns a string entry of a CEL map, or the empty string.
 fn text_of(value: &Cel, name: &str) -> String {
     match field(value, name) {
         Some(Cel::String(text)) => text.to_string(),
@@ -109,7 +116,7 @@ fn text_of(value: &Cel, name: &str) -> String {
     }
 }
 
-/// A check that says one thing more.
+/// Returns the check with one more part.
 fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
     let known = fields.iter().filter_map(|(key, value)| match key {
@@ -121,6 +128,7 @@ fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     Ok(map(fields))
 }
 
+/// Evaluates a check to a decision.
 fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let groups = match field(check, GROUPS) {
         Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {

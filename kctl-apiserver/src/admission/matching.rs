@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is about: rules, selectors, equivalent versions.
+//! Decides which requests a webhook or a policy matches: rules, selectors, and equivalent versions.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
     status::GroupResource,
 };
 
-/// A resource in a version.
+/// A resource in a version (`GroupVersionResource`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Versioned {
     pub(crate) group: String,
@@ -21,6 +21,7 @@ pub(crate) struct Versioned {
 }
 
 impl Versioned {
+    /// Returns the version of a resource.
     pub(crate) fn of(resource: &Resource) -> Self {
         Self {
             group: resource.of.group.clone(),
@@ -29,28 +30,29 @@ impl Versioned {
         }
     }
 
+    /// Returns it as a review writes it.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "group": self.group, "version": self.version, "resource": self.resource })
     }
 }
 
-/// Returns `true` if policies apply to a request: not to policies, and not to requests that a cluster can't do without
-/// (`plugin/policy/generic/plugin.go` of kube-apiserver, and its `admission/exclusion/resources.go`).
+/// Returns `true` if policies apply to the request. They do not apply to policies, and to requests without which a
+/// cluster cannot work (`plugin/policy/generic/plugin.go` of kube-apiserver, and `admission/exclusion/resources.go`).
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
     !info.resource.rules.is_exempt_from_policies
 }
 
-/// Whether webhooks are asked about a request: not about configurations of webhooks and policies, which could not be mended
-/// any more.
+/// Returns `true` if webhooks are called for the request. They are not called for configurations of webhooks and
+/// policies, because a broken webhook could then not be repaired.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some() || info.resource.of.group != GROUP
 }
 
-/// Built-in resources that are one table under several names (`EquivalentResourceRegistry`).
+/// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).
 const EQUIVALENT: &[(&str, &str, &str)] =
     &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
 
-/// The resource under which one of the rules matches; the requested one first.
+/// Returns the resource under which one of the rules matches; the requested one comes first.
 pub(crate) fn matching_resource(
     state: &State,
     rules: &Value,
@@ -69,6 +71,7 @@ pub(crate) fn matching_resource(
     rules.iter().find_map(|rule| others.iter().find(|other| rule_matches(rule, other, attributes)).cloned())
 }
 
+/// Returns the other versions and names of a resource.
 fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     let is_requested = |(group, version, resource): &(&str, &str, &str)| {
         (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
@@ -86,17 +89,18 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     versions.filter(|other| other.version != requested.version).map(|other| Versioned::of(&other)).collect()
 }
 
+/// Returns `true` if a rule matches a resource and the operation.
 fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>) -> bool {
     let has = |field: &str, wanted: &str| {
         let list = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
         list.into_iter().any(|known| known == "*" || known == wanted)
     };
     let named = |field: &str| rule[field].as_array().is_none_or(Vec::is_empty);
-    // Only policies have names.
+    // Only rules of policies have `resourceNames`.
     let fits_name = named("resourceNames")
         || rule["resourceNames"].as_array().into_iter().flatten().any(|name| *name == attributes.name.as_str());
     let whole_scope = rule["scope"].as_str().unwrap_or("*");
-    // A namespace is in no namespace, whatever its requests say.
+    // A Namespace object is cluster-scoped, although its requests have a namespace.
     let namespaced = attributes.info.resource.listed.namespaced;
     let fits_scope = match whole_scope {
         "Namespaced" => namespaced,
@@ -116,7 +120,7 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
         && fits_resource
 }
 
-/// Whether the namespace of the object is one that a selector chooses (`predicates/namespace/matcher.go`).
+/// Returns `true` if a selector selects the namespace of the object (`predicates/namespace/matcher.go`).
 pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
@@ -129,7 +133,7 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
     namespace_object(state, attributes).is_none_or(|namespace| selects(selector, &namespace["metadata"]["labels"]))
 }
 
-/// The namespace that a request is about, where it is about one.
+/// Returns the namespace of a namespaced request.
 pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
     if !attributes.info.resource.listed.namespaced {
         return None;
@@ -137,7 +141,7 @@ pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Op
     state.get(&namespace::KIND.group_resource(), &(String::new(), attributes.info.namespace.clone()))
 }
 
-/// Whether the object, or what it was, is one that a selector chooses.
+/// Returns `true` if a selector selects the new or the old object.
 pub(crate) fn object_fits(selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;

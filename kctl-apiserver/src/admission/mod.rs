@@ -1,4 +1,7 @@
-//! Admission by webhooks and policies: reads what a request is about to store, hands on changes or the refusal.
+//! Admission by webhooks and policies: takes the [`Attributes`] of a request, and returns the changed object or the
+//! error that rejects it.
+//!
+//! The plugins of kube-apiserver are in `write/plugins`.
 
 mod authorizer;
 mod matching;
@@ -27,36 +30,39 @@ use crate::{
     status::StatusError,
 };
 
-/// The group of the configurations of admission.
+/// The group of webhook configurations and policies.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What admission is told about a request.
+/// The view that admission has of a request (`admission.Attributes`).
 pub(crate) struct Attributes<'a> {
     pub(crate) info: &'a RequestInfo,
     pub(crate) operation: Operation,
-    /// Empty while it is not generated, and for each of many that are deleted.
+    /// Empty as long as it is not generated, and for each object of a deleted collection.
     pub(crate) name: String,
-    /// What is about to be stored; of a delete there is none.
+    /// The object to store; `None` for a delete.
     pub(crate) object: Option<Value>,
+    /// The stored object; `None` for a create and a connect.
     pub(crate) old: Option<Arc<Value>>,
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
     pub(crate) options: Value,
-    /// The version of the resource that a policy is about, and its kind, where that is another one than is requested: objects
-    /// are in that version.
+    /// The version of the resource that a policy or webhook matches, and its kind, if that is not the requested
+    /// version. The objects are in that version then.
     shown_as: Option<(Versioned, Value)>,
 }
 
 impl<'a> Attributes<'a> {
+    /// Creates the attributes of a create or an update.
     pub(crate) fn new(info: &'a RequestInfo, operation: Operation, name: &str, object: Value) -> Self {
         let options = options(info, operation);
         Self { info, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
     }
 
-    /// The same about an object that is there.
+    /// Sets the stored object.
     pub(crate) fn with_old(self, old: &Arc<Value>) -> Self {
         Self { old: Some(old.clone()), ..self }
     }
 
-    /// A delete with these options.
+    /// Creates the attributes of a delete with these options.
     pub(crate) fn delete(info: &'a RequestInfo, old: &Arc<Value>, options: &Value) -> Self {
         let mut options = options.clone();
         options["kind"] = "DeleteOptions".into();
@@ -65,22 +71,23 @@ impl<'a> Attributes<'a> {
         Self { info, operation, name, object: None, old: Some(old.clone()), options, shown_as: None }
     }
 
-    /// A connection with these options.
+    /// Creates the attributes of a connection with these options.
     fn connect(info: &'a RequestInfo, object: Value) -> Self {
         let (operation, name) = (Operation::Connect, info.name.clone());
         Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
     }
 
-    /// The namespace that a request is about; one about a namespace is about that.
+    /// Returns the namespace of the request. For a Namespace object it is the object's own name.
     fn namespace(&self) -> &str {
         if self.info.resource.is(&namespace::KIND) { &self.name } else { &self.info.namespace }
     }
 
+    /// Returns `true` for a dry run.
     fn is_dry(&self) -> bool {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
 
-    /// Kind and version of what is sent, which for a subresource may be others than those of the resource.
+    /// Returns kind and version of the sent object. For a subresource they may differ from those of the resource.
     fn own_type(&self) -> (String, String) {
         let resource = &self.info.resource;
         let listed = resource.subresource(&self.info.subresource);
@@ -93,17 +100,17 @@ impl<'a> Attributes<'a> {
         (kind.to_owned(), api_version)
     }
 
-    /// The same as reviews write it.
+    /// Returns the same as reviews write it.
     fn kind(&self) -> Value {
         let (kind, api_version) = self.own_type();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         json!({ "group": group, "version": version, "kind": kind })
     }
 
-    /// The same with objects in another version of the resource; none where it is not served.
+    /// Returns the attributes with objects in another version of the resource, or `None` if that is not served.
     ///
     /// # Errors
-    /// They cannot be converted, or the webhook is asked first.
+    /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
@@ -120,12 +127,12 @@ impl<'a> Attributes<'a> {
         }))
     }
 
-    /// What expressions see of the request; they are those of a webhook or a policy.
+    /// Returns what the expressions of a webhook or policy (`of`) see.
     fn scope(&self, state: &State, of: &Value) -> Scope {
         let requested = || (Versioned::of(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
         let mut request = review::request(self, &resource, &kind);
-        // Expressions see what a review leaves out (`CreateAdmissionRequest` of `plugin/cel`).
+        // Expressions see fields that a review omits (`CreateAdmissionRequest` of `plugin/cel`).
         if request["userInfo"]["extra"].is_null() {
             request["userInfo"]["extra"] = json!({});
         }
@@ -142,7 +149,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The options of a create or an update, as the real server has decoded them from the query.
+/// Returns the options of a create or an update, decoded from the query.
 fn options(info: &RequestInfo, operation: Operation) -> Value {
     let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
@@ -158,21 +165,22 @@ fn options(info: &RequestInfo, operation: Operation) -> Value {
     options
 }
 
-/// Whether anything could change an object: most servers have no such configurations.
+/// Returns `true` if a webhook or policy could change the object. Most servers have none, which saves copies.
 pub(crate) fn may_mutate(state: &State, info: &RequestInfo) -> bool {
     (matching::takes_webhooks(info) && has_any(state, &mutating_webhook_configuration::KIND))
         || (matching::takes_policies(info) && has_any(state, &mutating_admission_policy_binding::KIND))
 }
 
+/// Returns `true` if there is an object of the kind.
 fn has_any(state: &State, kind: &Kind) -> bool {
     state.objects(&kind.group_resource(), None).next().is_some()
 }
 
-/// Lets policies and then webhooks change the object; when something has changed it, those that want to see that are asked
-/// once more.
+/// Lets policies and then webhooks change the object. If something has changed it, those with `reinvocationPolicy:
+/// IfNeeded` run once more.
 ///
 /// # Errors
-/// One of them denies it or cannot be asked, or its answer is still waited for.
+/// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
     let mut webhooks = webhook::Mutating::new(state, attributes.info);
     let by_policies = mutation::run(state, attributes, false)?;
@@ -185,31 +193,33 @@ pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(
     Ok(())
 }
 
-/// Asks validating policies and webhooks.
+/// Runs validating policies and webhooks.
 ///
 /// # Errors
-/// As [`mutate`].
+/// Fails as [`mutate`] does.
 pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     policy::validate(state, attributes)?;
     webhook::validate(state, attributes)
 }
 
-/// Mutating and validating admission of a delete.
+/// Runs mutating and validating admission of a delete.
 pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)
 }
 
-/// Mutating and validating admission of what is sent to a subresource and not stored; hands on what has become of it.
+/// Runs mutating and validating admission of an object that is sent to a subresource and not stored. Returns the
+/// result.
 pub(crate) fn admit_sent(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::new(info, Operation::Create, name, sent))
 }
 
-/// Mutating and validating admission of a connection; hands on its options.
+/// Runs mutating and validating admission of a connection. Returns its options.
 pub(crate) fn admit_connection(state: &State, info: &RequestInfo, options: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::connect(info, options))
 }
 
+/// Runs mutating and validating admission, and returns the object.
 fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)?;

@@ -1,4 +1,4 @@
-//! Mutating admission policies: reads what is about to be stored, changes it as their expressions say.
+//! MutatingAdmissionPolicies: change the object as their expressions say.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 
@@ -27,18 +27,19 @@ use crate::{
     status::StatusError,
 };
 
-/// Why a policy does not change an object.
+/// The reason why a policy does not change an object.
 enum MutationFailure {
-    /// What its failure policy is about.
+    /// An error that `failurePolicy` decides about.
     Fails(String),
-    /// Its result is no object of the kind.
+    /// The result is not an object of the kind: always an error.
     Untyped(StatusError),
 }
 
-/// Lets all policies change the object, or once more those that want to see what came after them; says whether one did.
+/// Lets all policies change the object, or (`once_more`) those with `reinvocationPolicy: IfNeeded`. Returns `true` if
+/// one did.
 ///
 /// # Errors
-/// One fails, and its failures are not ignored.
+/// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
 pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
@@ -64,7 +65,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
     Ok(any)
 }
 
-/// A policy with each of its parameters; all of its denials are told together.
+/// Applies a policy with each of its parameters. The errors of all of them are reported together.
 fn change_with_all(
     state: &State,
     bound: &Bound,
@@ -94,7 +95,7 @@ fn change_with_all(
     denial.map_or(Ok(any), Err)
 }
 
-/// All mutations of one policy, each with the result of those before it.
+/// Applies all mutations of one policy, each to the result of those before it.
 fn change(
     state: &State,
     bound: &Bound,
@@ -126,7 +127,7 @@ fn change(
     Ok(any)
 }
 
-/// The object after one mutation.
+/// Returns the object after one mutation.
 fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
@@ -143,7 +144,7 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     Ok(changed)
 }
 
-/// The object after a patch; one whose test fails changes nothing.
+/// Returns the object after a JSON patch. If a `test` operation fails, the object is unchanged.
 fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     let mut patched = object.clone();
     match patch::apply(&mut patched, patch.to_string().as_bytes()) {
@@ -155,10 +156,10 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     }
 }
 
-/// The object with the applied part merged into it, as server-side apply merges.
+/// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let place = Position::root(attributes.info.resource.schema());
-    // Upstream says the type of the object whatever is said.
+    // Upstream sets the type of the object, whatever the expression returns.
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
@@ -177,7 +178,7 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
 
-/// The paths of what could only be replaced as a whole.
+/// Collects the paths of values that an apply could only replace as a whole.
 fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
     match (place.shape(value), value) {
         (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
@@ -197,15 +198,16 @@ fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>)
     }
 }
 
-/// What an expression has made, as JSON.
+/// Returns the value of an expression as JSON.
 ///
 /// # Errors
-/// It is larger than an expression may make it, or JSON has no such value.
+/// Fails if the value is too large, or if JSON has no such value.
 fn to_json(value: &Cel) -> Result<Value, String> {
     weight::check([value])?;
     written(value)
 }
 
+/// Converts a CEL value to JSON.
 fn written(value: &Cel) -> Result<Value, String> {
     Ok(match value {
         Cel::Null => Value::Null,
@@ -228,7 +230,7 @@ fn written(value: &Cel) -> Result<Value, String> {
     })
 }
 
-/// Why a map is none of JSON (`ConvertToNative` of `cel-go/common/types`).
+/// Returns the error of a map whose keys are not strings (`ConvertToNative` of `cel-go/common/types`).
 fn unwritable(key: &Key) -> String {
     let r#type = match key {
         Key::Int(_) => "int",
@@ -242,7 +244,7 @@ fn unwritable(key: &Key) -> String {
     )
 }
 
-/// A refusal that says nothing of the kind, unlike others.
+/// Returns the error of a policy. Unlike other `Forbidden` errors it does not name the resource.
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");

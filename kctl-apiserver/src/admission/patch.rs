@@ -1,4 +1,4 @@
-//! JSON patches of webhooks and policies, as the library `evanphx/json-patch` applies them.
+//! JSON patches of webhooks and policies, applied as the library `evanphx/json-patch` does.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -11,20 +11,21 @@ use crate::{
     },
 };
 
-/// Why an answer cannot be used.
+/// The reason why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PatchError {
-    /// It is no patch.
+    /// The bytes are not a JSON patch.
     Undecodable(String),
-    /// It does not fit the object.
+    /// An operation does not fit the object.
     Inapplicable(String),
     /// A `test` operation found another value.
     TestFailed(String),
 }
 
+/// The operations of RFC 6902.
 const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
 
-/// Applies a patch: all of it, or nothing.
+/// Applies a patch, completely or not at all.
 pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
     let parsed = decode::json(patch).map_err(PatchError::Undecodable)?;
     let operations = match parsed {
@@ -50,7 +51,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         if path.is_empty() && (kind == "add" || replaces_by_scalar) {
             return inapplicable(format!("{kind} operation cannot change the whole object"));
         }
-        // Without a slash it leads nowhere.
+        // A path without a leading slash leads nowhere.
         if !path.is_empty() && !path.contains('/') {
             return inapplicable(format!("{kind} operation: path {path:?} must begin with a slash"));
         }
@@ -58,7 +59,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
             Ok(operation) => operation,
             Err(error) => return inapplicable(error.to_string()),
         };
-        // What is not there is null.
+        // `test` of an absent value compares with null.
         let is_null = matches!(&operation, PatchOperation::Test(test) if test.value.is_null());
         if is_null && has_parent(&patched, &path) && patched.pointer(&path).is_none() {
             continue;
@@ -75,7 +76,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     Ok(())
 }
 
-/// Whether there is something that could have what a path leads to.
+/// Returns `true` if the parent of a path is an object or a list.
 fn has_parent(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(|parent| parent.is_object() || parent.is_array())

@@ -1,4 +1,4 @@
-//! Validating admission policies and their bindings: reads what is about to be stored, hands on the first denial.
+//! ValidatingAdmissionPolicies and their bindings: evaluate the expressions, and return the first denial.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
 
@@ -28,37 +28,39 @@ use crate::{
 
 const KIND: &str = "ValidatingAdmissionPolicy";
 
-/// What a policy has against the object.
+/// A failed validation of a policy.
 struct Violation {
     message: String,
     reason: String,
     of: Part,
 }
 
-/// What is violated.
+/// The part of a policy that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Validation,
-    /// An annotation of the audit log cannot be told: that denies, whatever the binding does with violations.
+    /// An audit annotation that cannot be evaluated. It denies the request whatever `validationActions` of the
+    /// binding are.
     Annotation,
 }
 
-/// A policy that a binding puts to work.
+/// A policy with one of its bindings.
 pub(super) struct Bound {
     pub(super) policy: Arc<Value>,
     pub(super) binding: Arc<Value>,
 }
 
 impl Bound {
+    /// Returns the names of both, as messages show them.
     pub(super) fn named(&self, kind: &str) -> String {
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
 
-    /// What is named where something is set up wrongly.
+    /// Returns the names that a configuration error shows.
     pub(super) fn at_fault(&self, kind: &str, why: &Misconfigured) -> String {
         match why {
-            // Upstream quotes the name otherwise where policies mutate.
+            // Upstream quotes the name differently for mutating policies.
             Misconfigured::Policy(_) => {
                 let name = self.policy["metadata"]["name"].as_str().unwrap_or_default();
                 if kind == KIND { format!("{kind} '{name}'") } else { format!("{kind} {name:?}") }
@@ -67,25 +69,26 @@ impl Bound {
         }
     }
 
-    /// Whether both are about a request.
+    /// Returns `true` if both match the request.
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
     }
 
-    /// The resource, in the version in which the policy asks about it.
+    /// Returns the resource in the version that the policy matches.
     fn asks_about(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
         let constraints = &self.policy["spec"]["matchConstraints"];
         let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
         matching::matching_resource(state, &constraints["resourceRules"], policy, attributes)
     }
 
+    /// Returns `true` if the binding has this validation action.
     fn does(&self, action: &str) -> bool {
         self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|known| known == action)
     }
 }
 
-/// All policies of a kind that may be asked about a request, with their bindings, by name.
+/// Returns all policies of a kind with their bindings, by name, that may match a request.
 pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound> {
     if !matching::takes_policies(info) {
         return Vec::new();
@@ -100,7 +103,7 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
     with_bindings.collect()
 }
 
-/// Whether constraints are about a request.
+/// Returns `true` if constraints match the request.
 fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
     let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
@@ -110,10 +113,10 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
         && !matches(&constraints["excludeResourceRules"])
 }
 
-/// Asks all policies that are about a request.
+/// Evaluates all policies that match the request.
 ///
 /// # Errors
-/// One of them denies it.
+/// Fails if one of them denies it.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
     for bound in bound(state, attributes.info, "validating") {
@@ -122,7 +125,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             continue;
         }
         let ignores = policy["failurePolicy"] == "Ignore";
-        // What is set up wrongly denies whatever the binding does with violations.
+        // A configuration error denies the request whatever `validationActions` are.
         let mut deny = |why: String, reason: &str| {
             if denial.is_none() {
                 denial = Some(denied(attributes, &why, reason));
@@ -136,7 +139,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
                 continue;
             }
         };
-        // Expressions see the version that the policy is about.
+        // Expressions see the version that the policy matches.
         let converted = match bound.asks_about(state, attributes) {
             Some(asked) if asked != Versioned::of(&attributes.info.resource) => attributes.in_version(state, &asked)?,
             _ => None,
@@ -155,7 +158,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     denial.map_or(Ok(()), Err)
 }
 
-/// A denial; its message begins as that of everything forbidden, whatever its reason is.
+/// Returns the error of a denial. Its message starts like `Forbidden`, whatever its reason is.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, why);
@@ -170,13 +173,14 @@ fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     status_error
 }
 
-/// Why a policy cannot be evaluated: how it or its binding is set up.
+/// The reason why a policy cannot be evaluated: the policy itself, or its binding.
 pub(super) enum Misconfigured {
     Policy(String),
     Binding(String),
 }
 
 impl Misconfigured {
+    /// Returns the message of kube-apiserver.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Policy(why) => format!("failed to configure policy: {why}"),
@@ -185,12 +189,13 @@ impl Misconfigured {
     }
 }
 
-/// The objects that a policy is evaluated with, one after the other; `None` stands for no parameters.
+/// Returns the parameters with which a policy is evaluated, one after the other. `None` stands for no parameters.
 ///
 /// Upstream: `CollectParams` of `plugin/policy/generic/policy_dispatcher.go`.
 ///
 /// # Errors
-/// There are none, and the binding says that there have to be, or nobody could say which.
+/// Fails if no parameter exists and the binding requires one (`parameterNotFoundAction`), or if parameters cannot be
+/// looked up.
 pub(super) fn parameters(
     state: &State,
     policy: &Value,
@@ -241,23 +246,25 @@ pub(super) fn parameters(
     }
 }
 
-/// What expressions of a policy see: its variables one after the other.
+/// The variables and functions of the expressions of a policy. Its variables are evaluated in order.
 pub(super) struct PolicyScope {
     pub(super) scope: Scope,
-    /// Variables that cannot be told; that matters only where they are used.
+    /// The errors of variables. A failed variable matters only to expressions that use it.
     failed: BTreeMap<String, String>,
-    /// What variables cost that no expression has used yet: whoever is the first pays for them.
+    /// The costs of variables that no expression has used yet. The first one that uses a variable pays for it.
     unpaid: BTreeMap<String, Unpaid>,
+    /// The cost that all expressions of the policy may still use together.
     budget: Budget,
 }
 
-/// A variable that was told, and is not paid for.
+/// A variable whose cost is not charged yet.
 struct Unpaid {
     expression: String,
     cost: usize,
 }
 
 impl PolicyScope {
+    /// Evaluates the variables of a policy.
     pub(super) fn new(state: &State, policy: &Value, params: Option<&Value>, attributes: &Attributes<'_>) -> Self {
         let mut scope = attributes.scope(state, policy);
         scope.set("params", params.map_or(Cel::Null, to_cel));
@@ -270,7 +277,7 @@ impl PolicyScope {
         for variable in policy["variables"].as_array().into_iter().flatten() {
             let text = |field: &str| variable[field].as_str().unwrap_or_default();
             let (name, expression) = (text("name"), text("expression"));
-            // What nobody uses is not evaluated upstream either.
+            // Upstream evaluates variables lazily: an unused one costs nothing.
             if !names_variable(&whole, name) {
                 continue;
             }
@@ -292,10 +299,10 @@ impl PolicyScope {
         all
     }
 
-    /// Pays for an expression and for what it is the first to use.
+    /// Charges an expression, and the variables that it is the first to use.
     ///
     /// # Errors
-    /// It is too dear.
+    /// Fails if the cost exceeds a limit.
     fn pay(&mut self, expression: &str) -> Result<(), Dear> {
         let mut open = vec![expression.to_owned()];
         while let Some(expression) = open.pop() {
@@ -311,8 +318,10 @@ impl PolicyScope {
         self.budget.pay(cost)
     }
 
+    /// Evaluates an expression.
+    ///
     /// # Errors
-    /// The expression fails or is too dear.
+    /// Fails if the expression fails or exceeds a cost limit.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         match self.pay(expression) {
             Ok(()) => self.said(expression).map_err(EvaluationError::Fails),
@@ -321,6 +330,7 @@ impl PolicyScope {
         }
     }
 
+    /// Evaluates an expression without charging it.
     fn said(&self, expression: &str) -> Result<Cel, String> {
         self.scope.evaluate(expression).map_err(|why| {
             let variable = why.strip_prefix("no such key: ").and_then(|name| Some((name, self.failed.get(name)?)));
@@ -329,13 +339,14 @@ impl PolicyScope {
     }
 }
 
-/// Whether a text speaks of a variable.
+/// Returns `true` if an expression uses a variable.
 fn names_variable(text: &str, name: &str) -> bool {
     let wanted = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(&wanted).any(|(at, _)| !text[at + wanted.len()..].starts_with(is_letter))
 }
 
+/// Returns the violations of a policy, with these parameters.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
@@ -350,7 +361,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut judged = Vec::new();
-    // What is spent is spent for all: nothing that was found before counts.
+    // An exhausted budget denies the request: earlier results do not count.
     let payments: Vec<Result<(), Dear>> = validations.iter().map(|one| scope.pay(&text(one, "expression"))).collect();
     if payments.contains(&Err(Dear::Together)) {
         return failed(SPENT.to_owned());
@@ -370,7 +381,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     judged
 }
 
-/// What a violation is told as: the message that is computed, else the one that is written down.
+/// Returns a violation with the message of `messageExpression`, or else of `message`.
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
@@ -394,7 +405,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     }
 }
 
-/// Writes the annotations of the audit log; hands on why some cannot be.
+/// Adds the audit annotations of the policy. Returns the errors of those that fail.
 fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
     let policy = bound.policy["metadata"]["name"].as_str().unwrap_or_default();
     let mut failures = Vec::new();
@@ -432,7 +443,7 @@ mod tests {
         client.request::<Value>(request).await.map(drop).map_err(|error| error.to_string())
     }
 
-    /// What is said of a config map with 50 keys.
+    /// Returns the messages for a `ConfigMap` with 50 keys.
     async fn asked(spec: &Value) -> Result<(), String> {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");

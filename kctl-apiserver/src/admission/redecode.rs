@@ -1,7 +1,7 @@
-//! Objects that were changed by webhooks and policies: reads them again, hands on objects of the type of the request.
+//! Decodes objects again after webhooks and policies have changed them, into the type of the request.
 //!
-//! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`, `callAttrMutatingHook`, which decodes
-//! what a patch has made into the type that the request is about.
+//! Upstream: `callAttrMutatingHook` in `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`, which
+//! decodes the patched JSON into the type of the request.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -17,15 +17,15 @@ use crate::{
     status::StatusError,
 };
 
-/// Makes an object one of its type again: what the type does not have is dropped, what is new gets its defaults.
+/// Makes an object conform to its type again: unknown fields are dropped, and new values get defaults.
 ///
 /// # Errors
-/// It is of another type, or a value is.
+/// Fails if the object has another type, or if a value does.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
-        // No managers are a reset.
+        // An empty list resets `managedFields`.
         meta.remove("managedFields");
     }
     let resource = &attributes.info.resource;
@@ -37,6 +37,7 @@ pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Resul
     redecode_built_in(attributes, own, object)
 }
 
+/// Decodes a built-in object.
 fn redecode_built_in(
     attributes: &Attributes<'_>,
     (kind, api_version): (&str, &str),
@@ -74,6 +75,7 @@ fn redecode_built_in(
     Ok(())
 }
 
+/// Decodes a custom object: prunes it, and sets defaults.
 fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();

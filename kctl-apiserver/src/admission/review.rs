@@ -1,14 +1,14 @@
-//! What travels between the server and admission webhooks: the review that is sent, and what the answer says.
+//! `AdmissionReview`: builds the request for a webhook, and decodes its response.
 
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
 use crate::{client_config, decode::misfit, go, kinds::core::namespace, webhook_round::WebhookReply};
 
-/// Versions of reviews that the server speaks.
+/// The versions of reviews that the server supports.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// The `request` of a review; `resource` and `kind` are those under which the webhook wants to see the object.
+/// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
 pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
     let info = attributes.info;
     let mut request = json!({
@@ -35,34 +35,36 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
     request
 }
 
-/// A namespace is in itself.
+/// Returns the namespace of the request. For a Namespace object it is the object's own name.
 fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
     if attributes.info.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.info.namespace }
 }
 
-/// A review in the first version of a webhook that the server speaks.
+/// Returns a review in the first version of the webhook that the server supports.
 pub(super) fn review(webhook: &Value, request: &Value) -> Value {
     let wanted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let version = wanted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
     json!({ "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request })
 }
 
-/// What a webhook says.
+/// The response of a webhook.
 #[derive(Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) allowed: bool,
     /// `response.status`.
     pub(super) status: Value,
-    /// A JSON patch; empty for none.
+    /// A JSON patch; empty if the response has none.
     pub(super) patch: Vec<u8>,
     pub(super) warnings: Vec<String>,
+    /// `response.auditAnnotations`.
     pub(super) annotations: Value,
 }
 
-/// Reads an answer.
+/// Decodes the reply of a webhook (`VerifyAdmissionResponse` of
+/// `k8s.io/apiserver/pkg/admission/plugin/webhook/request`).
 ///
 /// # Errors
-/// In the words of the real server, after `failed calling webhook "name": `.
+/// Fails with the message that kube-apiserver shows after `failed calling webhook "name": `.
 pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
     let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
@@ -85,7 +87,7 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Res
             (true, true, true) => return invalid("webhook returned response.patchType but not response.patch".into()),
             (false, false, _) => return invalid("validating webhook may not return response.patch".into()),
             (false, true, true) => return invalid("validating webhook may not return response.patchType".into()),
-            // The real server takes other types for the one that it knows.
+            // Upstream does not check the value of `patchType`.
             _ => {}
         }
     }
@@ -99,7 +101,7 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Res
     })
 }
 
-/// The fields of a response that are read, with their JSON types.
+/// The fields of a response that are decoded, with their JSON types.
 const FIELDS: [(&str, &str); 11] = [
     ("response", "object"),
     ("response.uid", "string"),
@@ -114,10 +116,10 @@ const FIELDS: [(&str, &str); 11] = [
     ("response.warnings", "array"),
 ];
 
-/// Whether a response is of its type; what else is in it is not read.
+/// Checks the types of a response. Other fields are ignored.
 ///
 /// # Errors
-/// A value of another type.
+/// Fails with a value of another type.
 fn typed(response: &Value) -> Result<(), String> {
     for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");
@@ -141,7 +143,7 @@ fn typed(response: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The bytes of a patch: in base64, or as a list of numbers, which Go reads as well.
+/// Returns the bytes of a patch. Go decodes them from base64, or from a list of numbers.
 fn patch(given: &Value) -> Result<Vec<u8>, String> {
     match given {
         Value::Null => Ok(Vec::new()),

@@ -1,4 +1,5 @@
-//! Mutating and validating webhooks: which are asked, in which order and how often, and what becomes of their answers.
+//! Mutating and validating webhooks: which are called, in which order and how often, and the effect of their
+//! responses.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
 
@@ -25,16 +26,17 @@ use crate::{
     webhook_round::{WebhookCall, WebhookReply},
 };
 
-/// Without a timeout of its own a webhook has this long.
+/// The default of `timeoutSeconds`.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
-/// A webhook of a configuration.
+/// One webhook of a configuration.
 struct Webhook {
     configuration: Arc<Value>,
     index: usize,
 }
 
 impl Webhook {
+    /// Returns its entry in the configuration.
     fn value(&self) -> &Value {
         &self.configuration["webhooks"][self.index]
     }
@@ -43,24 +45,26 @@ impl Webhook {
         self.value()["name"].as_str().unwrap_or_default()
     }
 
+    /// Returns `true` for `failurePolicy: Ignore`.
     fn ignores_failures(&self) -> bool {
         self.value()["failurePolicy"] == "Ignore"
     }
 
+    /// Returns `true` for `reinvocationPolicy: IfNeeded`.
     fn wants_reinvocation(&self) -> bool {
         self.value()["reinvocationPolicy"] == "IfNeeded"
     }
 }
 
-/// Why a webhook lets nothing through.
+/// The reason why a webhook does not let a request pass.
 enum WebhookFailure {
-    /// It denies the request, or what it says does not fit the object: that is final.
+    /// The webhook denies the request, or its patch does not fit the object. `failurePolicy` does not apply.
     Final(StatusError),
-    /// It cannot be asked: its policy decides.
+    /// The call failed: `failurePolicy` decides.
     Call(String),
 }
 
-/// All webhooks that may be asked about a request, in the order of the names of their configurations.
+/// Returns all webhooks of a kind of configuration, in the order of the names of the configurations.
 fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
@@ -74,7 +78,7 @@ fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
         .collect()
 }
 
-/// The resource under which a webhook wants to be asked; nothing when it does not.
+/// Returns the resource under which a webhook matches the request, or `None` if it does not match.
 fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
@@ -97,7 +101,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
     }
 }
 
-/// The call of a webhook.
+/// Returns the call of a webhook.
 fn call_for(
     state: &State,
     webhook: &Webhook,
@@ -119,7 +123,7 @@ fn call_for(
     })
 }
 
-/// The request with its objects in another version of the resource.
+/// Returns the `request` of a review with objects in another version of the resource.
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, StatusError> {
     let shown = attributes.in_version(state, resource)?;
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
@@ -127,6 +131,7 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
     Ok(review::request(shown.as_ref().unwrap_or(attributes), resource, &kind))
 }
 
+/// Decodes a reply, and passes its warnings and annotations on.
 fn read_verdict(
     webhook: &Webhook,
     asked: &Value,
@@ -143,7 +148,7 @@ fn read_verdict(
     if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), &verdict.status))) }
 }
 
-/// The refusal of a webhook, with the status that it asks for (`ToStatusErr`).
+/// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`).
 fn denied(name: &str, status: &Value) -> StatusError {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
@@ -160,7 +165,7 @@ fn denied(name: &str, status: &Value) -> StatusError {
     error
 }
 
-/// What a failed call means: nothing where failures are ignored.
+/// Returns the error of a failed webhook, or `Ok` if `failurePolicy` ignores it.
 fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
     match failure {
         WebhookFailure::Final(error) => Err(error),
@@ -171,27 +176,30 @@ fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusErr
     }
 }
 
-/// Those that may change an object, one after the other; some of them want to see what others changed.
+/// The mutating webhooks of a request. They run one after the other.
 pub(super) struct Mutating {
     webhooks: Vec<Webhook>,
+    /// The indexes of webhooks that have run and may run again.
     asked: Vec<usize>,
+    /// The indexes of webhooks that have to run again, because the object changed after them.
     due: HashSet<usize>,
 }
 
 impl Mutating {
+    /// Collects the webhooks of a request.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
         let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
-    /// Something else has changed the object after they were asked.
+    /// Notes that something else changed the object after the webhooks ran.
     pub(super) fn again(&mut self, changed: bool) {
         if changed {
             self.due.extend(self.asked.drain(..));
         }
     }
 
-    /// Asks all of them, or those who are due once more; says whether that has changed the object.
+    /// Calls all webhooks, or (`once_more`) those that are due again. Returns `true` if one changed the object.
     pub(super) fn run(
         &mut self,
         state: &State,
@@ -217,7 +225,7 @@ impl Mutating {
     }
 }
 
-/// Whether the answer of a webhook has changed the object.
+/// Calls a webhook. Returns `true` if its patch changed the object.
 fn ask_mutating(
     state: &State,
     webhook: &Webhook,
@@ -241,7 +249,7 @@ fn ask_mutating(
         let why = "attempted to modify the object, which is not supported for this operation";
         return Err(StatusError::internal(&format!("admission webhook {:?} {why}", webhook.name())));
     };
-    // The patch is about the object as the webhook has seen it.
+    // The patch applies to the object as the webhook has seen it.
     let mut patched = review["request"]["object"].clone();
     match patch::apply(&mut patched, &verdict.patch) {
         Ok(()) => {}
@@ -260,7 +268,7 @@ fn ask_mutating(
     Ok(changed)
 }
 
-/// Asks those that want it, all at once; the first refusal in their order is told.
+/// Calls all validating webhooks that match, in parallel. Returns the first error in their order.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();

@@ -1,7 +1,8 @@
-//! Managers whose fields were named by an older schema: reads the live object, hands on the managers as the schema is now.
+//! Adapts managers to a changed schema: their fields were named by an older one.
 //!
-//! Upstream: `reconcileManagedFieldsWithSchemaChanges` and `reconcile_schema.go` of structured-merge-diff. Who owned parts of what is one
-//! value now owns all of it; what was one value and has parts now stays owned as it was.
+//! Upstream: `reconcileManagedFieldsWithSchemaChanges` and `reconcile_schema.go` of structured-merge-diff. A manager
+//! of parts of a value that is atomic now owns all of it. A manager of an atomic value that has parts now keeps
+//! owning the value.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 use super::{Request, field_set::FieldSet, managed::Managed, shape::Position};
 
-/// The managers of a live object, as the schemas of their versions are now.
+/// Returns the managers of a live object, adapted to the present schemas of their versions.
 ///
 /// # Errors
-/// The object is not to be had in the version of one of them.
+/// Fails if the object cannot be converted to the version of a manager.
 pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> Result<Managed, String> {
     if !request.versions.may_have_changed() {
         return Ok(managed);
@@ -26,7 +27,7 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     Ok(managed)
 }
 
-/// A set of fields without parts of what is one value; nothing when it is the same.
+/// Returns a set without paths below atomic values, or `None` if it has none of them.
 fn fitted(place: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {

@@ -1,5 +1,5 @@
-//! The way from client-side to server-side apply: kubectl may take over what it applied itself before, and keeps the
-//! annotation with which it did (`lastappliedmanager.go` and `lastappliedupdater.go` upstream).
+//! Migration from client-side to server-side apply. kubectl may take over the fields that it applied on the client
+//! side, and its annotation is kept up to date (`lastappliedmanager.go` and `lastappliedupdater.go` upstream).
 
 use serde_json::Value;
 
@@ -11,18 +11,21 @@ use super::{
 };
 use crate::go;
 
+/// The annotation with the object that client-side apply sent last.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The only manager that client-side apply is upgraded for.
+/// The only manager that is migrated.
 const KUBECTL: &str = "kubectl";
-/// Bytes of all annotations together that an object may have (`TotalAnnotationSizeLimitB` upstream).
+/// The size of all annotations of an object in bytes (`TotalAnnotationSizeLimitB` upstream). Beyond it, the
+/// annotation is dropped.
 const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
 
+/// Returns the annotation.
 fn last_applied(object: &Value) -> Option<&str> {
     let text = object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The conflicts without those in fields that kubectl applied with the value that is live.
+/// Returns the conflicts without fields whose live value kubectl has applied on the client side.
 pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
     if request.manager != KUBECTL {
         return conflicts;
@@ -37,7 +40,7 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     conflicts.into_iter().filter(|conflict| !allowed.contains(&conflict.field)).collect()
 }
 
-/// Writes what kubectl applies into its annotation, when the object has one.
+/// Updates the annotation with the applied object, if the object has the annotation.
 pub(super) fn refresh(request: &Request<'_>, object: &mut Value, applied: &Value) {
     if request.manager != KUBECTL || last_applied(object).is_none() {
         return;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::field_set::FieldSet;
 use crate::json_path::at;
 
-/// Most managers of operation `Update`; beyond it the oldest become one (`DefaultMaxUpdateManagers` upstream).
+/// The number of managers with operation `Update`. Beyond it, the oldest are merged into one
+/// (`DefaultMaxUpdateManagers` upstream).
 const UPDATE_MANAGERS_MAX: usize = 10;
 
 /// The operation of a `managedFields` entry.
@@ -204,6 +205,7 @@ impl Managed {
     }
 }
 
+/// Decodes one entry, or returns `None` if it is malformed.
 fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let (name, api_version, subresource) = (text("manager"), text("apiVersion"), text("subresource"));
@@ -220,6 +222,7 @@ fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
     Some((manager, Owned { set, api_version: api_version.to_owned(), time }))
 }
 
+/// Encodes one entry.
 fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
     let texts = [
         ("manager", Some(manager.name.as_str())),

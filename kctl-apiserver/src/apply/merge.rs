@@ -1,5 +1,4 @@
-//! Merges the applied object into the live one, and removes fields. Reads values by their [`Position`], returns new
-//! values.
+//! Merges the applied object into the live one, and removes fields. Values are read by their [`Position`].
 
 use std::collections::BTreeSet;
 
@@ -66,7 +65,8 @@ pub fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
     }
 }
 
-/// Merges the items one by one when they are the same ones in the same order: then none changes its place.
+/// Merges items in place if both lists have the same ones in the same order. Returns `false` without a change
+/// otherwise.
 fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
     let (Value::Array(live), Value::Array(applied)) = (live, applied) else { return false };
     let are_same = place.are_paired(list, live, applied);
@@ -76,7 +76,7 @@ fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, a
     are_same
 }
 
-/// Items of a list with the steps to them, in order.
+/// Returns the items of a list with their elements, in order.
 fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
     items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item))).collect()
@@ -100,7 +100,7 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
         if let [(element, item), rest @ ..] = rest_live {
             let is_applied = applied_elements.contains(element);
             let is_first_applied = rest_applied.first().is_some_and(|(applied, _)| applied == element);
-            // A shared item whose turn is later: it is merged where it is applied.
+            // A shared item that comes later: it is merged at its place in the applied list.
             let is_later = is_applied
                 && !is_first_applied
                 && !rest_applied.is_empty()
@@ -112,13 +112,13 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
                 rest_live = rest;
                 continue;
             }
-            // After an item that was merged before, the next applied item follows within the same step.
+            // After an item that was merged already, the next applied item follows in the same step.
             if is_first_applied || done.contains(element) {
                 rest_live = rest;
             }
         }
         let [(element, item), rest @ ..] = rest_applied else { continue };
-        // Items that are live more than once are replaced.
+        // Duplicate live items are replaced by the applied one.
         let one = by_live.get(element).and_then(|items| if let [one] = items.as_slice() { Some(*one) } else { None });
         merged.extend(merge(place.items(), one, Some(item)));
         done.insert(element);
@@ -151,6 +151,7 @@ pub fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value
     }
 }
 
+/// Returns the value of an element without the fields of the set, or `None` if it is removed.
 fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;

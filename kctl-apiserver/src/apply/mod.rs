@@ -40,7 +40,8 @@ pub use self::{
 
 use crate::{json_path::at, schema::Schema};
 
-/// The manager of what was there before the first apply.
+/// The manager of fields that existed before the first apply, if the object had no managers
+/// (`NewSkipNonAppliedManager` upstream).
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A write of an object and its field manager.
@@ -67,11 +68,12 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// Returns the root position of the object.
     fn place(&self) -> Position<'a> {
         Position::root(self.schema)
     }
 
-    /// Whether objects may look otherwise in a version than in that of the request.
+    /// Returns `true` if objects may look different in a version than in that of the request.
     fn differs(&self, api_version: &str) -> bool {
         api_version != self.api_version && self.versions.differ(api_version, self.api_version)
     }
@@ -121,11 +123,12 @@ pub enum ApplyError {
         role: &'static str,
         /// Namespace, name and type.
         object: String,
-        /// What is wrong, and where.
+        /// The error, with the path of the value.
         reason: String,
     },
 }
 
+/// Returns the message of a conflict error (`NewConflictError` upstream).
 fn conflict_text(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!("Apply failed with 1 conflict: {}: {}", one.message(), one.field);
@@ -190,7 +193,7 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
     Ok(object)
 }
 
-/// What of an object is written where the request writes: the status of its own, or all but that.
+/// Returns the part of the object that the request writes: the status through its subresource, or everything else.
 fn written_through(request: &Request<'_>, live: &Value) -> Value {
     let Value::Object(fields) = live else { return live.clone() };
     let is_status = request.subresource == "status";
@@ -204,7 +207,7 @@ fn written_through(request: &Request<'_>, live: &Value) -> Value {
     Value::Object(written.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Checks the types of an object; what is as in another one that was checked is passed over.
+/// Validates the types of an object. Parts that are equal to an object that was validated before are skipped.
 fn typed(
     request: &Request<'_>,
     role: &'static str,
@@ -227,7 +230,7 @@ pub fn named(object: &Value) -> (String, String) {
     (key, format!("{slash}{version}, Kind={}", text("/kind")))
 }
 
-/// A copy of an object without its `metadata.managedFields`, which are often longer than the rest of it.
+/// Returns a copy without `metadata.managedFields`, which is often larger than the rest of an object.
 pub(crate) fn without_managed_fields(object: &Value) -> Value {
     let bare = |metadata: &Value| match metadata {
         Value::Object(fields) => {
@@ -242,14 +245,15 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
     Value::Object(fields.iter().map(copied).collect())
 }
 
-/// Why an object was not applied as it came.
+/// The reason why an object was not applied.
 enum Unapplied {
-    /// With the managers as they were.
+    /// Conflicts, with the managers as they were.
     Conflicts(Vec<Conflict>, Managed),
     Unconverted(String),
 }
 
-/// `Updater.Apply` upstream (structured-merge-diff, `merge/update.go`). A refusal hands the managers back.
+/// Applies an object (`Updater.Apply` upstream, structured-merge-diff, `merge/update.go`). An error returns the
+/// managers unchanged.
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
@@ -265,7 +269,7 @@ fn apply_typed(
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     let is_one_version = !managed.iter().any(|(_, owned)| request.differs(&owned.api_version));
     managed.insert(manager.clone(), owned.clone());
-    // Whoever applies all that it applied before removes nothing.
+    // A manager that still applies all of its fields removes nothing.
     let removes_nothing = is_one_version && last.set.is_subset(&owned.set);
     let object = if removes_nothing || last.set.is_empty() {
         merged
@@ -285,7 +289,7 @@ fn apply_typed(
     }
     changes.take_from_others(&mut managed, Some(&manager));
     owned.set = owned.set.difference(never_owned());
-    // Who comes to own fields without a change of the object keeps its time, or gets none.
+    // A manager that gains fields without a change of the object keeps its time, or gets none.
     if !is_equal_but_managers(live, &object) {
         owned.time = Some(request.now.to_owned());
     }
@@ -293,7 +297,7 @@ fn apply_typed(
     Ok((object, managed))
 }
 
-/// Whether an object is the live one without its managers.
+/// Returns `true` if an object equals the live one apart from `managedFields`.
 fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
     let (Value::Object(live), Value::Object(object)) = (live, object) else { return live == object };
     live.len() == object.len()
@@ -310,6 +314,7 @@ fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
         })
 }
 
+/// Returns the fields of other managers that have changed.
 fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Conflict> {
     let others = managed.iter().filter(|(other, _)| *other != manager);
     let conflicts = others.flat_map(|(other, owned)| {
@@ -337,7 +342,7 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-    // Objects whose fields are not tracked stay so until something is applied.
+    // Objects without managers stay so until something is applied.
     let is_untracked = live.is_some() && managed.is_empty();
     let managed = match live {
         _ if is_untracked => Ok(managed),
@@ -347,22 +352,23 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     managed.unwrap_or_default().write(new);
 }
 
+/// Returns `true` if the sent entries reset all ownership: an empty list, or one empty entry.
 fn is_reset(entries: &[Value]) -> bool {
     match entries {
         [] => true,
-        // What Go leaves out is not there.
+        // Go omits empty fields of the entry.
         [Value::Object(entry)] => entry.values().all(|value| value.is_null() || value == ""),
         _ => false,
     }
 }
 
-/// `Updater.Update` upstream (structured-merge-diff, `merge/update.go`).
+/// Makes the manager the owner of what changed (`Updater.Update` upstream, structured-merge-diff, `merge/update.go`).
 ///
 /// # Errors
-/// An object is not to be had in the version of a manager.
+/// Fails if an object cannot be converted to the version of a manager.
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
     let place = request.place();
-    // Fields of objects that do not have the shape of their type are not tracked, and those that were are forgotten.
+    // The fields of an object that does not fit its schema are not tracked, and earlier entries are dropped.
     let is_typed = |object, checked| validate(place, object, checked, Duplicates::Allowed).is_ok();
     if !is_typed(new, None) || !is_typed(old, Some(new)) {
         return Ok(Managed::default());

@@ -1,4 +1,4 @@
-//! What a manager no longer applies goes, unless somebody owns it: reads the merged object, hands on the pruned one.
+//! Removes fields that a manager no longer applies, unless another manager owns them.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,37 +13,41 @@ use super::{
     typed::field_set,
 };
 
-/// An object in one version, and its shape there.
+/// An object in one version, with its root position there.
 struct Read<'o, 'a> {
     object: Cow<'o, Value>,
     place: Position<'a>,
 }
 
 impl<'o, 'a> Read<'o, 'a> {
+    /// Converts an object to a version.
     fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, String> {
         let object = request.read(object, api_version)?;
         let place = request.place_in(api_version, &object);
         Ok(Self { object, place })
     }
 
+    /// Returns the paths of a set with the names of required fields, as upstream's `EnsureNamedFieldsAreMembers`.
     fn named(&self, set: &FieldSet) -> FieldSet {
         with_named_fields(self.place, set)
     }
 
+    /// Returns the field set of the object.
     fn fields(&self) -> FieldSet {
         self.named(&field_set(self.place, &self.object))
     }
 
+    /// Returns the object without the fields of a set.
     fn without(&self, set: &FieldSet) -> Value {
         remove_items(self.place, &self.object, set)
     }
 }
 
-/// Removes what the manager applied last time, unless it or another manager owns it now: `Updater.prune` upstream, where each manager's
-/// fields are looked for in the version in which it owns them.
+/// Removes what the manager applied last time, unless it or another manager owns it now (`Updater.prune` upstream).
+/// The fields of each manager are looked up in the version in which it owns them.
 ///
 /// # Errors
-/// The object is not to be had in one of the versions; the text is that of upstream.
+/// Fails if the object cannot be converted to one of the versions, with upstream's message.
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
     let there = Read::of(request, merged, version)
@@ -58,7 +62,8 @@ pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, la
     Ok(request.read(&there.without(&gone), request.api_version)?.into_owned())
 }
 
-/// Puts back what somebody owns: first in the version in which it was taken away, since a converter may need a field that is gone.
+/// Restores fields that other managers own. Starts with the version in which the fields were removed, since a
+/// converter may need a removed field (`Updater.addBackOwnedItems` upstream).
 fn add_back_owned(
     request: &Request<'_>,
     merged: &Value,

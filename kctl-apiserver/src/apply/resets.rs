@@ -11,7 +11,7 @@ impl Resets {
     /// No field is reset.
     pub const NOTHING: Self = Self(&[]);
 
-    /// The fields of a set that can be written.
+    /// Returns the fields of a set that the request may write.
     pub(super) fn left_of(self, set: FieldSet) -> FieldSet {
         self.0.iter().fold(set, |set, path| set.without(path))
     }

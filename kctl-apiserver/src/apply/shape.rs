@@ -13,10 +13,10 @@ use crate::schema::{ListType, PerPlace, Schema};
 #[must_use]
 pub struct Position<'a> {
     schema: Option<Schema<'a>>,
-    /// Whether `apiVersion`, `kind` and `metadata` are here without being in the schema.
+    /// `true` if `apiVersion`, `kind` and `metadata` are fields here, although the schema does not declare them.
     is_object_root: bool,
-    /// Whether fields that the schema does not name stay, here and everywhere below: where the schema says so, it says it of all
-    /// that is below.
+    /// `true` if undeclared fields are kept, here and everywhere below. A schema that sets
+    /// `x-kubernetes-preserve-unknown-fields` sets it for all that is below.
     keeps_unknown: bool,
 }
 
@@ -40,7 +40,7 @@ pub enum Shape<'a> {
     List(ListType<'a>),
     /// By field, unless the object is atomic.
     Map {
-        /// Whether the object is one value.
+        /// `true` if the object is merged as one value.
         is_atomic: bool,
     },
 }
@@ -58,19 +58,21 @@ pub enum Scalar {
     Any,
 }
 
-/// Items whose keys are compared each with all others; longer lists are sorted by the texts of their keys.
+/// The number of items whose keys are compared pairwise. Longer lists are sorted by their keys instead.
 const COMPARED_MAX: usize = 16;
 
-/// Whether an item has a key, and keys that are equal when their texts are: `1` and `1.0` have one text.
+/// Returns `true` if an item has a key whose fields are equal exactly if their JSON is. Floats are excluded: `1` and
+/// `1.0` are the same key.
 fn is_keyed(keys: &[Value], item: &Value) -> bool {
     let mut given = keys.iter().filter_map(|name| item.get(name.as_str()?)).peekable();
     given.peek().is_some() && given.all(|value| value.is_string() || value.is_i64() || value.is_u64())
 }
 
-/// The shapes of all places of the built-in types: reading them is most of what a walk costs.
+/// The shapes of all positions in built-in types. Computed once, because reading them is most of the cost of a
+/// comparison.
 static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Position::declared_by));
 
-/// What objects say of themselves.
+/// The schema of `apiVersion` and `kind` of a custom object.
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
 
 impl<'a> Position<'a> {
@@ -98,12 +100,12 @@ impl<'a> Position<'a> {
         Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }
     }
 
-    /// Whether the schema says that a list or an object is one value.
+    /// Returns `true` if the schema declares a list or an object as atomic.
     pub(super) fn is_one_value(&self) -> bool {
         matches!(self.declared(), Some(Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true }))
     }
 
-    /// The shape that the schema asks for; nothing when it is deduced from the value.
+    /// Returns the shape that the schema declares, or `None` if it depends on the value.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
@@ -112,19 +114,20 @@ impl<'a> Position<'a> {
         }
     }
 
+    /// Returns the shape that a schema declares.
     fn declared_by(schema: Schema<'a>) -> Option<Shape<'a>> {
         let reference = schema.text("$ref").unwrap_or_default();
-        // Of this type nothing is known here: who decodes the object tells what is wrong with it.
+        // An unknown type is left to the decoder, which reports it.
         if schema.format() == Some("int-or-string") || schema.flag("x-kubernetes-int-or-string") {
             return None;
         }
-        // These are text in the types, yet others are accepted.
+        // The OpenAPI type of these is `string`, but numbers are accepted too.
         let is_any = schema.format() == Some("date-time")
             || schema.text("$ref").is_some_and(|name| name == "io.k8s.apimachinery.pkg.api.resource.Quantity");
         if is_any {
             return Some(Shape::Scalar(Scalar::Any));
         }
-        // Objects that nobody knows the type of are one value.
+        // Objects of an unknown type are atomic.
         if reference == "io.k8s.apimachinery.pkg.runtime.RawExtension" {
             return Some(Shape::Map { is_atomic: true });
         }
@@ -154,7 +157,7 @@ impl<'a> Position<'a> {
         let Some(schema) = self.schema else { return FieldPosition::Entry(Self::UNKNOWN) };
         let property = schema.property(name);
         if self.is_object_root && name == "metadata" {
-            // Custom resources say nothing of their metadata, or little.
+            // The schema of a custom resource has little or nothing about `metadata`.
             let metadata = property.filter(|metadata| metadata.text("$ref").is_some());
             let metadata = metadata.or_else(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
             return FieldPosition::Named(metadata.map_or(Self::UNKNOWN, Self::at));
@@ -202,17 +205,17 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// The value that a key field has in items that do not say it.
+    /// Returns the value that a key field has in items that omit it.
     ///
-    /// The API server gives required fields of its own types the zero value as default, so that such an item is told
-    /// apart from the others; whether it is valid is found out later.
+    /// Required fields of built-in types default to their zero value, so that such an item can be told from the
+    /// others. Validation reports it later.
     fn key_default(&self, name: &str) -> Option<Value> {
         let schema = self.schema?;
         let key = schema.property(name)?;
         if let Some(default) = key.json().get("default") {
             return Some(default.clone());
         }
-        // The types of the built-in kinds are kept without defaults; they are the only ones that are referred to.
+        // The table of built-in types has no such defaults; only its types are used by reference.
         schema.text("$ref")?;
         if name == "protocol" {
             return Some("TCP".into());
@@ -268,6 +271,7 @@ impl<'a> Position<'a> {
         left.len() == right.len() && left.iter().zip(right).all(is_pair) && self.are_distinct(list, right)
     }
 
+    /// Returns `true` if two items have the same key.
     fn has_key_of(&self, keys: &[Value], left: &Value, right: &Value) -> bool {
         let mut names = keys.iter().filter_map(Value::as_str);
         names.all(|name| match (left.get(name), right.get(name)) {
@@ -277,6 +281,7 @@ impl<'a> Position<'a> {
         })
     }
 
+    /// Returns the element of an item by its key fields.
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
         if item.is_null() {
             return Err("associative list with keys may not have a null element".into());

@@ -1,4 +1,4 @@
-//! The set of fields of a value, and the comparison of two values. Field ownership is computed from the sets.
+//! The field set of a value, and the comparison of two values: field ownership is computed from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,11 +30,12 @@ pub fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
     }
 }
 
-/// Whether a value is owned as one.
+/// Returns `true` if a value is owned as a whole.
 fn is_leaf(place: Position<'_>, value: &Value) -> bool {
     matches!(place.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
 }
 
+/// Returns the set of an object's fields.
 fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
     let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
         let (below, is_named) = match place.field(name) {
@@ -49,6 +50,7 @@ fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
     steps.collect()
 }
 
+/// Returns the set of a list's items.
 fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
     let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
@@ -56,14 +58,14 @@ fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> Field
     found.sort_by(|(left, _), (right, _)| left.cmp(right));
     let steps = found.chunk_by(|(left, _), (right, _)| left == right).filter_map(|same| {
         let (element, item) = same.first()?;
-        // Items that occur more than once are owned as one value.
+        // Duplicate items are owned as one value.
         let below = if same.len() == 1 { field_set(place.items(), item) } else { FieldSet::default() };
         Some((element.clone(), true, below))
     });
     steps.collect()
 }
 
-/// The items of a list by what tells them apart; those that cannot be told apart are left out.
+/// Returns the items of a list by their elements. Items without a valid element are left out.
 pub(super) fn by_element<'v>(
     place: Position<'_>,
     list: ListType<'_>,
@@ -100,7 +102,7 @@ pub fn is_equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Whether there is nothing to descend into in a value that is taken as a list or an object.
+/// Returns `true` if a value has no fields or items to descend into.
 pub(super) fn is_empty(shape: Shape<'_>, value: Option<&Value>) -> bool {
     match (shape, value) {
         (Shape::List(_), Some(Value::Array(items))) => items.is_empty(),
@@ -109,7 +111,7 @@ pub(super) fn is_empty(shape: Shape<'_>, value: Option<&Value>) -> bool {
     }
 }
 
-/// The names of the fields of either object, each once.
+/// Returns the names of the fields of either object, each once.
 pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> impl Iterator<Item = &'v String> {
     let (left, right) = (left.and_then(Value::as_object), right.and_then(Value::as_object));
     let only_right = right.into_iter().flat_map(Map::keys);
@@ -117,21 +119,24 @@ pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> im
     left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
-/// Whether a walk went to the values below or took the place as one value.
+/// Records if a visit descended or compared the value as a whole.
 #[derive(PartialEq, Eq)]
 enum Descent {
     Leaf,
     Below,
 }
 
+/// Compares two values recursively.
 struct Comparer {
+    /// The path of the present position.
     path: Path,
     found: Comparison,
 }
 
 impl Comparer {
+    /// Compares two values at a position.
     fn visit(&mut self, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
-        // Most of an object is what it was.
+        // Most parts of an object are unchanged.
         if old == new {
             return;
         }
@@ -150,10 +155,11 @@ impl Comparer {
         }
     }
 
+    /// Compares two values of this shape.
     fn visit_as(&mut self, shape: Shape<'_>, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) -> Descent {
         match shape {
             Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
-            // The difference between nothing and an empty value is kept.
+            // An absent value and an empty one differ.
             _ if is_empty(shape, old) && is_empty(shape, new) => self.leaf(old, new),
             Shape::List(list) => self.visit_items(place, list, old, new),
             Shape::Map { is_atomic: false } => {
@@ -171,11 +177,13 @@ impl Comparer {
         }
     }
 
+    /// Returns `true` for `metadata.managedFields`, which is not compared.
     fn leads_to_managed_fields(&self, name: &str) -> bool {
         let [parent] = self.path.as_slice() else { return false };
         name == "managedFields" && parent.field_name() == Some("metadata")
     }
 
+    /// Compares two values as a whole.
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
         match (old, new) {
             (None, _) => self.found.added.insert(&self.path),
@@ -186,6 +194,7 @@ impl Comparer {
         Descent::Leaf
     }
 
+    /// Compares two lists by their elements.
     fn visit_items(
         &mut self,
         place: Position<'_>,
@@ -207,7 +216,7 @@ impl Comparer {
             self.path.push(element);
             match (old.as_slice(), new.as_slice()) {
                 ([] | [_], [] | [_]) => self.visit(place.items(), old.first().copied(), new.first().copied()),
-                // Items that occur more than once are compared as one value.
+                // Duplicate items are compared as one value.
                 ([] | [_], _) => {
                     self.visit(place.items(), old.first().copied(), None);
                     self.found.added.insert(&self.path);
@@ -229,7 +238,7 @@ impl Comparer {
 }
 
 impl Comparer {
-    /// The same items in the same order: of most lists few have changed.
+    /// Compares lists with the same items in the same order, the common case.
     fn visit_pairs(&mut self, place: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             if old != new
@@ -243,7 +252,7 @@ impl Comparer {
     }
 }
 
-/// A field of a value that may be no object.
+/// Returns a field of a value that may not be an object.
 pub(super) fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
     value?.as_object()?.get(name)
 }

@@ -39,7 +39,7 @@ pub fn validate(
     }
 }
 
-/// The way to a value. It is written only when something is wrong there.
+/// The path to a value, on the stack. It is formatted only in an error.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Root,
@@ -49,7 +49,7 @@ enum Way<'a> {
 }
 
 impl Way<'_> {
-    /// Whether a field here is `metadata.managedFields`: the server's own, which is as it wrote it.
+    /// Returns `true` for `metadata.managedFields`, which the server wrote itself.
     fn leads_to_managed_fields(&self, name: &str) -> bool {
         name == "managedFields" && matches!(self, Self::Field(Self::Root, "metadata"))
     }
@@ -69,26 +69,30 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-/// Whether this can be `managedFields`.
+/// Returns `true` if the value has the type of `managedFields`.
 pub(super) fn is_list_of_objects(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_object))
 }
 
+/// Validates a value recursively.
 struct Validator {
     duplicates: Duplicates,
     errors: Vec<String>,
 }
 
 impl Validator {
+    /// Adds the error of a value with a wrong type.
     fn misfit(&mut self, way: &Way<'_>, expected: &str, found: &Value) {
         self.errors.push(misfit(&way.to_string(), expected, found));
     }
 
+    /// Adds an error at a path.
     fn fail(&mut self, way: &Way<'_>, message: &str) {
         let path = way.to_string();
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 
+    /// Validates a value at a position.
     fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
@@ -107,7 +111,7 @@ impl Validator {
                         FieldPosition::Named(place) | FieldPosition::Entry(place) => {
                             self.visit(place, value, checked, &way)
                         }
-                        // The real server, too, names one such field of a map and looks no further.
+                        // Upstream also reports only the first such field of a map.
                         FieldPosition::Undeclared => return self.fail(&way, "field not declared in schema"),
                     }
                 }
@@ -116,6 +120,7 @@ impl Validator {
         }
     }
 
+    /// Validates a scalar.
     fn visit_scalar(&mut self, scalar: Scalar, value: &Value, way: &Way<'_>) {
         let (is_fit, expected) = match scalar {
             Scalar::String => (value.is_string(), "a string"),
@@ -128,6 +133,7 @@ impl Validator {
         }
     }
 
+    /// Validates the items of a list and their keys.
     fn visit_items(
         &mut self,
         place: Position<'_>,

@@ -1,7 +1,8 @@
-//! Managers that wrote another version of a kind: changes are compared in their version, and fields that they no
-//! longer apply are removed in the version in which they applied them.
+//! Managers of other versions of a kind: changes are compared in their version, and fields that they no longer apply
+//! are removed in that version.
 //!
-//! Upstream: `update.go` of structured-merge-diff, `versionconverter.go` of `apimachinery/pkg/util/managedfields/internal`.
+//! Upstream: `update.go` of structured-merge-diff, and `versionconverter.go` of
+//! `apimachinery/pkg/util/managedfields/internal`.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt::Debug};
 
@@ -58,7 +59,7 @@ impl Versions for BuiltInKinds {
 }
 
 impl<'a> Request<'a> {
-    /// An object in a version, in which it has the shape of its type.
+    /// Returns an object in a version.
     pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, String> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
@@ -71,7 +72,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What is known of objects in a version.
+    /// Returns the root position of an object in a version.
     pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Position<'a> {
         if !self.differs(api_version) {
             return self.place();
@@ -81,21 +82,24 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What differs between two states of an object, in the versions of those who own fields of it.
+/// The differences between two states of an object, in the versions of all managers.
 pub(super) struct Changes {
+    /// In the version of the request.
     here: InVersion,
     /// In other versions.
     elsewhere: Vec<InVersion>,
 }
 
+/// The differences in one version.
 struct InVersion {
     api_version: String,
     removed: FieldSet,
-    /// Added or changed.
+    /// Fields that were added or modified.
     set: FieldSet,
 }
 
 impl InVersion {
+    /// Filters a comparison by the fields that the request may write.
     fn of(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
         let left = |set| request.resets.left_of(set);
         let set = left(compared.modified).union(&left(compared.added));
@@ -104,10 +108,10 @@ impl InVersion {
 }
 
 impl Changes {
-    /// The changes as all managers but one see them.
+    /// Compares two states in the versions of all managers but one.
     ///
     /// # Errors
-    /// An object is not to be had in one of their versions; the text is that of upstream.
+    /// Fails if an object cannot be converted to the version of a manager, with upstream's message.
     pub(super) fn between(
         request: &Request<'_>,
         (old, new): (&Value, &Value),
@@ -129,18 +133,18 @@ impl Changes {
         Ok(Self { here, elsewhere })
     }
 
-    /// What was added or changed, in the version of the request.
+    /// Returns the added and modified fields, in the version of the request.
     pub(super) fn set(&self) -> &FieldSet {
         &self.here.set
     }
 
-    /// The same in the words of another version.
+    /// Returns the added and modified fields, in another version.
     pub(super) fn set_in(&self, api_version: &str) -> &FieldSet {
         let there = self.elsewhere.iter().find(|there| there.api_version == api_version);
         &there.unwrap_or(&self.here).set
     }
 
-    /// Takes what changed from every manager but one.
+    /// Removes the changed fields from all managers but one.
     pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
         let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
         for fields in [&self.here.set, &self.here.removed] {

@@ -1,11 +1,11 @@
-//! What an object is before anything is set: the value that a create is compared with. Go always writes the structs of a
-//! built-in type, and fields without `omitempty`: creating an object does not own them, only what differs from that.
+//! The zero value with which a create is compared. Go always writes the structs of a built-in type, and fields
+//! without `omitempty`: the creator of an object owns only what differs from that.
 
 use serde_json::{Map, Value, json};
 
 use crate::{proto, schema::Schema};
 
-/// The zero value of a kind. Objects of custom resources start as nothing but their kind.
+/// Returns the zero value of a kind. A custom object has only its `apiVersion` and `kind`.
 pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
     let Some(name) = schema.and_then(|schema| schema.name()).filter(|_| is_built_in(schema, new)) else {
         return json!({ "apiVersion": new["apiVersion"], "kind": new["kind"] });
@@ -14,7 +14,7 @@ pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
     Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 
-/// Whether an object is of a kind whose type the API server is built with.
+/// Returns `true` if an object is of a built-in kind.
 pub(super) fn is_built_in(schema: Option<Schema<'_>>, object: &Value) -> bool {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
     schema.is_some() && Schema::built_in(text("apiVersion"), text("kind")).is_some()

@@ -26,7 +26,7 @@ impl Debug for FieldVersions<'_> {
 }
 
 impl Versions for FieldVersions<'_> {
-    /// Fails while the conversion webhook has not responded, and leaves the session unsettled.
+    /// Fails while the conversion webhook has not replied; the round is then waiting.
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         if self.info.resource.custom.is_none() {
             return BuiltInKinds.converted(object, api_version);

@@ -1,7 +1,8 @@
-//! Converts objects between the versions of their kind: the version in which they are stored, and those that requests name.
+//! Converts objects between the versions of their kind: the storage version, and the versions that requests name.
 //!
-//! Events of both groups are one table, stored as those of the core group. Custom objects get another `apiVersion`, or are
-//! converted by the webhook of their `CustomResourceDefinition`. Autoscalers have a module of their own.
+//! Events of both groups share one table, and are stored as those of the core group. Custom objects get another
+//! `apiVersion`, or are converted by the webhook of their CRD. HorizontalPodAutoscalers have their own module,
+//! `autoscaling`.
 
 mod events;
 mod field_versions;
@@ -31,13 +32,13 @@ fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Reso
     served.or_else(|| resource.in_version(name).map(Arc::new))
 }
 
-/// The way in which an object is converted to the version of a resource.
+/// How an object is converted to the version of a resource.
 pub(crate) enum Way {
     /// The object is in this version.
     Same,
     /// This is the converted object.
     Done(Value),
-    /// The webhook of the `CustomResourceDefinition` converts the object.
+    /// The webhook of the CRD converts it.
     Ask,
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn way(to: &Resource, object: &Value) -> Way {
     Way::Done(renamed)
 }
 
-/// Returns `true` for the events of both groups, which are one table.
+/// Returns `true` for the Events of both groups, which share one table.
 fn is_event(resource: &Resource) -> bool {
     resource.is(&event::KIND) || resource.is(&kinds::events::event::KIND)
 }
@@ -82,7 +83,7 @@ fn drop_unknown(to: &Resource, object: &mut Value) {
 /// Returns the stored object of a request, in the version of the request.
 ///
 /// # Errors
-/// Fails if the conversion webhook fails, or if its response is still outstanding.
+/// Fails if the conversion webhook fails, or with [`StatusError::waiting`].
 pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
     find_at(state, info, &info.key())
 }
@@ -90,13 +91,13 @@ pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value
 /// Returns the stored object with this key, in the version of a request.
 ///
 /// # Errors
-/// As [`find`].
+/// Fails as [`find`] does.
 pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
     let Some(object) = state.get(&info.resource.of, key) else { return Ok(None) };
     all_shown(state, info, vec![object]).map(|mut all| all.pop())
 }
 
-/// Drops the managedFields that an Event got through the other group: a write through one group does not keep those.
+/// Drops the `managedFields` that an Event got through the other group: a write through one group does not keep them.
 pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
     if is_event(resource)
         && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
@@ -161,7 +162,8 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
                 && info.subresource.is_empty()
                 && let Some(before) = state.get(&resource.of, &info.key())
             {
-                // Version 1 does not tell an absent amount from zero: a status that was not written stays as it is.
+                // Version 1 of autoscaling cannot express an absent value: a status that was not written stays as it
+                // is.
                 stored["status"] = before["status"].clone();
             }
             let shown = convert(state, info, resource, &stored)?;
@@ -179,6 +181,7 @@ pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: 
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
 }
 
+/// Converts objects to the version of a resource, all of them in one webhook call.
 fn convert_all(
     state: &State,
     info: &RequestInfo,

@@ -1,6 +1,6 @@
-//! Converts custom objects with the webhook of their `CustomResourceDefinition`.
+//! Converts custom objects with the webhook of their CRD.
 //!
-//! Behaviour: `apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`.
+//! Upstream: `apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -17,8 +17,9 @@ use crate::{
     webhook_round::{WebhookCall, WebhookReply},
 };
 
-/// Time limit of a call.
+/// The timeout of a conversion webhook.
 const TIMEOUT_SECONDS: u64 = 30;
+/// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";
 
 /// Returns the call of the conversion webhook for these objects.
@@ -49,11 +50,13 @@ fn kind_of(objects: &[&Value]) -> String {
     format!("{}, Kind={}", text("apiVersion"), text("kind"))
 }
 
+/// Returns the error of a conversion.
 fn error(objects: &[&Value], what: &str) -> StatusError {
     let message = format!("conversion webhook for {} {what}", kind_of(objects));
     StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
+/// Returns the error of a failed call.
 fn failed(objects: &[&Value], why: &str) -> StatusError {
     error(objects, &format!("failed: {why}"))
 }
@@ -84,7 +87,7 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -
     }
     let checked = objects.into_iter().zip(asked).map(|(object, original)| {
         restored(to, original, object).map_err(|why| match why {
-            // The real server sends one object per call.
+            // Upstream sends one object per call, so its message has no index.
             Wrong::Version(why) => error(asked, &format!("returned invalid object at index 0: {why}")),
             Wrong::Identity(why) => error(asked, &format!("returned invalid object: {why}")),
             Wrong::Metadata(why) => error(asked, &format!("returned invalid metadata: {why}")),
@@ -93,6 +96,7 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -
     checked.collect()
 }
 
+/// The reason why a converted object is invalid.
 enum Wrong {
     Version(String),
     Identity(String),
@@ -131,7 +135,8 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
     Ok(object)
 }
 
-/// Checks the labels or annotations of a converted object: they are strings, and valid unless the original has them too.
+/// Validates the labels or annotations of a converted object: they are strings, and are valid unless the original has
+/// them too.
 fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), String> {
     let Value::Object(texts) = given else {
         return Err(format!("converted object: {}", misfit(&format!("metadata.{field}"), "an object", given)));

@@ -1,4 +1,4 @@
-//! The elements of field paths.
+//! The elements of field paths (`fieldpath.PathElement` of structured-merge-diff).
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::go;
 
-/// Bytes of the texts of steps that are made without an allocation of their own.
+/// The length up to which an element is built on the stack.
 const SHORT_LEN_MAX: usize = 64;
 
 /// One element of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
@@ -20,7 +20,7 @@ pub struct PathElement(Arc<str>);
 impl PathElement {
     /// Returns the element for a field of an object.
     pub fn field(name: &str) -> Self {
-        // Most names are short: their texts are put together on the stack.
+        // Most names are short, and are built on the stack.
         let mut buffer = [0; SHORT_LEN_MAX];
         let len = name.len() + 2;
         if len <= SHORT_LEN_MAX {
@@ -115,24 +115,24 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A value in messages: Go quotes texts otherwise than JSON does.
+/// Formats a value for messages: Go quotes strings differently from JSON.
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), go::quote)
 }
 
-/// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
-/// they are read.
+/// Returns `true` for a JSON object with one string field without escapes. Most keys are of this form, and are
+/// canonical already.
 fn is_one_plain_pair(json: &str) -> bool {
     let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
     pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))
 }
 
-/// Whether a text is written as it is: the last of the bytes begins the characters that end lines, and others.
+/// Returns `true` if a string is written without escapes. The last byte starts U+2028, U+2029 and other characters.
 fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| byte < b' ' || b"\"\\<>&\xe2".contains(&byte))
 }
 
-/// A value as `json-iterator` writes it for the real server: what could end a script in HTML is escaped.
+/// Writes a value as `json-iterator` does upstream, which escapes characters that could end a script in HTML.
 fn write_value(text: &mut Vec<u8>, value: &Value) {
     let value = canonical(value);
     let Value::String(plain) = value.as_ref() else { return write(text, value.as_ref()) };
@@ -145,12 +145,12 @@ fn write_value(text: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Texts and values of JSON always serialise.
+/// Serializes a value. Writing JSON to memory cannot fail.
 fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _infallible = serde_json::to_writer(text, value);
 }
 
-/// Numbers that are equal have one text.
+/// Returns equal numbers as the same number: an integer if it has no fraction.
 fn canonical(value: &Value) -> Cow<'_, Value> {
     match value.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]

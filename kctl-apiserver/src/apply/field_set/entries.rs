@@ -1,38 +1,42 @@
-//! The entries of a set, which its copies share until one of them changes.
+//! The entries of a set, shared by its copies until one of them changes.
 
 use std::{ops::Deref, sync::Arc};
 
 use super::{FieldSet, PathElement};
 
-/// A step that leads to a path of the set, or to paths below it, or both.
+/// An element that ends a path of the set, or leads to paths below it, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) element: PathElement,
+    /// `true` if the path that ends here is in the set.
     pub(super) is_member: bool,
+    /// The paths below the element.
     pub(super) below: FieldSet,
 }
 
 impl Entry {
+    /// Creates an entry without paths.
     pub(super) fn new(element: PathElement) -> Self {
         Self { element, is_member: false, below: FieldSet::default() }
     }
 
+    /// Returns `true` if no path ends or leads here.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
 }
 
-/// Sets are handed on, added and subtracted all the time, and most of their parts stay what they are.
+/// Shared, because sets are copied and combined often and most of their parts stay the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 
 impl Entries {
-    /// The entries to be changed, which are no longer those of a copy.
+    /// Returns the entries for a change, which copies them if they are shared.
     pub(super) fn edit(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 
-    /// Whether these are the others, and not only equal.
+    /// Returns `true` if both are the same allocation. Equal entries may still be two allocations.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -58,7 +62,7 @@ impl PartialEq for Entries {
 impl Eq for Entries {}
 
 impl From<Vec<Entry>> for Entries {
-    /// Most sets end with a step: what is below has no entries, and takes no memory.
+    /// Empty entries take no memory: most sets end with an element that has nothing below.
     fn from(entries: Vec<Entry>) -> Self {
         Self((!entries.is_empty()).then(|| Arc::new(entries)))
     }

@@ -19,7 +19,7 @@ pub type Step = (PathElement, bool, FieldSet);
 /// A set of field paths, stored as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// In the order of their steps, each step once: two sets are compared and combined in one walk.
+    /// Ordered by element, each element once, so that two sets are compared and combined in one pass.
     entries: Entries,
 }
 
@@ -40,6 +40,7 @@ impl FieldSet {
         self.encode_below(false)
     }
 
+    /// Returns the `FieldsV1` of the paths below a path that may itself be in the set.
     fn encode_below(&self, is_member: bool) -> Value {
         let own = (is_member && !self.is_empty()).then(|| (".".to_owned(), Map::new().into()));
         let steps = self
@@ -54,11 +55,13 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
+    /// Returns the entry of an element.
     fn find(&self, element: &PathElement) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
         Some(&self.entries[at])
     }
 
+    /// Returns the entry of an element, which is created if it is missing.
     fn entry(&mut self, element: &PathElement) -> &mut Entry {
         // Most steps come in their order.
         let at = match self.entries.last() {
@@ -82,7 +85,7 @@ impl FieldSet {
         }
     }
 
-    /// Adds a step; one that is there already takes the paths below it from this one, where it has any.
+    /// Adds an element. If it exists, its paths below are replaced unless the new ones are empty.
     fn add(&mut self, (element, is_member, below): Step) {
         let entry = self.entry(&element);
         entry.is_member |= is_member;
@@ -116,7 +119,7 @@ impl FieldSet {
         self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
     }
 
-    /// The entries of this set with those of the other one that have the same steps.
+    /// Iterates over the entries of this set, with those of the other set for the same elements.
     fn beside<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
         let mut rest = &*other.entries;
         self.entries.iter().map(move |entry| {
@@ -188,6 +191,7 @@ impl FieldSet {
         self
     }
 
+    /// Removes a path and all paths below it.
     fn remove(&mut self, path: &[&str]) {
         let [first, rest @ ..] = path else { return };
         let Some(at) = self.entries.iter().position(|entry| entry.element.field_name() == Some(first)) else { return };
@@ -234,6 +238,7 @@ impl FieldSet {
         found
     }
 
+    /// Collects all paths below a prefix.
     fn collect(&self, prefix: &mut Path, found: &mut Vec<Path>) {
         for Entry { element, .. } in self.entries.iter().filter(|entry| entry.is_member) {
             found.push(prefix.iter().chain([element]).cloned().collect());
@@ -247,7 +252,7 @@ impl FieldSet {
 }
 
 impl FromIterator<Step> for FieldSet {
-    /// A set of steps: those that lead nowhere are left out.
+    /// Returns a set of elements. Empty ones are left out.
     fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
         let mut entries: Vec<Entry> = Vec::new();
         let mut later = Vec::new();
