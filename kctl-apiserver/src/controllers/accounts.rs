@@ -1,5 +1,6 @@
-//! Gives each namespace its `default` `ServiceAccount` and the `ConfigMap` `kube-root-ca.crt`, and keeps them
-//! (`serviceaccounts_controller.go` of `pkg/controller/serviceaccount`, `publisher.go` of `pkg/controller/certificates/rootcacertpublisher`).
+//! Creates the `default` ServiceAccount and the ConfigMap `kube-root-ca.crt` in each namespace, and restores them
+//! (`serviceaccounts_controller.go` of `pkg/controller/serviceaccount`, `publisher.go` of
+//! `pkg/controller/certificates/rootcacertpublisher`).
 
 use std::sync::Arc;
 
@@ -13,13 +14,15 @@ use crate::{
     store::{Event, Key, Store},
 };
 
-/// The account of pods that name none.
+/// The ServiceAccount of Pods that name none.
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 /// The `ConfigMap` with the certificate authority of the server.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
+/// The annotation `kubernetes.io/description` of the ConfigMap.
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as \
                            the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                            Kubernetes clusters.";
+/// The field manager of these objects.
 const WRITER: Writer = Writer::of_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change.
@@ -49,8 +52,8 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
     if controllers.runs(Controller::ServiceAccount) {
         create_account(store, name);
     }
-    // A server that listens nowhere has no certificate authority, and publishes none, as kube-controller-manager without
-    // `--root-ca-file`: tests in one process have no ConfigMaps but their own.
+    // A server that does not listen has no certificate authority and publishes none, like kube-controller-manager
+    // without `--root-ca-file`. Tests in one process then have no ConfigMaps but their own.
     if let Some(authority) = &controllers.root_ca
         && controllers.runs(Controller::RootCaCertificatePublisher)
     {
@@ -58,12 +61,14 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
     }
 }
 
+/// Returns the metadata of a new object.
 fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
         "name": name, "namespace": namespace, "uid": store.chance.uid(), "creationTimestamp": store.clock.seconds(),
     })
 }
 
+/// Creates the account, unless it exists.
 fn create_account(store: &mut Store, namespace: &str) {
     let of = service_account::KIND.group_resource();
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
@@ -74,7 +79,7 @@ fn create_account(store: &mut Store, namespace: &str) {
     store.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
 }
 
-/// Writes the certificate authority of the server.
+/// Creates or restores the ConfigMap with the server's certificate authority.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let of = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
@@ -97,6 +102,7 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
     }
 }
 
+/// Writes an object if it differs.
 fn write(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
     if new != **old {
         WRITER.write(store, of, key, old, new);

@@ -1,5 +1,7 @@
-//! What becomes of a definition after it is written: its names, and its end. Reads the definitions of a group, and writes
-//! their status as the controllers of the real server do.
+//! The names and the end of CRDs: writes their status as the controllers of apiextensions-apiserver do.
+//!
+//! Upstream: `naming_controller.go` of `apiextensions-apiserver/pkg/controller/status`, and `crd_finalizer.go` of
+//! `pkg/controller/finalizer`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,10 +16,10 @@ use crate::{
     store::{DEFINITIONS, Event, Key, Store, has_finalizer},
 };
 
-/// As which the real server writes the status of definitions.
+/// The field manager of the status of CRDs.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// Gives a definition its names, where they are free, and says whether it was approved.
+/// Accepts the names of a CRD if they are free in its group, and sets its conditions.
 pub(crate) fn name(store: &mut Store, key: &Key) {
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
         write(store, key, &definition, crd::judge);
@@ -34,41 +36,42 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
     write(store, key, &definition, |new, now| crd::accept_names(new, &taken, now));
 }
 
-/// Looks again at the definitions of a group that have not got their names: another one may have freed them.
+/// Looks again at the CRDs of a group whose names are not accepted: another CRD may have freed them.
 pub(super) fn name_again(store: &mut Store, group: &Value) {
     for (key, _) in of_group(store, group) {
         name(store, &key);
     }
 }
 
-/// Returns the group in which a change of a `CustomResourceDefinition` may have freed names.
+/// Returns the group in which a change of a CRD may have freed names.
 pub(super) fn frees_names_in(event: &Event) -> Option<String> {
     let before = event.before.as_ref()?.value();
     let is_renamed = || before["status"]["acceptedNames"] != event.object.value()["status"]["acceptedNames"];
     (event.deleted || is_renamed()).then(|| before["spec"]["group"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns the groups of `CustomResourceDefinitions` that wait for their names.
+/// Returns the groups with CRDs whose names are not accepted yet.
 pub(super) fn groups_that_wait(store: &Store) -> BTreeSet<String> {
     let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::has_its_names(definition));
     waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned)).collect()
 }
 
+/// Returns the CRDs of a group.
 fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
     let all = store.table(&DEFINITIONS).values(None);
     let same = all.filter(|(_, definition)| definition["spec"]["group"] == *group);
     same.map(|(key, definition)| (key.clone(), definition)).collect()
 }
 
-/// Deletes the objects of a definition, and takes this controller's finalizer away once none is left. One that never was
-/// established has none.
+/// Deletes the objects of a CRD that is being deleted, and removes this controller's finalizer when none is left. A
+/// CRD that was never established has none.
 pub(super) fn end(store: &mut Store, key: &Key) {
     let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
     write(store, key, &definition, crd::go_on_ending);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
-    let mut left = namespaces::Left::default();
+    let mut left = namespaces::Remaining::default();
     if crd::is_established(&definition) {
         namespaces::empty(store, &of, None, &mut left);
     }
@@ -80,7 +83,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     }
 }
 
-/// Writes the status of a definition, and who has done that.
+/// Changes the status of a CRD, if that changes anything.
 fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
     let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);

@@ -25,31 +25,31 @@ pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, objec
     }
 }
 
-/// What becomes of a reference to an owner.
+/// The state of an owner reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Its owner is there.
+    /// The owner exists.
     Solid,
-    /// Its owner is being deleted after its dependents.
+    /// The owner is in foreground deletion.
     Waiting,
-    /// Its owner is not there.
+    /// The owner does not exist.
     Dangling,
 }
 
-/// Why nobody knows what becomes of a reference.
+/// The reason why the state of a reference is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Undecided {
     /// The kind of the owner is not served, or cannot be read.
     Kind,
-    /// An object of the cluster says that an object of a namespace owns it; it does not say of which.
+    /// The reference of a cluster-scoped object names a namespaced kind, and no namespace.
     Namespace,
 }
 
-/// Whether the owner is there that a reference names: by its kind, name and uid (`isDangling`).
+/// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
 fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let known = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
-    // The kind of a list is taken for that of objects, of which there are none.
+    // A reference to the kind of a list, such as `PodList`, names no object.
     let of_list = || text("kind").strip_suffix("List").and_then(known);
     let (resource, is_list) = known(text("kind"))
         .map(|resource| (resource, false))
@@ -69,11 +69,13 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
     Ok(if is_waiting { Fate::Waiting } else { Fate::Solid })
 }
 
+/// Returns the owner references.
 fn references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Deletes an object whose owners are all gone, and drops references to some that are (`attemptToDeleteItem`).
+/// Deletes an object whose owners are all gone, and otherwise removes references to owners that are gone
+/// (`attemptToDeleteItem`).
 fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     let references = references(object);
     if references.is_empty() {
@@ -95,7 +97,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     let dependents = store.dependents(uid);
     let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(of, place)| waits(store, of, place)) {
-            // They wait for each other.
+            // Both are in foreground deletion and block each other: unblocking breaks the circle.
             unblock(store, &resource.of, key, object);
         }
         Propagation::Foreground
@@ -111,13 +113,13 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     }
 }
 
-/// Whether an object is being deleted after its dependents.
+/// Returns `true` if an object is in foreground deletion.
 fn waits(store: &Store, of: &GroupResource, key: &Key) -> bool {
     let object = store.get(of, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
 }
 
-/// Has no owner of an object wait for it.
+/// Sets `blockOwnerDeletion: false` in all references of an object.
 fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let mut new = Value::clone(object);
     for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
@@ -128,7 +130,7 @@ fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>
     WRITER.write(store, of, key, object, new);
 }
 
-/// Takes the references to an object from its dependents, and lets it go.
+/// Removes the references to an object from its dependents, and then its finalizer.
 fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     for (of, place) in store.dependents(uid) {
@@ -137,7 +139,7 @@ fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>)
     drop_finalizer(store, of, key, ORPHAN);
 }
 
-/// Lets an object go that no dependent blocks any more, or has those looked at that do
+/// Removes the finalizer of an object that no dependent blocks any more, or queues those that do
 /// (`processDeletingDependentsItem`).
 fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -156,7 +158,7 @@ fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &A
     }
 }
 
-/// Takes the references to these owners away.
+/// Removes the references to these owners.
 fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
     let Some(object) = store.get(of, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);
@@ -169,6 +171,7 @@ fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
     WRITER.write(store, of, key, &object, new);
 }
 
+/// Removes a finalizer from a stored object.
 fn drop_finalizer(store: &mut Store, of: &GroupResource, key: &Key, name: &str) {
     let Some(object) = store.get(of, key) else { return };
     let mut new = Value::clone(&object);
@@ -176,6 +179,7 @@ fn drop_finalizer(store: &mut Store, of: &GroupResource, key: &Key, name: &str) 
     WRITER.write(store, of, key, &object, new);
 }
 
+/// Removes a finalizer from a value.
 pub(super) fn without_finalizer(object: &mut Value, name: &str) {
     if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
         finalizers.retain(|finalizer| finalizer != name);

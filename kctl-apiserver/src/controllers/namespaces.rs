@@ -1,6 +1,7 @@
-//! The end of a namespace: everything in it goes first, pods before all else.
+//! Deletion of a namespace: all objects in it are deleted first, Pods before everything else.
 //!
-//! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of `pkg/controller/namespace/deletion`.
+//! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of
+//! `pkg/controller/namespace/deletion`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,22 +22,22 @@ use crate::{
     store::{Key, Store},
 };
 
-/// By which a namespace is held until it is empty.
+/// The finalizer in `spec.finalizers` that holds a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
-/// What is still there of what has been deleted.
+/// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct Remaining {
     by_resource: BTreeMap<GroupResource, usize>,
     by_finalizer: BTreeMap<String, usize>,
 }
 
-impl Left {
+impl Remaining {
     pub(super) fn is_empty(&self) -> bool {
         self.by_resource.is_empty()
     }
 
-    /// Events are told of by both groups that have them.
+    /// Counts an object. Events count for both of their groups.
     fn add(&mut self, of: &GroupResource, object: &Value) {
         self.add_once(of, object);
         if event::KIND.is_of(of) {
@@ -44,6 +45,7 @@ impl Left {
         }
     }
 
+    /// Counts an object of a resource.
     fn add_once(&mut self, of: &GroupResource, object: &Value) {
         *self.by_resource.entry(of.clone()).or_default() += 1;
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
@@ -52,7 +54,7 @@ impl Left {
         }
     }
 
-    /// What the status of the namespace says of it: type, status, reason and message of each condition.
+    /// Returns the conditions of the namespace's status: type, status, reason and message of each.
     fn conditions(&self) -> [[String; 4]; 5] {
         let told = |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
         let mut all = [
@@ -90,36 +92,37 @@ impl Left {
     }
 }
 
-/// Deletes what is left in a namespace, says so in its status, and lets it go once nothing is.
+/// Deletes the objects of a namespace, reports the remaining ones in its status, and removes the finalizer once the
+/// namespace is empty.
 pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
     let Some(namespace) = store.get(of, key).filter(is_held) else { return };
     let pods = pod::KIND.group_resource();
-    let mut left = Left::default();
-    empty(store, &pods, Some(&key.1), &mut left);
-    let has_pods = !left.is_empty();
+    let mut remaining = Remaining::default();
+    empty(store, &pods, Some(&key.1), &mut remaining);
+    let has_pods = !remaining.is_empty();
     if has_pods {
-        // Nothing is told of pods, and all else stays as long as they need it.
-        left = Left::default();
+        // While Pods remain, nothing else is deleted: they may need it to terminate.
+        remaining = Remaining::default();
     } else {
         let inside: Vec<GroupResource> = store.tables().map(|(of, _)| of.clone()).collect();
         for of in inside {
-            empty(store, &of, Some(&key.1), &mut left);
+            empty(store, &of, Some(&key.1), &mut remaining);
         }
     }
     let (mut new, now) = (Value::clone(&namespace), store.clock.seconds());
-    for condition in left.conditions() {
+    for condition in remaining.conditions() {
         let [r#type, status, reason, message] = &condition;
         crd::set_condition(&mut new, &now, [r#type, status, reason, message]);
     }
     Writer::of_manager("status").write(store, of, key, &namespace, new);
-    if !has_pods && left.is_empty() {
+    if !has_pods && remaining.is_empty() {
         finalize(store, of, key);
     }
 }
 
-/// Takes this controller's finalizer away; those of others are in order after that.
+/// Removes this controller's finalizer. Upstream writes the remaining ones sorted.
 fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
     let Some(namespace) = store.get(of, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -129,8 +132,8 @@ fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
     Writer::of_manager("finalize").write(store, of, key, &namespace, new);
 }
 
-/// Deletes the objects of a resource, and counts those that are still there.
-pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, left: &mut Left) {
+/// Deletes the objects of a resource, and counts those that still exist.
+pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, remaining: &mut Remaining) {
     let Some(resource) = store.registry.any_version(of) else { return };
     if namespace.is_some() && !resource.listed.namespaced {
         return;
@@ -142,7 +145,7 @@ pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&st
             lifecycle::delete(store, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
         if let Some(object) = store.get(of, &key) {
-            left.add(of, &object);
+            remaining.add(of, &object);
         }
     }
 }
@@ -153,9 +156,9 @@ mod tests {
 
     #[test]
     fn events_that_are_left_are_counted_in_both_of_their_groups() {
-        let mut left = Left::default();
-        left.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
-        let [.., remaining, finalizers] = left.conditions();
+        let mut remaining = Remaining::default();
+        remaining.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
+        let [.., remaining, finalizers] = remaining.conditions();
         let told = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";
         assert_eq!(remaining[3], told);
         let told = "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances";

@@ -1,6 +1,5 @@
-//! What is used of quotas (`pkg/controller/resourcequota`): counted anew when something goes, and when a quota is new.
-//!
-//! What is created is counted by the admission plugin.
+//! The usage of ResourceQuotas (`pkg/controller/resourcequota`): computed again when an object is deleted or shrinks,
+//! and for a new quota. The admission plugin charges creates and updates.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -37,7 +36,7 @@ pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
     is_touched.then(|| event.key.0.clone())
 }
 
-/// Counts anew what the quotas of a namespace have used.
+/// Computes the usage of all quotas in a namespace.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
     let of = kinds::core::resource_quota::KIND.group_resource();
     let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();

@@ -1,4 +1,4 @@
-//! Cluster roles that are put together from others (`pkg/controller/clusterroleaggregation`).
+//! Aggregated ClusterRoles (`pkg/controller/clusterroleaggregation`).
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::{
     store::{Key, Store},
 };
 
-/// As which the controller of a cluster applies the rules.
+/// The field manager that applies the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// The rules of the roles that a role selects, by its selectors and then by their names, each rule once; nothing for a role
-/// that has rules of its own.
+/// Returns the rules of the roles that an aggregation rule selects: by selector, then by name, each rule once. `None`
+/// for a role without an aggregation rule.
 pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     Some(rules)
 }
 
-/// Brings all such roles up to date.
+/// Updates all aggregated roles.
 pub(super) fn aggregate(store: &mut Store) {
     let of = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&of) else { return };
@@ -65,7 +65,7 @@ pub(super) fn aggregate(store: &mut Store) {
         match apply::apply(&request, Some(role), &applied) {
             Ok(mut new) => {
                 if new["rules"].is_null() {
-                    // Go writes that there are none.
+                    // Go writes an empty list as null.
                     new["rules"] = Value::Null;
                 }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());

@@ -1,5 +1,5 @@
-//! Fills in Secrets of type `kubernetes.io/service-account-token`, and deletes those whose account is gone (`tokens_controller.go` of
-//! `pkg/controller/serviceaccount`).
+//! Fills in Secrets of type `kubernetes.io/service-account-token`, and deletes those without an account
+//! (`tokens_controller.go` of `pkg/controller/serviceaccount`).
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::{
 };
 
 const WRITER: Writer = Writer::of_manager("");
-/// Labels are the API server's own.
+/// The field manager of labels, which the API server writes itself.
 const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
 
-/// Work that a change leaves for this controller.
+/// Work of this controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenWork {
-    /// A Secret of the type is new or changed.
+    /// A Secret of the type was created or changed.
     Secret(Key),
-    /// A Secret of the type is gone, which the account of this name may refer to.
+    /// A Secret of the type was deleted, to which an account may refer.
     Removed { account: Key, secret: String },
-    /// An account is gone.
+    /// A ServiceAccount was deleted.
     Account(Key),
 }
 
-/// Returns what a change leaves to do.
+/// Returns the work that a change causes.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
     if service_account::KIND.is_of(of) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
@@ -49,6 +49,7 @@ pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
     Some(TokenWork::Removed { account: (event.key.0.clone(), account), secret: event.key.1.clone() })
 }
 
+/// Returns the resource `secrets`.
 fn secrets() -> GroupResource {
     secret::KIND.group_resource()
 }
@@ -60,6 +61,7 @@ pub(super) fn all(store: &Store) -> Vec<TokenWork> {
     secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
 }
 
+/// Returns namespace and name.
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
@@ -71,6 +73,7 @@ pub(super) struct Issuer<'a> {
     pub(super) root_ca: Option<&'a str>,
 }
 
+/// Does one piece of work.
 pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
     match work {
         TokenWork::Secret(key) => sync_secret(store, issuer, &key),
@@ -89,7 +92,7 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
     }
 }
 
-/// Completes one Secret, or deletes it when its account is not there or is another one than the Secret was made for.
+/// Completes a Secret, or deletes it if its account does not exist or has another uid.
 fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let of = secrets();
     let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
@@ -138,7 +141,7 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
     Some(new)
 }
 
-/// Takes a Secret that is gone out of the list of its account.
+/// Removes a deleted Secret from the list of its account.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     let of = service_account::KIND.group_resource();
     let Some(known) = store.get(&of, account) else { return };

@@ -1,4 +1,4 @@
-//! The work of the controllers: notes what changes leave to do, and does it one object at a time.
+//! The queues of the controllers: note which objects changes concern, and work on one object at a time.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,28 +12,29 @@ use crate::{
     tokens::SharedSigner,
 };
 
-/// The controllers of one server: which of them run, and what is left for them to do. They see the changes that the store
+/// The controllers of one server: which of them run, and their pending work. They see the changes that the store
 /// announces.
 pub(crate) struct Controllers {
+    /// The selected controllers.
     enabled: ControllerOptions,
     /// The certificate authority that clients trust, as PEM; `None` before the server listens.
     pub(super) root_ca: Option<Arc<str>>,
-    /// The rules of aggregated roles may have changed.
+    /// `true` if the rules of aggregated roles may have changed.
     roles_changed: bool,
-    /// Groups in which names of `CustomResourceDefinitions` have become free.
+    /// Groups in which names of CRDs have become free.
     names_freed: BTreeSet<String>,
-    /// Namespaces with quotas that may have more left than their status says.
+    /// Namespaces whose quotas may be used less than their status says.
     quotas_touched: BTreeSet<String>,
-    /// Namespaces that may lack their `ServiceAccount` or their certificate authority. Empty while no controller fills them.
+    /// Namespaces that may lack their ServiceAccount or ConfigMap. Empty if no controller creates them.
     namespaces_touched: BTreeSet<String>,
-    /// Secrets and accounts for the controller of tokens. Empty while it does not run.
+    /// Work of the token controller. Empty if it does not run.
     tokens_touched: BTreeSet<TokenWork>,
-    /// The availability of `APIServices` may have changed.
+    /// `true` if the availability of APIServices may have changed.
     api_services_touched: bool,
 }
 
 impl Controllers {
-    /// Returns the controllers of a new server: none of kube-controller-manager's runs.
+    /// Returns the controllers of a new server. None of kube-controller-manager's runs.
     pub(crate) fn new() -> Self {
         Self {
             enabled: ControllerOptions::none(),
@@ -47,7 +48,8 @@ impl Controllers {
         }
     }
 
-    /// Returns the controllers of a fork of the server: none runs, and the work that they share is left to do.
+    /// Returns the controllers of a copied server: none of kube-controller-manager's runs, and the work that all
+    /// servers share is pending.
     pub(crate) fn fork(&self) -> Self {
         Self {
             roles_changed: self.roles_changed,
@@ -79,7 +81,7 @@ impl Controllers {
         }
     }
 
-    /// Lets the controllers of accounts look at all namespaces and tokens.
+    /// Queues all namespaces and token Secrets.
     fn look_at_accounts(&mut self, store: &Store) {
         if self.fills_namespaces() {
             self.namespaces_touched.extend(accounts::all(store));
@@ -89,16 +91,17 @@ impl Controllers {
         }
     }
 
-    /// Lets the controller of names look at the `CustomResourceDefinitions` that still wait for theirs: the store was loaded.
+    /// Queues the CRDs of a loaded store whose names are not accepted yet.
     pub(crate) fn look_at_names(&mut self, store: &Store) {
         self.names_freed = definitions::groups_that_wait(store);
     }
 
+    /// Returns `true` if a controller creates objects in each namespace.
     fn fills_namespaces(&self) -> bool {
         self.runs(Controller::ServiceAccount) || self.runs(Controller::RootCaCertificatePublisher)
     }
 
-    /// Notes what the changes since the last call leave to do.
+    /// Queues the work of all changes since the last call.
     fn observe(&mut self, store: &mut Store) {
         let announced = store.take_announced();
         if announced.is_empty() {
@@ -125,7 +128,7 @@ impl Controllers {
         }
     }
 
-    /// Returns the number of objects that the controllers still have to look at.
+    /// Returns the number of objects that are queued.
     pub(crate) fn pending(&mut self, store: &mut Store) -> usize {
         self.observe(store);
         store.owners().n_suspects()
@@ -137,8 +140,8 @@ impl Controllers {
             + usize::from(self.api_services_touched)
     }
 
-    /// Creates what a namespace lacks before the first Pod in it: the real server waits for the account `default` of a
-    /// namespace that was created a moment ago.
+    /// Creates what a namespace lacks before its first Pod. On a cluster, the admission plugin waits for the account
+    /// of a new namespace.
     pub(crate) fn complete_namespace(&mut self, store: &mut Store, namespace: &str) {
         self.observe(store);
         if self.namespaces_touched.remove(namespace) {
@@ -146,18 +149,18 @@ impl Controllers {
         }
     }
 
-    /// Does what a server does itself after each request: brings the conditions of all `APIServices` up to date.
+    /// Does what kube-apiserver itself does after a change: updates the conditions of APIServices.
     pub(crate) fn after_request(&mut self, store: &mut Store) {
         self.observe(store);
         if std::mem::take(&mut self.api_services_touched) {
             api_services::update(store);
-            // What was written here needs no other look.
+            // These writes need no second pass.
             self.observe(store);
             self.api_services_touched = false;
         }
     }
 
-    /// Looks at one object. Returns `false` if nothing is left to do.
+    /// Works on one object. Returns `false` if the queues are empty.
     pub(crate) fn step(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         self.observe(store);
         let is_left = self.step_once(store, signer);
@@ -165,6 +168,7 @@ impl Controllers {
         is_left
     }
 
+    /// Works on one object of the first queue that is not empty.
     fn step_once(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         if std::mem::take(&mut self.roles_changed) {
             if self.runs(Controller::ClusterRoleAggregation) {
@@ -197,7 +201,7 @@ impl Controllers {
         self.sync_suspect(store)
     }
 
-    /// Looks at one object whose owners or dependents have changed, or that is being deleted.
+    /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted.
     fn sync_suspect(&self, store: &mut Store) -> bool {
         let Some((of, key)) = store.owners().next_suspect() else { return false };
         let Some(object) = store.get(&of, &key) else { return true };

@@ -31,13 +31,13 @@ use self::{
 };
 use crate::clock::Clock;
 
-/// From a node to running and ready, unless the pod says otherwise.
+/// The time from the node to running and ready, unless the Pod says otherwise.
 const STARTS_AFTER: Duration = Duration::from_secs(1);
-/// A failed request is tried again after this.
+/// The wait after a failed request.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// A container that heeds SIGTERM has ended after this.
+/// The time in which a container ends that handles SIGTERM.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
-/// A grace period may be as long as a number can be, which no clock can add.
+/// The longest wait. A grace period may be as large as an integer, which no clock can add.
 const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Simulates the kubelet of one node, and schedules pods to it.
@@ -97,10 +97,11 @@ pub struct Kubelet {
     node: String,
     clock: Clock,
     ends: Ends,
+    /// What tests ask for: the number of pending steps, and the version that was handled.
     progress: Arc<Progress>,
 }
 
-/// How containers end that are asked to by SIGTERM.
+/// How containers react to SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     /// In a second, unless their pod says otherwise.
@@ -144,12 +145,14 @@ impl Step {
     }
 }
 
+/// The next step of a Pod.
 struct Planned {
     step: Step,
     uid: String,
     due: Instant,
 }
 
+/// The next steps of all Pods. A Pod has at most one.
 type Plan = BTreeMap<(String, String), Planned>;
 
 impl Kubelet {
@@ -158,6 +161,7 @@ impl Kubelet {
         Self::on(client, node, Clock::System)
     }
 
+    /// Creates a kubelet with a clock.
     pub(crate) fn on(client: Client, node: &str, clock: Clock) -> Self {
         Self { client, node: node.into(), clock, ends: Ends::Soon, progress: Arc::default() }
     }
@@ -187,7 +191,7 @@ impl Kubelet {
             tracing::warn!(%error, node = self.node, "the node is not registered yet");
             tokio::time::sleep(RETRY_AFTER).await;
         }
-        // It outlives watches, which end every few minutes.
+        // The plan outlives watches, which end every few minutes.
         let mut plan = Plan::new();
         loop {
             if let Err(error) = self.work(&mut plan).await {
@@ -197,26 +201,27 @@ impl Kubelet {
         }
     }
 
-    /// Looks at the node, and tells everybody when it is lost or found. Handed on is the version of the list, to watch from: that
-    /// of the node itself may be forgotten, as after a restart of the API server.
+    /// Reads the node, and writes its state if it is lost or found. Returns the `resourceVersion` of the list, from
+    /// which to watch: that of the node may be compacted already.
     async fn look_at_node(&self) -> kube::Result<String> {
         let only = ListParams::default().fields(&format!("metadata.name={}", self.node));
         let list = Api::<Node>::all(self.client.clone()).list(&only).await?;
         if let Some(node) = list.items.first() {
             let lost = stage::is_lost(&node.metadata);
             self.progress.lost.store(lost, Ordering::Release);
-            if !node::is_told(node, lost) {
-                node::tell(&self.client, node, lost, self.clock).await?;
+            if !node::shows(node, lost) {
+                node::write_state(&self.client, node, lost, self.clock).await?;
             }
         }
         Ok(list.metadata.resource_version.unwrap_or_default())
     }
 
+    /// Returns `true` if the node is unreachable.
     fn is_lost(&self) -> bool {
         self.progress.lost.load(Ordering::Acquire)
     }
 
-    /// Lists, then watches until a watch ends, or the node is lost or found.
+    /// Lists Pods and then watches, until a watch ends or the node is lost or found.
     async fn work(&self, plan: &mut Plan) -> kube::Result<()> {
         let version = self.look_at_node().await?;
         let of_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
@@ -246,7 +251,7 @@ impl Kubelet {
                     Some(WatchEvent::Added(node) | WatchEvent::Modified(node))
                         if stage::is_lost(&node.metadata) == self.is_lost() => {}
                     Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
-                    // All pods are looked at again.
+                    // All Pods are planned again.
                     Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) | None => return Ok(()),
                     Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
                 },
@@ -259,6 +264,7 @@ impl Kubelet {
         }
     }
 
+    /// Plans the step that follows from a watch event.
     fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
         match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
@@ -275,17 +281,19 @@ impl Kubelet {
         Ok(())
     }
 
+    /// Records the version up to which events are handled.
     fn saw(&self, version: &str, plan: &Plan) {
         self.count(plan);
         self.progress.seen.store(version.parse().unwrap_or(0), Ordering::Release);
     }
 
+    /// Records the number of pending steps. Steps that repeat forever do not count.
     fn count(&self, plan: &Plan) {
         let n_awaited = plan.values().filter(|planned| !planned.step.is_endless()).count();
         self.progress.pending.store(n_awaited, Ordering::Release);
     }
 
-    /// Plans the next step of a pod; one that is planned already keeps its time.
+    /// Plans the next step of a Pod. A step that is planned already keeps its time.
     fn consider(&self, plan: &mut Plan, pod: &Pod) {
         let (key, uid) = (key_of(pod), pod.uid().unwrap_or_default());
         let Some((step, wait)) = self.next_step(pod) else {
@@ -298,6 +306,7 @@ impl Kubelet {
         plan.insert(key, Planned { step, uid, due: Instant::now() + wait.min(WAIT_MAX) });
     }
 
+    /// Returns the next step of a Pod and the time until it.
     fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -306,10 +315,11 @@ impl Kubelet {
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            // Without seconds left finalizers hold it, and those are not the kubelet's; or an API server that marks and
-            // removes in two writes lost its client between them (seen on 1.36 when a client was killed).
+            // With a grace period of 0, either finalizers hold the Pod, which are not the kubelet's, or an API server
+            // that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
-            // One without a node is left by an API server that crashed between the two; there the pod garbage collector ends it.
+            // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector
+            // deletes it.
             return seconds
                 .filter(|seconds| [self.node.as_str(), ""].contains(&node) && (*seconds > 0 || !held))
                 .map(|seconds| (Step::End, self.ends_after(pod, Duration::from_secs(seconds))));
@@ -322,7 +332,7 @@ impl Kubelet {
         }
     }
 
-    /// How long a pod takes to end that is being deleted.
+    /// Returns the time that a deleted Pod takes to terminate.
     fn ends_after(&self, pod: &Pod, grace: Duration) -> Duration {
         if self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata) {
             return grace;
@@ -334,6 +344,7 @@ impl Kubelet {
         grace.min(pre_stop(pod).saturating_add(ENDS_AFTER))
     }
 
+    /// Performs a step that is due.
     async fn perform(&self, plan: &mut Plan, key: (String, String)) {
         let Some(Planned { step, uid, .. }) = plan.remove(&key) else { return };
         let done = match step {
@@ -349,7 +360,7 @@ impl Kubelet {
         };
         match done {
             Ok(()) => {}
-            // Gone or replaced meanwhile: the watch says what is there now.
+            // The Pod is gone or replaced: the watch reports its new state.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             Err(error) => {
                 tracing::warn!(%error, pod = %format!("{}/{}", key.0, key.1), ?step, "tried again");
@@ -359,10 +370,12 @@ impl Kubelet {
         self.count(plan);
     }
 
+    /// Returns a client for Pods.
     fn pods(&self, namespace: &str) -> Api<Pod> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
+    /// Schedules a Pod to the node.
     async fn bind(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let binding = json!({
             "apiVersion": "v1",
@@ -375,6 +388,7 @@ impl Kubelet {
         Ok(())
     }
 
+    /// Writes the status of a running Pod.
     async fn start(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
         let (asked, now) = (StageRequest::of_pod(&pod), self.clock.seconds());
@@ -388,19 +402,20 @@ impl Kubelet {
         self.write(namespace, name, uid, status).await
     }
 
-    /// Writes what has happened to the containers of a pod.
+    /// Writes the status after an event of the containers.
     async fn report(&self, (namespace, name): &(String, String), uid: &str, event: Event) -> kube::Result<()> {
         let pod = self.pods(namespace).get(name).await?;
         let status = status::status(&pod, &StageRequest::of_pod(&pod), event, &self.clock.seconds());
         self.write(namespace, name, uid, status).await
     }
 
+    /// Patches the status. The uid protects a new Pod of the same name.
     async fn write(&self, namespace: &str, name: &str, uid: &str, status: Value) -> kube::Result<()> {
         let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "status": status }));
         self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
     }
 
-    /// A pod whose node is lost is not ready.
+    /// Sets a Pod not ready, because its node is lost.
     async fn lose(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let ready = json!({
             "type": "Ready", "status": "False", "reason": node::REASON, "lastTransitionTime": self.clock.seconds(),
@@ -409,12 +424,14 @@ impl Kubelet {
         self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
     }
 
+    /// Deletes a Pod whose toleration of the lost node has expired.
     async fn evict(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let preconditions = kube::api::Preconditions { uid: Some(uid.into()), resource_version: None };
         let deletion = DeleteParams::default().preconditions(preconditions);
         self.pods(namespace).delete(name, &deletion).await.map(drop)
     }
 
+    /// Removes a Pod that has terminated.
     async fn end(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let now = DeleteParams::default()
             .grace_period(0)
@@ -423,7 +440,7 @@ impl Kubelet {
     }
 }
 
-/// What a pod needs that has a node and does not run.
+/// Returns the next step of a Pod with a node that does not run.
 fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
     let asked = StageRequest::of_pod(pod);
     let holds = match asked.stage {
@@ -437,7 +454,7 @@ fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
     (asked.stage == Some(Stage::Slow)).then(|| (Step::Start, asked.starts_after(STARTS_AFTER)))
 }
 
-/// What a pod needs that runs; most need nothing.
+/// Returns the next step of a running Pod; most have none.
 fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
     let asked = StageRequest::of_pod(pod);
     if waiting_for(pod) == Some("CrashLoopBackOff") {
@@ -451,13 +468,13 @@ fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
         Some(Stage::Unready) if not_ready_because(pod).is_some() => {
             asked.ready_after().map(|delay| (Step::Ready, delay))
         }
-        // The node was lost, and is back.
+        // The node is back: the Pod becomes ready again.
         _ if not_ready_because(pod) == Some(node::REASON) => Some((Step::Ready, Duration::ZERO)),
         _ => None,
     }
 }
 
-/// What happens to a pod on a node that nobody hears of.
+/// Returns the next step of a Pod on a lost node.
 fn on_lost_node(pod: &Pod) -> Option<(Step, Duration)> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
@@ -469,20 +486,20 @@ fn on_lost_node(pod: &Pod) -> Option<(Step, Duration)> {
     node::stays_for(pod).map(|seconds| (Step::Evict, Duration::from_secs(seconds)))
 }
 
-/// Why a container of a pod does not run.
+/// Returns the reason why a container waits.
 fn waiting_for(pod: &Pod) -> Option<&str> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.iter().find_map(|status| status.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
 }
 
-/// Why a pod is not ready, if it is not; without words when it does not say why.
+/// Returns the reason why a Pod is not ready: empty if it has none, `None` if the Pod is ready.
 fn not_ready_because(pod: &Pod) -> Option<&str> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     (ready.status != "True").then(|| ready.reason.as_deref().unwrap_or_default())
 }
 
-/// How long the `preStop` hooks of a pod sleep before its containers get SIGTERM.
+/// Returns the longest `preStop` sleep of the containers, after which they get SIGTERM.
 fn pre_stop(pod: &Pod) -> Duration {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let sleeps = containers.filter_map(|container| {
@@ -492,6 +509,7 @@ fn pre_stop(pod: &Pod) -> Duration {
     Duration::from_secs(sleeps.max().unwrap_or(0))
 }
 
+/// Returns namespace and name.
 fn key_of(pod: &Pod) -> (String, String) {
     (pod.namespace().unwrap_or_default(), pod.name_any())
 }

@@ -1,4 +1,4 @@
-//! The node of a simulated kubelet: how it is registered, lost and found again.
+//! The Node of a simulated kubelet: registers it, and marks it as lost or ready.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 
-/// The taint of a node that nobody hears of, with each of its effects.
+/// The taint of an unreachable node.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// The effects of that taint.
 const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
-/// The taint with which a node is created, until it is ready.
+/// The taint of a new node, until it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// Why pods on a lost node are not ready.
+/// The reason for which Pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
-/// A new node that is ready.
+/// Returns a new node that is ready.
 pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
     let node = json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
@@ -37,6 +38,7 @@ pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
     serde_json::from_value(node).map_err(kube::Error::SerdeError)
 }
 
+/// Returns the condition `Ready`.
 fn condition(is_ready: bool, clock: Clock) -> Value {
     if is_ready {
         return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
@@ -47,6 +49,7 @@ fn condition(is_ready: bool, clock: Clock) -> Value {
     })
 }
 
+/// Creates the node, unless it exists.
 pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube::Result<()> {
     match Api::all(client.clone()).create(&PostParams::default(), &ready(name, clock)?).await {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -54,24 +57,25 @@ pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube:
     }
 }
 
+/// Returns `true` if the node has a taint with this key.
 fn has_taint(node: &Node, key: &str) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     taints.into_iter().flatten().any(|taint| taint.key == key)
 }
 
-/// Whether a node is told to be unreachable already.
+/// Returns `true` if the node is marked as unreachable.
 pub(super) fn is_tainted(node: &Node) -> bool {
     has_taint(node, UNREACHABLE)
 }
 
-/// Returns `true` if the taints of a node say that it is lost, or that it is ready.
-pub(super) fn is_told(node: &Node, lost: bool) -> bool {
+/// Returns `true` if the taints of a node are those of a lost or of a ready node.
+pub(super) fn shows(node: &Node, lost: bool) -> bool {
     is_tainted(node) == lost && !has_taint(node, NOT_READY)
 }
 
-/// Writes the taints and the condition of a node that is lost, or ready: those of the controller `node-lifecycle-controller`, which takes
-/// away the taint of a new node, too.
-pub(super) async fn tell(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
+/// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
+/// taint of a new node.
+pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
@@ -93,7 +97,7 @@ pub(super) async fn tell(client: &Client, node: &Node, lost: bool, clock: Clock)
     nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
-/// For how many seconds a pod stays on a node that is lost; one that tolerates it for good stays for ever.
+/// Returns the seconds for which a Pod stays on a lost node; `None` if it tolerates the taint forever.
 pub(super) fn stays_for(pod: &Pod) -> Option<u64> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let matching = tolerations.into_iter().flatten().filter(|toleration| {

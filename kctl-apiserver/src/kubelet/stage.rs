@@ -1,23 +1,24 @@
-//! The stages that labels and annotations ask for: reads them from a pod or a node, hands on what is to happen.
+//! Stages: reads from the labels and annotations of a Pod or a Node how it should behave.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::api::ObjectMeta;
 
-/// The domain of all keys.
+/// The prefix of all keys.
 const DOMAIN: &str = "kubelet.kctl.dev";
-/// No stage is waited for longer.
+/// The longest delay. Longer ones are cut to it.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// How long a slow pod takes to start, unless it says so.
+/// The time that a `slow` Pod takes to start, without a delay.
 const SLOW_START: Duration = Duration::from_secs(30);
-/// How long containers run before they end, unless the pod says so.
+/// The time that containers run before they end, without a delay.
 const RUNS_FOR: Duration = Duration::from_secs(1);
-/// The first pause before a container is started again, which doubles up to the last one: those of a real kubelet.
+/// The first pause before a restart, as of a real kubelet. It doubles with each restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(10);
+/// The longest pause before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 
-/// What goes another way than usual with a pod.
+/// A behaviour of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It runs until it is deleted.
@@ -36,6 +37,7 @@ pub(super) enum Stage {
     CrashLooping,
 }
 
+/// The values of the key `stage`.
 const STAGES: &[(&str, Stage)] = &[
     ("running", Stage::Running),
     ("slow", Stage::Slow),
@@ -45,30 +47,30 @@ const STAGES: &[(&str, Stage)] = &[
     ("failing", Stage::Failing),
     ("crash-looping", Stage::CrashLooping),
 ];
-/// The stage of a node that nobody hears of any more.
+/// The stage of an unreachable node.
 const LOST: &str = "lost";
 
-/// What the metadata of an object asks for.
+/// The behaviour that metadata ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StageRequest {
     pub(super) stage: Option<Stage>,
     pub(super) exit_code: i32,
     pub(super) reason: String,
     pub(super) message: String,
-    /// The only container that it happens to; all when there is none.
+    /// The only container that is affected; `None` for all.
     pub(super) container: Option<String>,
     delay: Option<Duration>,
 }
 
 impl StageRequest {
-    /// Reads what a pod asks for. One that is not restarted when it succeeds is made to end: it is `succeeding` unless it says
-    /// otherwise.
+    /// Reads the behaviour of a Pod. A Pod that is not restarted after success is `succeeding` by default.
     pub(super) fn of_pod(pod: &Pod) -> Self {
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
         let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
         Self::of(&pod.metadata, ends.then_some(Stage::Succeeding))
     }
 
+    /// Reads the behaviour from metadata, with a default stage.
     fn of(metadata: &ObjectMeta, usual: Option<Stage>) -> Self {
         let value = |name: &str| value(metadata, name);
         let named = value("stage").unwrap_or_default();
@@ -90,57 +92,57 @@ impl StageRequest {
         }
     }
 
-    /// How long the pod takes from its node to running.
+    /// Returns the time from the node to running.
     pub(super) fn starts_after(&self, usually: Duration) -> Duration {
         if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START) } else { usually }
     }
 
-    /// How long containers run before they end.
+    /// Returns the time that containers run before they end.
     pub(super) fn runs_for(&self) -> Duration {
         self.delay.unwrap_or(RUNS_FOR)
     }
 
-    /// When an unready pod becomes ready after all.
+    /// Returns the time after which an `unready` Pod becomes ready, or `None` if it never does.
     pub(super) fn ready_after(&self) -> Option<Duration> {
         self.delay
     }
 
-    /// Whether it happens to a container.
+    /// Returns `true` if a container is affected.
     pub(super) fn is_about(&self, container: &str) -> bool {
         self.container.as_ref().is_none_or(|name| name == container)
     }
 }
 
-/// The pods of Jobs are made to end.
+/// Returns `true` if a Job controls the Pod.
 fn is_of_job(metadata: &ObjectMeta) -> bool {
     let is_job = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == "Job";
     metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
 }
 
-/// Whether the containers of a pod ignore SIGTERM.
+/// Returns `true` if the containers of a Pod ignore SIGTERM.
 pub(super) fn ignores_sigterm(metadata: &ObjectMeta) -> bool {
     value(metadata, "ignore-sigterm") == Some("true")
 }
 
-/// Whether a node is to be lost.
+/// Returns `true` if a node should be unreachable.
 pub(super) fn is_lost(metadata: &ObjectMeta) -> bool {
     value(metadata, "stage") == Some(LOST)
 }
 
-/// The pause before a container is started again, by how often it was.
+/// Returns the pause before a restart, by the number of earlier restarts.
 pub(super) fn back_off(n_restarts: i32) -> Duration {
     let doublings = u32::try_from(n_restarts.saturating_sub(1)).unwrap_or(0);
     BACK_OFF_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(BACK_OFF_MAX)
 }
 
-/// The value of a key; an annotation counts before a label.
+/// Returns the value of a key. An annotation takes precedence over a label.
 fn value<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     let key = format!("{DOMAIN}/{name}");
     let of = |map: &'a Option<BTreeMap<String, String>>| map.as_ref()?.get(&key).map(String::as_str);
     of(&metadata.annotations).or_else(|| of(&metadata.labels))
 }
 
-/// A time such as `90s` or `1m30s`, bounded.
+/// Parses a duration such as `90s` or `1m30s`, up to [`DELAY_MAX`].
 fn delay(text: &str) -> Option<Duration> {
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|delay| Duration::try_from(delay).ok());
     if parsed.is_none() {

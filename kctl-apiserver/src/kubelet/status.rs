@@ -1,24 +1,24 @@
-//! The statuses of simulated pods: reads a pod and what has happened to it, hands on what a kubelet would report.
+//! The statuses of simulated Pods: what a kubelet would report after an event.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::{Value, json};
 
 use super::stage::StageRequest;
 
-/// What has happened to the containers of a pod.
+/// An event of the containers of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// They cannot run yet, for this reason.
     Waits(&'static str),
-    /// They run; whether they are ready, too.
+    /// They run, and are ready or not.
     Runs { ready: bool },
-    /// They have ended, and are started again after a pause.
+    /// They ended, and are restarted after a pause.
     Crashed,
-    /// They have ended for good.
+    /// They ended for good.
     Ended,
 }
 
-/// The status of a pod after an event.
+/// Returns the status of a Pod after an event.
 pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -> Value {
     let known = |name: &str| {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
@@ -46,6 +46,7 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
     })
 }
 
+/// Returns the status of one container.
 fn container_status(
     name: &str,
     image: &str,
@@ -77,7 +78,7 @@ fn container_status(
             (waiting, ended(asked), n_restarts.saturating_add(1), false)
         }
         (Event::Ended, Some(asked)) => (ended(asked), last, n_restarts, false),
-        // The others go on, and end with the pod.
+        // Other containers keep running, and end with the Pod.
         (Event::Crashed, None) => (json!({ "running": { "startedAt": started } }), last, n_restarts, true),
         (Event::Ended, None) => {
             let ended = json!({ "exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now });
@@ -95,6 +96,7 @@ fn container_status(
     status
 }
 
+/// Returns the conditions of a Pod.
 fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
     const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
     let begun = !matches!(event, Event::Waits(_));

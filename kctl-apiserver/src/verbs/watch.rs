@@ -308,16 +308,13 @@ impl Start {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
         let mut watcher = Watcher {
-            /// The end of the watch.
             end: Alarm::at(now + self.life),
-            /// The next bookmark.
             bookmark: Alarm::at(now),
             known: self.revision,
             over: self.over,
             start: self,
             state,
             any: false,
-            /// Initial events that are not sent yet.
             unsent: Vec::new(),
         };
         watcher.unsent = initial;
@@ -333,14 +330,16 @@ impl Start {
 struct Watcher {
     start: Start,
     state: Arc<Mutex<State>>,
+    /// The end of the watch.
     end: Alarm,
+    /// The next bookmark.
     bookmark: Alarm,
     /// The revision at which the watch started: no bookmark repeats it.
     known: u64,
     over: bool,
     /// `true` after the first event: a table has column definitions only in its first event.
     any: bool,
-    /// The state that is sent first.
+    /// Initial events that are not sent yet.
     unsent: Vec<WatchEvent>,
 }
 

@@ -1,7 +1,7 @@
-//! Simulated controllers of Deployments, `ReplicaSets` and Jobs: they create and delete pods and write the status.
+//! Simulated controllers of Deployments, ReplicaSets and Jobs: they create and delete Pods and write the status.
 //!
 //! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each
-//! change they list everything and compare: each list is the newest state, so no pod is created twice.
+//! change they list everything and compare. Each list is the newest state, so no Pod is created twice.
 
 mod deployment;
 mod job;
@@ -36,7 +36,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 
-/// A failed pass is made again after this.
+/// The wait after a failed pass.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
@@ -47,19 +47,19 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub struct Workloads {
     client: Client,
     clock: Clock,
-    /// The resourceVersion up to which everything was compared and found as it should be.
+    /// The `resourceVersion` up to which everything was compared and nothing was missing.
     seen: Arc<AtomicU64>,
-    /// Two that compare at once would both make what is missing.
+    /// Held during a pass: two passes at once would both create a missing Pod.
     passing: Arc<Mutex<()>>,
 }
 
-/// All that there is.
+/// All objects at about one moment.
 struct Lists {
     deployments: Vec<Deployment>,
     sets: Vec<ReplicaSet>,
     jobs: Vec<Job>,
     pods: Vec<Pod>,
-    /// Where watches go on from.
+    /// The `resourceVersion` from which each watch continues.
     versions: [String; 4],
 }
 
@@ -69,6 +69,7 @@ impl Workloads {
         Self::on(client, Clock::System)
     }
 
+    /// Creates the controllers with a clock.
     pub(crate) fn on(client: Client, clock: Clock) -> Self {
         Self { client, clock, seen: Arc::default(), passing: Arc::default() }
     }
@@ -116,7 +117,7 @@ impl Workloads {
                 },
                 () = self.due(&lists) => {}
             }
-            // What is there already is part of the same pass.
+            // Changes that are already received are part of the same pass.
             while let Some(change) = changes.next().now_or_never() {
                 let Some(change) = change else { return Ok(()) };
                 change?;
@@ -125,19 +126,19 @@ impl Workloads {
         }
     }
 
-    /// Returns when something is to be done although nothing changes.
+    /// Returns when something is due without a change: the deadline of a Job or Deployment.
     async fn due(&self, lists: &Lists) {
         let now = self.clock.now();
         let jobs = lists.jobs.iter().filter_map(|job| job::due(job, now));
         let deployments = lists.deployments.iter().filter_map(|deployment| deployment::due(deployment, now));
         match jobs.chain(deployments).min() {
-            // Times of objects are whole seconds.
+            // Times in objects are whole seconds.
             Some(wait) => tokio::time::sleep(wait.max(Duration::from_secs(1))).await,
             None => std::future::pending().await,
         }
     }
 
-    /// Compares everything once, and counts what it writes: those are changes, which are followed by the next pass.
+    /// Compares everything once. Returns the lists and the number of writes, whose changes cause the next pass.
     async fn pass(&self) -> kube::Result<(Lists, usize)> {
         let _alone = self.passing.lock().await;
         let lists = self.lists().await?;
@@ -159,6 +160,7 @@ impl Workloads {
         Ok((lists, n_writes))
     }
 
+    /// Lists all objects.
     async fn lists(&self) -> kube::Result<Lists> {
         let (deployments, first) = self.list().await?;
         let (sets, second) = self.list().await?;
@@ -167,6 +169,7 @@ impl Workloads {
         Ok(Lists { deployments, sets, jobs, pods, versions: [first, second, third, fourth] })
     }
 
+    /// Lists the objects of a kind. Returns them with the `resourceVersion` of the list.
     async fn list<K>(&self) -> kube::Result<(Vec<K>, String)>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -176,7 +179,7 @@ impl Workloads {
         Ok((items, metadata.resource_version.unwrap_or_default()))
     }
 
-    /// Says that something of a kind has changed.
+    /// Returns a stream with one item per change of a kind.
     async fn changes<K>(&self, version: &str) -> kube::Result<stream::BoxStream<'static, kube::Result<()>>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -193,26 +196,29 @@ impl Workloads {
     }
 }
 
+/// Returns `true` if the object is not being deleted.
 fn is_alive<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_none()
 }
 
-/// What is under the control of an object, without what is being deleted.
+/// Returns the live objects that an object controls.
 fn controlled<'a, K: Resource>(by: &impl Resource, all: &'a [K]) -> Vec<&'a K> {
     all.iter().filter(|object| is_alive(*object) && is_controlled(*object, by)).collect()
 }
 
+/// Returns `true` if `by` is the controller of the object.
 fn is_controlled(object: &impl Resource, by: &impl Resource) -> bool {
     let uid = by.meta().uid.as_deref();
     let is_by = |owner: &OwnerReference| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid;
     object.owner_references().iter().any(is_by)
 }
 
+/// Returns a controller reference to an object.
 fn reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
     OwnerReference { block_owner_deletion: Some(true), ..owner.controller_owner_ref(&()).unwrap_or_default() }
 }
 
-/// Changes under which the object of a pass is not there any more, or is another one: the next pass sees what there is.
+/// Ignores 404 and 409: the object is gone or has changed since the list, and the next pass sees it.
 fn unless_outdated<T>(written: kube::Result<T>) -> kube::Result<()> {
     match written {
         Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),

@@ -9,18 +9,18 @@ use std::sync::LazyLock;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec};
 
 /// A field of type `T` or `Option<T>`.
-pub(super) trait Field<T> {
+pub(super) trait MaybeField<T> {
     /// Returns the value, if there is one.
     fn value(&self) -> Option<&T>;
 }
 
-impl<T> Field<T> for T {
+impl<T> MaybeField<T> for T {
     fn value(&self) -> Option<&T> {
         Some(self)
     }
 }
 
-impl<T> Field<T> for Option<T> {
+impl<T> MaybeField<T> for Option<T> {
     fn value(&self) -> Option<&T> {
         self.as_ref()
     }
@@ -45,6 +45,6 @@ pub(super) fn into_field<T, F: From<T>>(value: T) -> F {
 }
 
 /// Returns the string in a field.
-pub(super) fn string(field: &impl Field<String>) -> Option<&str> {
+pub(super) fn string(field: &impl MaybeField<String>) -> Option<&str> {
     field.value().map(String::as_str)
 }

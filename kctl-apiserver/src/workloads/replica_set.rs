@@ -1,4 +1,4 @@
-//! A `ReplicaSet`: as many pods as it asks for.
+//! Syncs a ReplicaSet: creates and deletes Pods until it has as many as it asks for (`pkg/controller/replicaset`).
 
 use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},
@@ -11,7 +11,7 @@ use kube::{
 
 use super::{Lists, Workloads, controlled, is_alive, is_controlled, optional, reference, unless_outdated};
 
-/// Creates what is missing, deletes what is too much, says what there is. Returns how much it wrote.
+/// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
     let mut pods = controlled(set, &lists.pods);
     pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
@@ -22,7 +22,7 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
         unless_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
         n_writes += 1;
     }
-    // The least useful go first.
+    // Pods that are not ready are deleted first (`getPodsToDelete`).
     pods.sort_by_key(|pod| (is_ready(pod), std::cmp::Reverse(pod.creation_timestamp()), pod.name_any()));
     let surplus = pods.len().saturating_sub(wanted);
     for pod in pods.drain(..surplus) {
@@ -30,24 +30,27 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
         unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
         n_writes += 1;
     }
-    Ok(n_writes + tell(workloads, set, &pods, count_ending(set, &lists.pods)).await?)
+    Ok(n_writes + update_status(workloads, set, &pods, count_ending(set, &lists.pods)).await?)
 }
 
-/// Replicas of an object's spec; one where it does not say.
+/// Returns `spec.replicas`; 1 by default.
 pub(super) fn wanted(set: &ReplicaSet) -> usize {
     let replicas = optional::replica_set(set).replicas.unwrap_or(1);
     usize::try_from(replicas).unwrap_or(0)
 }
 
+/// Returns the phase of a Pod.
 pub(super) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
+/// Returns `true` if the Pod has the condition `Ready`.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
+/// Returns a Pod of the template.
 fn new_pod(set: &ReplicaSet) -> Pod {
     let template = optional::replica_set(set).template.clone().unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
@@ -64,14 +67,15 @@ fn new_pod(set: &ReplicaSet) -> Pod {
     }
 }
 
-/// Pods that are being deleted and have not ended.
+/// Returns the number of Pods that are being deleted and have not ended.
 fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
     let is_ending =
         |pod: &&Pod| !is_alive(*pod) && is_controlled(*pod, set) && !["Succeeded", "Failed"].contains(&phase(pod));
     count(pods.iter().filter(is_ending).count())
 }
 
-async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> kube::Result<usize> {
+/// Writes the status if it differs. Returns the number of writes.
+async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> kube::Result<usize> {
     let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
     let some = |n: i32| (n > 0).then_some(n);
     let status = ReplicaSetStatus {
@@ -97,14 +101,14 @@ async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: 
     Ok(1)
 }
 
-/// The number of pods that are ending, of a server that keeps it: before 1.35 none did. `known` is the generation that was
-/// observed, and the number that was kept with it.
+/// Returns `status.terminatingReplicas`, or `None` for a server that drops the field, as before 1.35. `known` is the
+/// observed generation, and the number that the server kept with it.
 pub(super) fn ending(n: i32, known: Option<(Option<i64>, Option<i32>)>) -> Option<i32> {
     let is_dropped = matches!(known, Some((Some(_), None)));
     (n > 0 || !is_dropped).then_some(n)
 }
 
-/// The number as the API has it.
+/// Returns a number as the API has it.
 pub(super) fn count(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }

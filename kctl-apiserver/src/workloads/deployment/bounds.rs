@@ -1,4 +1,4 @@
-//! How many pods a Deployment may have while one template takes the place of another.
+//! The number of Pods that a Deployment may have during a rollout: `maxSurge` and `maxUnavailable`.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,25 @@ use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::util::intstr::In
 
 use super::optional;
 
-/// For how many pods of the Deployment a set was scaled, and how many there might be at once.
+/// Annotation of a ReplicaSet: the replicas of the Deployment for which it was scaled.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+/// Annotation of a ReplicaSet: the replicas plus the surge.
 pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
 
-/// Numbers of pods.
+/// Numbers of Pods.
 pub(super) struct Bounds {
-    /// As many as are asked for.
+    /// `spec.replicas`.
     pub(super) replicas: i32,
-    /// So many more may be there.
+    /// The number of Pods that may exist beyond `replicas`.
     surge: i32,
-    /// So many of them may be missing.
+    /// The number of Pods of `replicas` that may be unavailable.
     pub(super) unavailable: i32,
-    /// Whether all old pods end before there is a new one.
+    /// `true` for the strategy `Recreate`: all old Pods end before a new one starts.
     pub(super) recreates: bool,
 }
 
 impl Bounds {
+    /// Reads the bounds of a Deployment.
     pub(super) fn of(deployment: &Deployment) -> Self {
         let replicas = optional::deployment(deployment).replicas.unwrap_or(1);
         let strategy = optional::deployment(deployment).strategy.clone().unwrap_or_default();
@@ -32,12 +34,13 @@ impl Bounds {
         let rolling = strategy.rolling_update.unwrap_or_default();
         let surge = share(rolling.max_surge.as_ref(), replicas, 99);
         let unavailable = share(rolling.max_unavailable.as_ref(), replicas, 0);
-        // One of the two has to give way.
+        // If both are 0, one Pod may be unavailable (`ResolveFenceposts`).
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
         Self { replicas, surge, unavailable: unavailable.min(replicas), recreates: false }
     }
 
-    /// Replicas of the set of the template, which has so many, where all sets together ask for that many.
+    /// Returns the replicas of the current set, which has `has`, if all sets together ask for `n_asked`
+    /// (`NewRSNewReplicas`).
     pub(super) fn of_current(&self, has: i32, n_asked: i32) -> i32 {
         if has > self.replicas || self.recreates {
             return self.replicas;
@@ -46,12 +49,12 @@ impl Bounds {
         has + room.min(self.replicas - has)
     }
 
-    /// The most pods at once; none where none are asked for.
+    /// Returns the largest number of Pods at once.
     pub(super) fn most(&self) -> i32 {
         if self.replicas == 0 { 0 } else { self.replicas + self.surge }
     }
 
-    /// What a set says of the Deployment for which it was scaled.
+    /// Returns the annotations of a scaled set.
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (DESIRED.into(), self.replicas.to_string()),
@@ -60,7 +63,7 @@ impl Bounds {
     }
 }
 
-/// A number, or so many of a hundred; `add` hundredths decide how it is rounded. A quarter where nothing is said.
+/// Resolves a number or a percentage. `add` hundredths are added before rounding down. The default is 25%.
 fn share(said: Option<&IntOrString>, of: i32, add: i32) -> i32 {
     let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok()).unwrap_or(0);
     let percent = match said {

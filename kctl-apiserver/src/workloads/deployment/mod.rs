@@ -1,6 +1,6 @@
-//! A Deployment: a `ReplicaSet` for its template; those of older templates go as the pods of the new one become available.
+//! Syncs a Deployment: a ReplicaSet for its template grows as the sets of older templates shrink.
 //!
-//! What is done, and the words with which it is told, are those of the deployment controller (`pkg/controller/deployment`).
+//! The steps and the messages are those of the deployment controller (`pkg/controller/deployment`).
 
 mod bounds;
 mod revisions;
@@ -24,26 +24,28 @@ use serde_json::json;
 
 use super::{Lists, Workloads, controlled, is_controlled, optional, reference, replica_set, unless_outdated};
 pub(super) use status::due;
-use {bounds::Bounds, status::Telling};
+use {bounds::Bounds, status::StatusUpdate};
 
-/// The label that tells the pods of one template from those of another.
+/// The label with the hash of the Pod template.
 const HASH: &str = "pod-template-hash";
-/// Letters without vowels, as the real controller has them: no name is a word.
+/// The characters of a hash: without vowels, so that it spells no words (`rand.SafeEncodeString`).
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The length of a hash.
 const HASH_LEN: usize = 10;
 
-/// A Deployment and its sets.
+/// A Deployment and its ReplicaSets.
 struct Rollout<'a> {
     workloads: &'a Workloads,
     deployment: &'a Deployment,
-    /// The set of the template as it is now.
+    /// The set of the present template.
     current: Option<&'a ReplicaSet>,
-    /// Those of other templates, the oldest first.
+    /// The sets of other templates, the oldest first.
     old: Vec<&'a ReplicaSet>,
     bounds: Bounds,
 }
 
-/// Makes the set of the template, scales sets one step, says what there is. Returns how much it wrote.
+/// Creates the set of the template, scales the sets by one step, and updates the status. Returns the number of
+/// writes.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
     let hash = hash(&optional::deployment(deployment).template);
     let sets = controlled(deployment, &lists.sets);
@@ -55,9 +57,10 @@ pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: 
 }
 
 impl<'a> Rollout<'a> {
+    /// Performs one step of the rollout.
     async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
-        let mut telling = Telling::new(self, Time(self.workloads.clock.now()));
-        telling.pause();
+        let mut status_update = StatusUpdate::new(self, Time(self.workloads.clock.now()));
+        status_update.pause();
         let is_paused = optional::deployment(self.deployment).paused == Some(true);
         let n_writes = match self.current {
             Some(current) => {
@@ -67,39 +70,41 @@ impl<'a> Rollout<'a> {
                 n_named + n_resized + if rolls { self.roll(current, pods).await? } else { 0 }
             }
             None if is_paused => self.resize().await?,
-            // No pod of the one template runs beside one of the other.
+            // `Recreate`: Pods of two templates never run at the same time.
             None if self.bounds.recreates && self.runs_old(pods) => self.end_old().await?,
             None => {
                 let set = self.new_set(hash);
-                telling.created(&set.name_any());
+                status_update.created(&set.name_any());
                 unless_outdated(self.api().create(&PostParams::default(), &set).await)?;
                 1
             }
         };
-        let n_told = telling.write().await?;
-        let n_forgotten = if telling.is_complete() { self.forget_oldest().await? } else { 0 };
+        let n_told = status_update.write().await?;
+        let n_forgotten = if status_update.is_complete() { self.forget_oldest().await? } else { 0 };
         Ok(n_writes + n_told + n_forgotten)
     }
 
+    /// Returns a client for the sets.
     fn api(&self) -> Api<ReplicaSet> {
         Api::namespaced(self.workloads.client.clone(), &self.deployment.namespace().unwrap_or_default())
     }
 
-    /// All sets, the current one first.
+    /// Iterates over all sets, the current one first.
     fn sets(&self) -> impl Iterator<Item = &'a ReplicaSet> {
         self.current.into_iter().chain(self.old.iter().copied())
     }
 
-    /// Replicas that the sets ask for.
+    /// Returns the sum of `spec.replicas` of all sets.
     fn n_asked(&self) -> i32 {
         self.sets().map(replicas).sum()
     }
 
+    /// Returns the number of available Pods.
     fn n_available(&self) -> i32 {
         self.sets().map(available).sum()
     }
 
-    /// One step: more pods of the new template, or fewer of the old ones.
+    /// Performs one step: scales the current set up, or old ones down.
     async fn roll(&self, current: &ReplicaSet, pods: &[Pod]) -> kube::Result<usize> {
         if self.bounds.recreates {
             let n_ended = self.end_old().await?;
@@ -111,7 +116,7 @@ impl<'a> Rollout<'a> {
         if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
     }
 
-    /// Takes pods of old templates away, so that enough stay available.
+    /// Scales old sets down, as far as enough Pods stay available.
     async fn shrink_old(&self, current: &ReplicaSet) -> kube::Result<usize> {
         let least = self.bounds.replicas - self.bounds.unavailable;
         let missing = replicas(current) - available(current);
@@ -119,7 +124,7 @@ impl<'a> Rollout<'a> {
         if may_go <= 0 {
             return Ok(0);
         }
-        // Those that are not available are missed by nobody.
+        // Unavailable Pods first: removing them costs no availability (`cleanupUnhealthyReplicas`).
         let mut left: Vec<_> = self.old.iter().map(|set| (*set, replicas(set))).collect();
         for (set, left) in &mut left {
             let broken = (*left - available(set)).clamp(0, may_go);
@@ -139,6 +144,7 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
+    /// Scales all old sets to 0.
     async fn end_old(&self) -> kube::Result<usize> {
         let mut n_writes = 0;
         for set in &self.old {
@@ -147,7 +153,7 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
-    /// Whether a pod of an old template has not ended.
+    /// Returns `true` if a Pod of an old template has not ended.
     fn runs_old(&self, pods: &[Pod]) -> bool {
         pods.iter().any(|pod| {
             !["Succeeded", "Failed"].contains(&replica_set::phase(pod))
@@ -155,18 +161,19 @@ impl<'a> Rollout<'a> {
         })
     }
 
-    /// Sets the replicas of a set, where they are others.
+    /// Scales a set, unless it has these replicas.
     async fn scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
         if replicas(set) == to { Ok(0) } else { self.write_scale(set, to).await }
     }
 
-    /// Sets the replicas of a set, and for how many of the Deployment they are.
+    /// Writes the replicas of a set, with the annotations for the present size of the Deployment.
     async fn write_scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
         let annotations = self.bounds.annotations();
         self.patch(set, json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": to } })).await?;
         Ok(1)
     }
 
+    /// Patches a set. The uid protects a new set of the same name.
     async fn patch(&self, set: &ReplicaSet, mut patch: serde_json::Value) -> kube::Result<()> {
         patch["metadata"]["uid"] = set.uid().into();
         unless_outdated(self.api().patch(&set.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
@@ -199,6 +206,7 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
+    /// Returns a set for the present template.
     fn new_set(&self, hash: &str) -> ReplicaSet {
         let spec = optional::deployment(self.deployment).clone();
         let with_hash = |labels: Option<BTreeMap<String, String>>| {
@@ -230,23 +238,25 @@ impl<'a> Rollout<'a> {
     }
 }
 
+/// Returns `spec.replicas`; 1 by default.
 fn replicas(set: &ReplicaSet) -> i32 {
     optional::replica_set(set).replicas.unwrap_or(1)
 }
 
+/// Returns `status.availableReplicas`.
 fn available(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
 
-/// Whether a set has no pods, and its controller has seen that it shall have none.
+/// Returns `true` if a set has no Pods and its controller has observed that it asks for none.
 fn is_over(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     replicas(set) == 0 && status.replicas == 0 && status.observed_generation >= set.metadata.generation
 }
 
-/// A name for a template: other templates have other ones.
+/// Returns a hash of a Pod template. It differs from that of the deployment controller, and is the same in every run.
 fn hash(template: &PodTemplateSpec) -> String {
-    // FNV-1a: the same in every run.
+    // FNV-1a needs no seed.
     let bytes = serde_json::to_vec(template).unwrap_or_default();
     let mut hash = bytes
         .iter()

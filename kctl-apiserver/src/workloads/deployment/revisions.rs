@@ -1,4 +1,4 @@
-//! The revisions of a Deployment, which its sets carry: what `kubectl rollout history` and `undo` go by.
+//! The revisions of a Deployment, which its ReplicaSets carry for `kubectl rollout history` and `undo`.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,30 @@ use kube::ResourceExt;
 
 use super::bounds;
 
+/// The annotation with the revision.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The revisions that a set has had before.
+/// The annotation with earlier revisions of a set.
 const BEFORE: &str = "deployment.kubernetes.io/revision-history";
-/// Of the Deployment alone (`annotationsToSkip` upstream).
+/// Annotations that are not copied from the Deployment to its sets (`annotationsToSkip` upstream).
 const OWN: [&str; 5] =
     [REVISION, BEFORE, "kubectl.kubernetes.io/last-applied-configuration", bounds::DESIRED, bounds::MOST];
 
-/// The revision of a set or a Deployment; 0 where it has none.
+/// Returns the revision of a set or a Deployment; 0 without one.
 pub(super) fn of(object: &impl ResourceExt) -> i64 {
     object.annotations().get(REVISION).and_then(|revision| revision.parse().ok()).unwrap_or(0)
 }
 
-/// Newer than the revisions of all old sets.
+/// Returns the revision after those of the old sets.
 fn next(old: &[&ReplicaSet]) -> i64 {
     old.iter().map(|set| of(*set)).max().unwrap_or(0) + 1
 }
 
-/// The revision of the current set, once it says so.
+/// Returns the revision of the current set.
 pub(super) fn current(current: Option<&ReplicaSet>, old: &[&ReplicaSet]) -> i64 {
     current.map_or(0, of).max(next(old))
 }
 
-/// What the set of the template says: the annotations of the Deployment, and its revision.
+/// Returns the annotations of the current set: those of the Deployment, and its revision.
 pub(super) fn annotations(
     deployment: &Deployment,
     set: Option<&ReplicaSet>,
@@ -39,7 +40,7 @@ pub(super) fn annotations(
     let mut said: BTreeMap<_, _> = shared.map(|(name, value)| (name.clone(), value.clone())).collect();
     let revision = current(set, old);
     said.insert(REVISION.into(), revision.to_string());
-    // A set that was there before has come back.
+    // A rollback: an older set is current again and gets a new revision.
     if let Some(set) = set.filter(|set| (1..revision).contains(&of(*set))) {
         let before = set.annotations().get(BEFORE).map(|before| format!("{before},")).unwrap_or_default();
         said.insert(BEFORE.into(), format!("{before}{}", of(set)));

@@ -1,4 +1,5 @@
-//! Another number of pods in the middle of a rollout: every set gets its share (`pkg/controller/deployment/sync.go`).
+//! Scales a Deployment during a rollout: each set gets its share of the difference
+//! (`pkg/controller/deployment/sync.go`).
 
 use std::cmp::Reverse;
 
@@ -8,17 +9,17 @@ use kube::ResourceExt;
 use super::{Rollout, available, bounds, replicas};
 
 impl<'a> Rollout<'a> {
-    /// The sets that ask for pods.
+    /// Iterates over the sets that ask for Pods.
     fn active(&self) -> impl Iterator<Item = &'a ReplicaSet> {
         self.sets().filter(|set| replicas(set) > 0)
     }
 
-    /// Whether a set was scaled for another number of pods.
+    /// Returns `true` if a set was scaled for another size of the Deployment.
     pub(super) fn is_resized(&self) -> bool {
         self.active().filter_map(|set| said(set, bounds::DESIRED)).any(|desired| desired != self.bounds.replicas)
     }
 
-    /// Scales the sets for the number of pods that is asked for now, without going on from one template to the other.
+    /// Scales the sets to the new size, without progress of the rollout.
     pub(super) async fn resize(&self) -> kube::Result<usize> {
         let active: Vec<_> = self.active().collect();
         if let [only] = active[..] {
@@ -37,13 +38,13 @@ impl<'a> Rollout<'a> {
         if self.bounds.recreates { Ok(0) } else { self.share(active).await }
     }
 
-    /// Whether a set has all the pods that are asked for.
+    /// Returns `true` if a set has all Pods of the Deployment (`IsSaturated`).
     fn is_saturated(&self, set: &ReplicaSet) -> bool {
         let all = self.bounds.replicas;
         said(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
     }
 
-    /// Every set gets as much of what is new as it has of what there is; the largest one gets what is left over.
+    /// Distributes the difference in proportion to the sizes of the sets. The largest set gets the rest.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
         let more = self.bounds.most() - self.n_asked();
         if more > 0 {
@@ -74,7 +75,7 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
-    /// How many more pods a set has where it keeps its part of all (`getReplicaSetFraction`).
+    /// Returns the change of a set that keeps its share (`getReplicaSetFraction`).
     fn part(&self, set: &ReplicaSet) -> i32 {
         let has = replicas(set);
         if self.bounds.replicas == 0 {
@@ -83,13 +84,13 @@ impl<'a> Rollout<'a> {
         let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
         let before = said(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
         let (scaled, before) = (i64::from(has) * i64::from(self.bounds.most()), i64::from(before));
-        // To the nearest number, halves up.
+        // Rounds to the nearest number, halves up.
         let size = (2 * scaled + before) / (2 * before);
         i32::try_from(size).unwrap_or(i32::MAX) - has
     }
 }
 
-/// The number in an annotation.
+/// Returns the number in an annotation.
 fn said(set: &ReplicaSet, annotation: &str) -> Option<i32> {
     set.annotations().get(annotation)?.parse().ok()
 }

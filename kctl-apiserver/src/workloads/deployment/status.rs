@@ -1,4 +1,4 @@
-//! What a Deployment says of itself.
+//! The status of a Deployment: counts and conditions.
 
 use std::time::Duration;
 
@@ -17,22 +17,29 @@ use super::{
     Rollout, revisions,
 };
 
+/// The condition for enough available Pods.
 const AVAILABLE: &str = "Available";
+/// The condition for the progress of a rollout.
 const PROGRESSING: &str = "Progressing";
-/// Reasons of the condition `Progressing` after which nothing is waited for.
+/// The reason of `Progressing` after which no progress is expected.
 const COMPLETE: &str = "NewReplicaSetAvailable";
+/// The reason of `Progressing` after `progressDeadlineSeconds` without progress.
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
-/// A status that is being put together.
-pub(super) struct Telling<'a> {
+/// A status under construction.
+pub(super) struct StatusUpdate<'a> {
     rollout: &'a Rollout<'a>,
     now: Time,
+    /// The stored status.
     before: DeploymentStatus,
+    /// The new status.
     new: DeploymentStatus,
+    /// `true` if this pass created the current set.
     has_created: bool,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> StatusUpdate<'a> {
+    /// Counts Pods, and takes the conditions of the stored status.
     pub(super) fn new(rollout: &'a Rollout<'a>, now: Time) -> Self {
         let before = rollout.deployment.status.clone().unwrap_or_default();
         let mut new = counted(rollout);
@@ -40,11 +47,12 @@ impl<'a> Telling<'a> {
         Self { rollout, now, before, new, has_created: false }
     }
 
+    /// Returns the Deployment.
     fn deployment(&self) -> &Deployment {
         self.rollout.deployment
     }
 
-    /// Says that nobody waits for a Deployment that is paused, or that somebody does again (`checkPausedConditions`).
+    /// Sets `Progressing` for a paused or resumed Deployment (`checkPausedConditions`).
     pub(super) fn pause(&mut self) {
         let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
@@ -59,7 +67,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Says that there is a set for the template now.
+    /// Sets `Progressing` for a new set.
     pub(super) fn created(&mut self, name: &str) {
         self.has_created = true;
         if deadline(self.deployment()).is_some() {
@@ -67,17 +75,17 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Whether all pods are there, and of the template (`DeploymentComplete`).
+    /// Returns `true` if all Pods exist and are of the present template (`DeploymentComplete`).
     pub(super) fn is_complete(&self) -> bool {
         let wanted = self.rollout.bounds.replicas;
         let has = |n: Option<i32>| n.unwrap_or(0) == wanted;
         has(self.new.replicas) && has(self.new.updated_replicas) && has(self.new.available_replicas)
     }
 
-    /// Writes the status, where it is another one, and the revision of the Deployment with it. Returns how much it wrote.
+    /// Writes the status and the revision of the Deployment, if they differ. Returns the number of writes.
     pub(super) async fn write(&mut self) -> kube::Result<usize> {
-        self.tell_availability();
-        self.tell_progress();
+        self.set_available();
+        self.set_progressing();
         let (rollout, deployment) = (self.rollout, self.rollout.deployment);
         let mut changed = deployment.clone();
         if rollout.current.is_some() || self.has_created {
@@ -95,7 +103,8 @@ impl<'a> Telling<'a> {
         Ok(1)
     }
 
-    fn tell_availability(&mut self) {
+    /// Sets the condition `Available`.
+    fn set_available(&mut self) {
         let bounds = &self.rollout.bounds;
         if self.new.available_replicas.unwrap_or(0) >= bounds.replicas - bounds.unavailable {
             let message = "Deployment has minimum availability.";
@@ -106,8 +115,8 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// `syncRolloutStatus` upstream.
-    fn tell_progress(&mut self) {
+    /// Sets the condition `Progressing` (`syncRolloutStatus` upstream).
+    fn set_progressing(&mut self) {
         let Some(deadline) = deadline(self.deployment()) else {
             self.new
                 .conditions
@@ -137,7 +146,8 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Whether there is more of the new template than before, or less of the old ones (`DeploymentProgressing`).
+    /// Returns `true` if there are more Pods of the new template or fewer of the old ones than before
+    /// (`DeploymentProgressing`).
     fn has_progressed(&self) -> bool {
         let [before, new] = [&self.before, &self.new].map(|status| {
             let of = |n: Option<i32>| n.unwrap_or(0);
@@ -148,13 +158,14 @@ impl<'a> Telling<'a> {
         before.iter().zip(new).any(|(before, new)| new > *before)
     }
 
+    /// Removes the condition `Progressing`.
     fn forget_progress(&mut self) {
         if let Some(all) = &mut self.new.conditions {
             all.retain(|known| string(&known.type_) != Some(PROGRESSING));
         }
     }
 
-    /// A condition that says the same stays; a changed one is the last (`SetDeploymentCondition`).
+    /// Sets a condition. An unchanged one keeps its times; a changed one moves to the end (`SetDeploymentCondition`).
     fn set(&mut self, kind: &str, status: &str, reason: &str, message: String) {
         let all = self.new.conditions.get_or_insert_default();
         let at = all.iter().position(|known| string(&known.type_) == Some(kind));
@@ -175,7 +186,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// How many pods there are of what (`calculateStatus`).
+/// Returns the counts (`calculateStatus`).
 fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
     let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| rollout.sets().filter_map(|set| of(&status(set))).sum::<i32>();
@@ -197,17 +208,18 @@ fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     }
 }
 
+/// Returns the condition `Progressing`.
 fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
     status.conditions.iter().flatten().find(|known| string(&known.type_) == Some(PROGRESSING))
 }
 
-/// How long progress is waited for; the largest number is for ever.
+/// Returns `progressDeadlineSeconds`; `None` for `MaxInt32`, which means no deadline.
 fn deadline(deployment: &Deployment) -> Option<Duration> {
     let seconds = optional::deployment(deployment).progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// When progress is no longer waited for; nothing where none is.
+/// Returns the time at which progress is overdue, or `None` if none is expected.
 fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
     let known = progress(status)?;
     let is_over = [COMPLETE, TIMED_OUT].contains(&known.reason.as_deref().unwrap_or_default());
@@ -215,18 +227,18 @@ fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestam
     since.0.checked_add(deadline).ok()
 }
 
-/// Whether progress was waited for too long (`DeploymentTimedOut`).
+/// Returns `true` if progress is overdue (`DeploymentTimedOut`).
 fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> bool {
     waits_until(status, deadline).is_some_and(|end| end < now)
 }
 
-/// How long until a Deployment has made no progress for too long; nothing where that is not waited for.
+/// Returns the time until progress is overdue, or `None` if none is expected.
 pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
     if optional::deployment(deployment).paused == Some(true) {
         return None;
     }
     let end = waits_until(deployment.status.as_ref()?, deadline(deployment)?)?;
-    // Times of objects are whole seconds, and it is late after the last of them.
+    // Times in objects are whole seconds; the deadline has passed after the last of them.
     let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
     Some(wait + Duration::from_secs(1))
 }

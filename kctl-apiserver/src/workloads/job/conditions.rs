@@ -1,4 +1,4 @@
-//! What the conditions of a Job say of it.
+//! The conditions of a Job.
 
 use k8s_openapi::{
     api::batch::v1::{Job, JobCondition},
@@ -6,7 +6,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
-/// What has become of a Job. It ends when its last pod has.
+/// The result of a Job. The Job ends when its last Pod has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) has_succeeded: bool,
@@ -15,39 +15,44 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// Creates the result of a successful Job.
     pub(super) fn succeeded(reason: &str, message: &str) -> Self {
         Self { has_succeeded: true, reason: reason.into(), message: message.into() }
     }
 
+    /// Creates the result of a failed Job.
     pub(super) fn failed(reason: &str, message: &str) -> Self {
         Self { has_succeeded: false, reason: reason.into(), message: message.into() }
     }
 
-    /// The condition that says it at once, and the one that says it in the end.
+    /// Returns the condition that is set at once, and the one that is set when all Pods have ended.
     fn kinds(&self) -> (&'static str, &'static str) {
         if self.has_succeeded { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") }
     }
 }
 
+/// Returns a condition with the status `True`.
 fn is_true<'a>(all: &'a [JobCondition], kind: &str) -> Option<&'a JobCondition> {
     all.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
+/// Returns the conditions of a Job.
 fn of(job: &Job) -> &[JobCondition] {
     job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
+/// Returns `true` if the Job is `Complete` or `Failed`.
 pub(super) fn is_finished(job: &Job) -> bool {
     ended_at(job).is_some()
 }
 
-/// When it ended.
+/// Returns the time at which the Job finished.
 pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
     let ended = is_true(of(job), "Complete").or_else(|| is_true(of(job), "Failed"))?;
     Some(ended.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
 }
 
-/// What was said to become of it.
+/// Returns the result that the conditions of a Job record.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
     let of_condition = |kind: &str| {
         let known = is_true(of(job), kind)?;
@@ -60,7 +65,7 @@ pub(super) fn verdict(job: &Job) -> Option<Verdict> {
     of_condition("FailureTarget").map(|(reason, message)| Verdict::failed(&reason, &message))
 }
 
-/// The conditions after those that were there.
+/// Returns the conditions after this pass.
 pub(super) fn next(
     mut all: Vec<JobCondition>,
     verdict: Option<&Verdict>,
@@ -82,7 +87,7 @@ pub(super) fn next(
     all
 }
 
-/// Says something; what is said already keeps its times.
+/// Sets a condition. An unchanged one keeps its times.
 fn set(all: &mut Vec<JobCondition>, (kind, status): (&str, &str), (reason, message): (&str, &str), now: Timestamp) {
     if all.iter().any(|known| known.type_ == kind && known.status == status) {
         return;

@@ -1,24 +1,26 @@
-//! The indexes of a Job whose pods have one each, and the text that says which are done: `1,3-5,7`.
+//! Completion indexes of an Indexed Job, and the format of sets of them: `1,3-5,7`.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use kube::ResourceExt;
 
-/// The annotation and the label with the index of a pod.
+/// The annotation and the label of a Pod with its index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// The environment variable with the index.
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// The index of a pod.
+/// Returns the index of a Pod.
 pub(super) fn of(pod: &Pod) -> Option<i32> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
 
-/// How often the pods of an index before this one have failed, and how often without being counted.
+/// The number of failed Pods of the same index before this one.
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// The number of them that a policy ignored.
 const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// Failures of one index.
+/// The failures of one index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failures {
     pub(super) counted: i32,
@@ -26,13 +28,13 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Those before a pod.
+    /// Reads the failures before a Pod.
     pub(super) fn before(pod: &Pod) -> Self {
         let of = |name: &str| pod.annotations().get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         Self { counted: of(FAILURES), ignored: of(IGNORED) }
     }
 
-    /// Says them on the next pod.
+    /// Writes the failures into the next Pod of the index.
     pub(super) fn say(self, pod: &mut Pod) {
         pod.annotations_mut().insert(FAILURES.into(), self.counted.to_string());
         if self.ignored > 0 {
@@ -41,7 +43,7 @@ impl Failures {
     }
 }
 
-/// Gives a new pod its index, in all the places where the real controller does.
+/// Sets the index of a new Pod, in all places where the job controller does.
 pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
     pod.metadata.generate_name = Some(format!("{job}-{index}-"));
     pod.annotations_mut().insert(INDEX.into(), index.to_string());
@@ -60,7 +62,7 @@ pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
     }
 }
 
-/// The indexes that a text names. What is no index is none.
+/// Parses a set of indexes. Invalid parts are skipped.
 pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
     let parts = text.unwrap_or_default().split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -69,7 +71,7 @@ pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
     parts.flatten().collect()
 }
 
-/// The text with one more.
+/// Returns a set with one more index.
 pub(super) fn with(text: Option<&str>, index: i32) -> String {
     let mut all = read(text);
     all.insert(index);
@@ -82,7 +84,7 @@ pub(super) fn with(text: Option<&str>, index: i32) -> String {
     }
     let run = |(first, last): (i32, i32)| match last - first {
         0 => first.to_string(),
-        // Two are not a range.
+        // Two consecutive indexes are written with a comma (`indexesToString`).
         1 => format!("{first},{last}"),
         _ => format!("{first}-{last}"),
     };

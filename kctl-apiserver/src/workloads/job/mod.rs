@@ -1,8 +1,8 @@
-//! A Job: pods until enough of them have succeeded, or too many have failed.
+//! Syncs a Job: runs Pods until enough of them have succeeded, or too many have failed.
 //!
-//! Each pod that has ended is counted once, whenever this stops, as the real controller does it (`pkg/controller/job`): its uid is
-//! noted in the status, its finalizer is taken away, and only then it is counted. A pass either says something or does
-//! something. Left out: pauses between pods that fail.
+//! Each Pod that has ended is counted once, whenever this process stops, as by the job controller
+//! (`pkg/controller/job`): its uid is added to `status.uncountedTerminatedPods`, its finalizer is removed, and only
+//! then it is counted. A pass either writes the status or changes Pods. Backoff between failed Pods is not simulated.
 
 mod conditions;
 mod indexes;
@@ -30,10 +30,10 @@ use super::{Lists, Workloads, is_alive, is_controlled, reference, unless_outdate
 use conditions::{ended_at, is_finished};
 use state::JobState;
 
-/// Keeps a pod until it is counted.
+/// The finalizer that keeps a Pod until it is counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// Brings a Job one step on. Returns how much it wrote.
+/// Performs one step of a Job. Returns the number of writes.
 pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kube::Result<usize> {
     let now = workloads.clock.now();
     let pods: Vec<_> = lists.pods.iter().filter(|pod| is_controlled(*pod, job)).collect();
@@ -43,12 +43,12 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     let state = JobState::of(job, &pods);
     let status = state.status(now);
     if job.status.as_ref() != Some(&status) {
-        return tell(workloads, job, status).await;
+        return update_status(workloads, job, status).await;
     }
     state.act(workloads, now).await
 }
 
-/// Lets go of the pods whose Job is gone. Returns how much it wrote.
+/// Removes the finalizer of Pods whose Job is gone. Returns the number of writes.
 pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kube::Result<usize> {
     let mut n_writes = 0;
     for pod in lists.pods.iter().filter(|pod| is_tracked(pod)) {
@@ -60,26 +60,26 @@ pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kub
     Ok(n_writes)
 }
 
-/// After which time something is to be done for a Job although nothing changes.
+/// Returns the time after which something is due without a change.
 pub(super) fn due(job: &Job, now: Timestamp) -> Option<Duration> {
     let at = if is_finished(job) { expires(job) } else { deadline(job) };
     at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default())
 }
 
-/// When a Job that runs has run for too long.
+/// Returns the time at which a running Job exceeds `activeDeadlineSeconds`.
 fn deadline(job: &Job) -> Option<Timestamp> {
     let spec = job.spec.as_ref().filter(|spec| spec.suspend != Some(true))?;
     let begun = job.status.as_ref()?.start_time.as_ref()?.0;
     begun.checked_add(SignedDuration::from_secs(spec.active_deadline_seconds?)).ok()
 }
 
-/// When a Job that has ended goes.
+/// Returns the time at which a finished Job is deleted (`ttlSecondsAfterFinished`).
 fn expires(job: &Job) -> Option<Timestamp> {
     let after = job.spec.as_ref()?.ttl_seconds_after_finished?;
     ended_at(job)?.checked_add(SignedDuration::from_secs(after.into())).ok()
 }
 
-/// Lets go of the pods of a Job that has ended or is deleted, and of itself when its time is over.
+/// Releases the Pods of a Job that is finished or deleted, and deletes the Job when it expires.
 async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) -> kube::Result<usize> {
     let mut n_writes = 0;
     for pod in pods.iter().filter(|pod| is_tracked(pod)) {
@@ -96,7 +96,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
 }
 
 impl JobState<'_> {
-    /// Does what the status says that there is to do.
+    /// Does what the status demands: deletes and creates Pods.
     async fn act(&self, workloads: &Workloads, now: Timestamp) -> kube::Result<usize> {
         let mut n_writes = 0;
         for pod in &self.held {
@@ -105,7 +105,7 @@ impl JobState<'_> {
         }
         let verdict = self.verdict(now);
         let wanted = if verdict.is_some() || self.is_suspended() { 0 } else { self.wanted() };
-        // Of a Job that has failed, those that run have failed, too: they are counted. Others are let go before.
+        // The running Pods of a failed Job count as failed. Ended Pods are released first.
         let counts = verdict.is_some_and(|verdict| !verdict.has_succeeded);
         for pod in self.active.iter().skip(wanted) {
             n_writes += 1;
@@ -128,7 +128,7 @@ impl JobState<'_> {
         Ok(n_writes)
     }
 
-    /// How many pods there should be at a time.
+    /// Returns the number of Pods that should run.
     fn wanted(&self) -> usize {
         let Some(spec) = &self.job.spec else { return 0 };
         let at_once = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);
@@ -137,13 +137,14 @@ impl JobState<'_> {
             Some(completions) => {
                 at_once.min(usize::try_from(completions).unwrap_or(0).saturating_sub(self.n_succeeded()))
             }
-            // One that has succeeded says that the work is done: the others end, and none is made.
+            // After the first success of a Job without `completions`, no Pod is created and the others end by
+            // themselves.
             None if self.n_succeeded() > 0 => self.active.len().min(at_once),
             None => at_once,
         }
     }
 
-    /// The indexes that no pod has, and for which none has succeeded and not too many have failed.
+    /// Returns the indexes without a Pod that have neither succeeded nor failed too often.
     fn free_indexes(&self) -> Vec<i32> {
         let mut done = self.done();
         done.extend(self.failed_indexes());
@@ -153,10 +154,12 @@ impl JobState<'_> {
     }
 }
 
+/// Returns `true` if the Pod is not counted yet.
 fn is_tracked(pod: &Pod) -> bool {
     pod.finalizers().iter().any(|name| name == TRACKING)
 }
 
+/// Returns a Pod of the template.
 fn new_pod(job: &Job, index: Option<i32>) -> Pod {
     let template = job.spec.clone().unwrap_or_default().template;
     let metadata = template.metadata.unwrap_or_default();
@@ -178,7 +181,7 @@ fn new_pod(job: &Job, index: Option<i32>) -> Pod {
     pod
 }
 
-/// Lets a pod go. Whether it was the one that is there.
+/// Removes the finalizer of a Pod. Returns `false` if another Pod has its name.
 async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
     let rest: Vec<_> = pod.finalizers().iter().filter(|name| *name != TRACKING).collect();
     let version = &pod.metadata.resource_version;
@@ -191,6 +194,7 @@ async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
     Ok(is_current)
 }
 
+/// Deletes a Pod. The uid protects a new Pod of the same name.
 async fn delete(workloads: &Workloads, pod: &Pod) -> kube::Result<usize> {
     let exactly = Preconditions { uid: pod.uid(), resource_version: None };
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &pod.namespace().unwrap_or_default());
@@ -198,7 +202,8 @@ async fn delete(workloads: &Workloads, pod: &Pod) -> kube::Result<usize> {
     Ok(1)
 }
 
-async fn tell(workloads: &Workloads, job: &Job, status: JobStatus) -> kube::Result<usize> {
+/// Writes the status.
+async fn update_status(workloads: &Workloads, job: &Job, status: JobStatus) -> kube::Result<usize> {
     let mut new = job.clone();
     new.status = Some(status);
     new.metadata.managed_fields = None;
@@ -206,6 +211,7 @@ async fn tell(workloads: &Workloads, job: &Job, status: JobStatus) -> kube::Resu
     Ok(1)
 }
 
+/// Returns a client for Jobs.
 fn jobs(workloads: &Workloads, job: &Job) -> Api<Job> {
     Api::namespaced(workloads.client.clone(), &job.namespace().unwrap_or_default())
 }

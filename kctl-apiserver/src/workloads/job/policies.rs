@@ -1,4 +1,4 @@
-//! What the rules of a Job make of its pods: `podFailurePolicy` and `successPolicy`.
+//! `podFailurePolicy` and `successPolicy` of a Job.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,26 @@ use kube::ResourceExt;
 
 use super::{super::optional::string, indexes};
 
-/// What a pod that has failed means.
+/// The consequence of a failed Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PodFailure {
+    /// It counts towards `backoffLimit`.
     Counts,
+    /// It is replaced without being counted.
     Ignored,
-    /// The index of the pod has failed.
+    /// Its index has failed.
     OfIndex,
     /// The Job has failed, for this reason.
     OfJob(String),
 }
 
+/// Returns `true` if the Job has a `podFailurePolicy`.
 pub(super) fn has_failure_policy(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| spec.pod_failure_policy.is_some())
 }
 
-/// The first rule that fits a pod decides (`matchPodFailurePolicy` of `pkg/controller/job/pod_failure_policy.go`).
+/// Returns the consequence of a failed Pod: that of the first matching rule (`matchPodFailurePolicy` of
+/// `pkg/controller/job/pod_failure_policy.go`).
 pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
     for (index, rule) in policy.iter().flat_map(|policy| &policy.rules).enumerate() {
@@ -42,10 +46,12 @@ pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     PodFailure::Counts
 }
 
+/// Returns namespace and name.
 fn named(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
+/// Returns the message of a matching rule on exit codes.
 fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
@@ -62,6 +68,7 @@ fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Opti
     Some(format!("Container {name} for pod {} failed with exit code {code}", named(pod)))
 }
 
+/// Returns the message of a matching rule on conditions.
 fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Pod) -> Option<String> {
     let known: Vec<_> = pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).collect();
     let fitting = patterns.iter().find(|pattern| {
@@ -71,7 +78,8 @@ fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Po
     Some(format!("Pod {} has condition {}", named(pod), fitting.type_))
 }
 
-/// What is said of a Job that has succeeded by a rule (`matchSuccessPolicy` of `pkg/controller/job/success_policy.go`).
+/// Returns the message of a success policy that is met (`matchSuccessPolicy` of
+/// `pkg/controller/job/success_policy.go`).
 pub(super) fn success(job: &Job, done: &BTreeSet<i32>) -> Option<String> {
     let policy = job.spec.as_ref()?.success_policy.as_ref()?;
     let fits = policy.rules.iter().position(|rule| {

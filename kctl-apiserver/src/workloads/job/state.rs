@@ -1,4 +1,4 @@
-//! Where a Job is: which of its pods count for what.
+//! The state of a Job: which of its Pods count for what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,25 +27,27 @@ use super::{
 /// A Job with its pods.
 pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
-    /// Those that neither have ended nor are about to.
+    /// Pods that have not ended and are not being deleted.
     pub(super) active: Vec<&'a Pod>,
-    /// Those that are deleted and still there.
+    /// The number of Pods that are being deleted and have not ended.
     n_going: usize,
-    /// Those that have ended, or are deleted, and are not yet let go.
+    /// Pods that have ended or are being deleted, and still have the tracking finalizer.
     pub(super) held: Vec<&'a Pod>,
-    /// What was counted, and what is noted to be counted.
+    /// The status of the Job, with the counts of this pass.
     counted: JobStatus,
+    /// Uids of Pods that will be counted once their finalizer is gone.
     noted: UncountedTerminatedPods,
-    /// What has failed of each index by now.
+    /// The failures of each index so far.
     pub(super) failures: BTreeMap<i32, Failures>,
-    /// A pod after which the Job has failed.
+    /// The result of the Job, if a Pod has failed it (`podFailurePolicy`).
     failure: Option<Verdict>,
 }
 
 impl<'a> JobState<'a> {
+    /// Computes the state from the Job and its Pods.
     pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
-        // Rules judge a pod when it has ended.
+        // With a `podFailurePolicy`, a deleted Pod is judged only after it has ended.
         let waits = policies::has_failure_policy(job);
         let is_held = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
         let mut state = Self {
@@ -64,7 +66,7 @@ impl<'a> JobState<'a> {
         state
     }
 
-    /// Whoever was noted and is let go counts.
+    /// Counts the Pods that were noted earlier and have lost their finalizer.
     fn count(&mut self) {
         let known = self.counted.uncounted_terminated_pods.take().unwrap_or_default();
         let held: Vec<_> = self.held.iter().filter_map(|pod| pod.uid()).collect();
@@ -80,7 +82,8 @@ impl<'a> JobState<'a> {
         self.noted = UncountedTerminatedPods { succeeded, failed };
     }
 
-    /// Whoever has ended is noted. What others have deleted has failed; what the Job deletes is let go before.
+    /// Notes the Pods that have ended. A Pod that someone else deleted has failed; the finalizer of a Pod that the
+    /// Job deletes is removed before.
     fn note(&mut self) {
         for pod in self.held.clone() {
             let Some(uid) = pod.uid() else { continue };
@@ -100,7 +103,7 @@ impl<'a> JobState<'a> {
         }
     }
 
-    /// Whether a pod that has failed counts.
+    /// Returns `true` if a failed Pod counts.
     fn note_failure(&mut self, pod: &Pod) -> bool {
         let failure = policies::failure(self.job, pod);
         let limit = self.limit_per_index();
@@ -179,7 +182,7 @@ impl<'a> JobState<'a> {
         statuses.flatten().map(|container| container.restart_count).sum()
     }
 
-    /// What has become of the Job by now, if anything.
+    /// Returns the result of the Job so far, if it has one.
     pub(super) fn verdict(&self, now: Timestamp) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
         if let Some(known) = verdict(self.job).or_else(|| self.failure.clone()) {
@@ -207,7 +210,7 @@ impl<'a> JobState<'a> {
         (is_enough && !self.is_suspended()).then(succeeded)
     }
 
-    /// Whether too many indexes have failed, or some and nothing else is left to do.
+    /// Returns `true` if too many indexes have failed, or if some have failed and no other index is left.
     fn verdict_of_indexes(&self) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
         let (n_failed, n_done) = (count(self.failed_indexes().len()), count(self.done().len()));
@@ -219,7 +222,7 @@ impl<'a> JobState<'a> {
         is_all.then(|| Verdict::failed("FailedIndexes", "Job has failed indexes"))
     }
 
-    /// What is to be said of the Job.
+    /// Returns the new status of the Job.
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
         let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
