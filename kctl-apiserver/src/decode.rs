@@ -1,4 +1,5 @@
-//! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
+//! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and
+//! returns their paths.
 
 mod duplicates;
 mod lenient;
@@ -56,7 +57,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
-/// What is wrong with YAML, without the picture of the place.
+/// Returns the message of a YAML error without the excerpt of the document.
 pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
@@ -103,7 +104,7 @@ pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     if !metadata.is_object() && !metadata.is_null() {
         return Err(misfit(&path.to_string(), "an object", metadata));
     }
-    // What the type does not have is dropped and named by `crd::prune`.
+    // `crd::prune` drops and returns unknown fields.
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
     decoder.fields(schema, &mut metadata.clone(), None, &path)
 }
@@ -121,13 +122,14 @@ pub(crate) fn drop_malformed(metadata: &mut Value) {
 pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
-    // Values of a wrong type were rejected before.
+    // Values of a wrong type were rejected earlier.
     let _fits = decoder.fields(schema, metadata, None, &JsonPath::Root);
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| name == "managedFields" || !is_zero(value));
     }
 }
 
+/// Returns `true` for the zero value of a Go type.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),
@@ -139,19 +141,22 @@ fn is_zero(value: &Value) -> bool {
 /// The integers that a field takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Integers {
-    /// Those of its type, when JSON is decoded.
+    /// Those of their type, when JSON is decoded.
     InRange,
-    /// All: larger ones lose their upper bits, when a patch is laid over a type (`converter.go` of
+    /// All: larger ones are truncated, when a patch is applied to a Go type (`converter.go` of
     /// `k8s.io/apimachinery/pkg/runtime`).
     Wrapped,
 }
 
+/// Decodes a value recursively.
 struct Decoder {
+    /// The paths of unknown fields.
     unknown: Vec<String>,
     integers: Integers,
 }
 
 impl Decoder {
+    /// Decodes the fields of an object.
     fn fields(
         &mut self,
         schema: Schema<'_>,
@@ -186,6 +191,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// Decodes a value.
     fn value(
         &mut self,
         schema: Schema<'_>,
@@ -193,11 +199,11 @@ impl Decoder {
         stored: Option<&Value>,
         path: &JsonPath<'_>,
     ) -> Result<(), String> {
-        // It takes any JSON (`RawExtension.UnmarshalJSON` of `k8s.io/apimachinery/pkg/runtime/extension.go`).
+        // Any JSON (`RawExtension.UnmarshalJSON` of `k8s.io/apimachinery/pkg/runtime/extension.go`).
         if schema.reference() == Some("RawExtension") {
             return Ok(());
         }
-        // JSON has a zero below zero, which is an integer in Go.
+        // Go decodes `-0` into an integer.
         let is_zero = |number: f64| number.to_bits() == (-0.0_f64).to_bits();
         if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
             *value = 0.into();
@@ -205,7 +211,7 @@ impl Decoder {
         if self.integers == Integers::Wrapped && schema.type_name() == Some("integer") {
             wrap(value, schema.format());
         }
-        // Bytes are written anew, without the ends of lines.
+        // Go decodes base64 and encodes it again, without line ends.
         if schema.format() == Some("byte")
             && let Value::String(text) = value
             && text.contains(['\r', '\n'])
@@ -217,7 +223,7 @@ impl Decoder {
         }
         wrong::check(schema, value, path)?;
         match value {
-            // A type without fields, and not one of any.
+            // A type without fields, which is not one of any value.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
                 self.unknown.extend(fields.keys().map(|name| JsonPath::Field(path, name).to_string()));
                 fields.clear();
@@ -264,7 +270,8 @@ fn wrap(value: &mut Value, format: Option<&str>) {
     }
 }
 
-/// What a null in a list or in a map is: the zero of the type, which is null where Go has a pointer, a list or a map.
+/// Returns the value of a null in a list or a map: the zero value of the type, which is null for a Go pointer, slice
+/// or map.
 fn zero(schema: Schema<'_>) -> Value {
     match (schema.reference(), schema.type_name()) {
         (Some("Quantity"), _) => "0".into(),
@@ -277,6 +284,7 @@ fn zero(schema: Schema<'_>) -> Value {
     }
 }
 
+/// Removes fields.
 fn remove(map: &mut Map<String, Value>, names: &[String]) {
     for name in names {
         map.remove(name);

@@ -1,4 +1,4 @@
-//! Authorizes requests with RBAC (`plugin/pkg/auth/authorizer/rbac` of the real server).
+//! Authorizes requests with RBAC (`plugin/pkg/auth/authorizer/rbac` of kube-apiserver).
 
 mod rules;
 
@@ -42,6 +42,7 @@ pub(crate) fn authorize_creation(resolver: &impl RuleResolver, info: &RequestInf
     authorize_to("create", resolver, info)
 }
 
+/// Checks that the user of a request may use a verb on its object.
 fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     // A rule with `resourceNames` also allows a list or watch that selects one of these names
     // (`endpoints/request/requestinfo.go`).
@@ -49,7 +50,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         Verb::List | Verb::Watch => selector::name_of(info.params.text("fieldSelector")),
         _ => None,
     };
-    // The namespace of a Namespace is the Namespace itself.
+    // A Namespace object counts as in its own namespace.
     let is_namespace = info.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
@@ -154,6 +155,7 @@ pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str
     allowing.map(PolicyRule::reason)
 }
 
+/// Returns `true` if a `nonResourceURLs` entry matches a path. A final `*` matches any rest.
 fn covers(known: &str, path: &str) -> bool {
     known == path || known.strip_suffix('*').is_some_and(|start| path.starts_with(start))
 }
@@ -173,6 +175,7 @@ struct Resources {
 }
 
 impl Resources {
+    /// Returns the names for the resource of a request.
     fn of(asked: &Attributes<'_>) -> Self {
         if asked.subresource.is_empty() {
             return Self { own: asked.resource.to_owned(), any: None };
@@ -182,6 +185,7 @@ impl Resources {
     }
 }
 
+/// Returns `true` if a rule allows the request.
 fn allows(rule: &Value, asked: &Attributes<'_>, resources: &Resources) -> bool {
     let has = |field: &str, wanted: &str| {
         rule[field].as_array().into_iter().flatten().any(|known| known == "*" || known == wanted)

@@ -1,6 +1,6 @@
-//! Finds the RBAC rules of a user. They are cached until a role or a binding changes.
+//! Finds the RBAC rules of a user, and caches them until a role or a binding changes.
 //!
-//! Behaviour: `pkg/registry/rbac/validation/rule.go`.
+//! Upstream: `pkg/registry/rbac/validation/rule.go`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -70,6 +70,7 @@ struct Cached {
     /// The revision of the last change of a role or binding that the cache has seen.
     revision: u64,
     by_user: HashMap<User, HashMap<String, Arc<UserRules>>>,
+    /// The number of entries of all users, at most [`CACHE_LEN_MAX`].
     len: usize,
 }
 
@@ -79,6 +80,7 @@ impl RuleCache {
         *self.0.get_mut() = Cached::default();
     }
 
+    /// Returns the cached rules of a user, or finds them. A change of any role or binding empties the cache first.
     fn get_or_find(
         &self,
         revision: u64,
@@ -129,6 +131,7 @@ impl RuleResolver for Rbac<'_> {
 pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
 
 impl Snapshot {
+    /// Copies the roles and bindings of a store.
     pub(crate) fn of(store: &Store) -> Self {
         let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
             let of = kind.group_resource();

@@ -1,10 +1,11 @@
-//! The texts of annotations as Go writes them: fields in the order of their types, and what HTML cannot have escaped.
+//! Annotations of HorizontalPodAutoscalers, formatted as Go's `encoding/json` does: fields in the order of their
+//! type, and `<`, `>`, `&` escaped.
 
 use serde_json::{Map, Value, json};
 
 use crate::quantity;
 
-/// What a field in an annotation is.
+/// The type of a field in an annotation.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Text,
@@ -66,6 +67,7 @@ impl Shape {
 /// An annotation has a value of another type than its field: it stands for nothing.
 pub(super) struct Mistyped;
 
+/// Formats a label selector.
 fn selector(value: &Value) -> String {
     let some = |field: &str, is_empty: bool| (!is_empty).then(|| value[field].to_string());
     let labels = value["matchLabels"].as_object().is_none_or(Map::is_empty);
@@ -79,20 +81,22 @@ pub(super) fn ordered(fields: impl IntoIterator<Item = (&'static str, Option<Str
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// A text in quotes; the empty one when there is none.
+/// Formats a string; an absent one is empty.
 pub(super) fn text(value: &Value) -> String {
     if value.is_string() { value.to_string() } else { "\"\"".to_owned() }
 }
 
+/// Formats a string, or returns `None` for `omitempty`.
 fn non_empty(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(|_| value.to_string())
 }
 
-/// JSON with what HTML cannot have escaped: such characters are in texts alone.
+/// Escapes the characters that Go escapes for HTML. They occur only in strings.
 pub(super) fn escaped(json: &str) -> String {
     json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
+/// Formats conditions.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
     let one = |condition: &Value| {
         ordered([
@@ -106,7 +110,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
     escaped(&format!("[{}]", conditions.iter().map(one).collect::<Vec<_>>().join(",")))
 }
 
-/// The conditions that an annotation stands for; nothing when it is none.
+/// Parses conditions; `None` if the annotation is invalid.
 pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
     let one = |condition: &Value| {
@@ -152,7 +156,7 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
     escaped(&whole)
 }
 
-/// The behaviour that an annotation stands for; nothing when it is none. Go reads names in any case.
+/// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.
 pub(super) fn behavior(annotation: &str) -> Option<Value> {
     let written: Value = serde_json::from_str(annotation).ok()?;
     let mut behavior = json!({});
@@ -171,6 +175,7 @@ fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     fields.rfind(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
 }
 
+/// Parses the rules of one direction.
 fn scaling_rules(written: &Value) -> Option<Value> {
     let mut rules = json!({});
     written.as_object()?;

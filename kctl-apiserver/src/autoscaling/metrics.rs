@@ -1,12 +1,13 @@
-//! Metrics as an annotation has them and as fields: one table says what is called how.
+//! Converts metrics between fields (version 2) and the annotation of version 1. One table names the fields of each
+//! source.
 
 use serde_json::{Value, json};
 
 use super::annotations::{self, Shape, ordered};
 use crate::quantity;
 
-/// One source of metrics: its type and field, and the names of its fields in version 1 with where they are in version 2,
-/// in the order in which they are written.
+/// A source of metrics: its type and field, and its fields in version 1 with their pointer in version 2, in the order
+/// in which Go writes them.
 type Source = (&'static str, &'static str, &'static [(&'static str, &'static str, Shape)]);
 
 /// The sources of the metrics that are asked for.
@@ -115,12 +116,13 @@ pub(super) const STATUS: [Source; 5] = [
     ),
 ];
 
-/// Metrics of version 2 as the text of an annotation.
+/// Formats metrics as an annotation.
 pub(super) fn written(metrics: &[Value], sources: &[Source]) -> String {
     let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, sources)).collect();
     annotations::escaped(&format!("[{}]", all.join(",")))
 }
 
+/// Formats one metric.
 fn one_written(metric: &Value, sources: &[Source]) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (_, field, fields) in sources {
@@ -131,12 +133,13 @@ fn one_written(metric: &Value, sources: &[Source]) -> String {
     ordered(parts)
 }
 
-/// The metrics of version 2 that an annotation stands for; nothing when it is none.
+/// Parses metrics; `None` if the annotation is invalid.
 pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
     metrics.iter().map(|metric| one_read(metric, sources)).collect()
 }
 
+/// Parses one metric.
 fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
@@ -177,7 +180,7 @@ fn aim(source: &str, converted: &mut Value) {
         "resource" | "containerResource" if has("averageUtilization") => "Utilization",
         _ => "AverageValue",
     };
-    // Version 1 cannot leave it out.
+    // Version 1 always has a value, so 0 stands for an absent one.
     let is_nothing = target["value"].as_str().and_then(quantity::amount) == Some(0);
     if source == "object"
         && kind == "AverageValue"

@@ -1,7 +1,7 @@
-//! Autoscalers in both of their versions: reads one, hands on the other.
+//! Converts HorizontalPodAutoscalers between `autoscaling/v1` and `autoscaling/v2`.
 //!
-//! Version 2 is what is stored. Version 1 knows one metric, the utilization of cpu; what else there is it has in annotations
-//! (`pkg/apis/autoscaling/v1/conversion.go`), which nobody else may write: version 2 drops them.
+//! Version 2 is stored. Version 1 has one metric, the utilization of CPU. It keeps everything else in annotations
+//! (`pkg/apis/autoscaling/v1/conversion.go`) that only the conversion writes: version 2 drops them.
 
 mod annotations;
 mod metrics;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) const FIRST: &str = "autoscaling/v1";
 pub(crate) const SECOND: &str = "autoscaling/v2";
+/// Annotations of version 1 with fields of version 2.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -23,7 +24,7 @@ const OWN: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
-/// What an autoscaler without metrics aims at (`DefaultCPUUtilization`).
+/// The target utilization of an autoscaler without metrics (`DefaultCPUUtilization`).
 const UTILIZATION: i64 = 80;
 
 /// An autoscaler in a version.
@@ -55,6 +56,7 @@ pub(crate) fn settled(object: &mut Value) {
     }
 }
 
+/// Removes the annotations of the conversion.
 fn drop_own(object: &mut Value) {
     let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) else { return };
@@ -64,6 +66,7 @@ fn drop_own(object: &mut Value) {
     }
 }
 
+/// Converts version 2 to version 1.
 fn first(second: &Value) -> Value {
     let mut object = second.clone();
     object["apiVersion"] = FIRST.into();
@@ -113,6 +116,7 @@ fn rest(object: &mut Value, part: &str, without: &[&str]) {
     }
 }
 
+/// Converts version 1 to version 2.
 fn second(first: &Value) -> Value {
     let mut object = first.clone();
     object["apiVersion"] = SECOND.into();
@@ -150,12 +154,14 @@ fn second(first: &Value) -> Value {
     object
 }
 
+/// Returns the metric of CPU utilization.
 fn cpu(of: &str, amount: Value) -> Value {
     let resource: Map<String, Value> =
         [("name".to_owned(), "cpu".into()), (of.to_owned(), amount)].into_iter().collect();
     json!({ "type": "Resource", "resource": resource })
 }
 
+/// Sets a field of a part, which is created if it is missing.
 fn set(object: &mut Value, part: &str, field: &str, value: Value) {
     if !object[part].is_object() {
         object[part] = json!({});

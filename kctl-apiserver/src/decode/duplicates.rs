@@ -1,4 +1,4 @@
-//! Fields that come twice in JSON: reads bytes, hands on the paths of the fields.
+//! Finds duplicate fields in JSON, which serde_json and Go accept silently.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
@@ -18,6 +18,7 @@ pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     found
 }
 
+/// Visits JSON without building a value. Duplicate fields within a duplicate are reported too.
 struct DuplicateFinder<'a> {
     path: JsonPath<'a>,
     found: &'a mut Vec<String>,

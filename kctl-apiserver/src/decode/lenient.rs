@@ -1,9 +1,8 @@
-//! JSON that Go reads and others do not: bytes that are no text, halves of characters. Makes it JSON that all read.
+//! Repairs JSON that Go accepts and serde_json rejects: invalid UTF-8, and unpaired surrogates.
 
 use std::borrow::Cow;
 
-/// The same JSON without what is wrong with its texts (`unquoteBytes` of Go's `encoding/json`): each byte, and each half of a
-/// character, that is none is shown as U+FFFD.
+/// Replaces each invalid byte and each unpaired surrogate by U+FFFD (`unquoteBytes` of Go's `encoding/json`).
 pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
     let Some(start) = first_half(&text, 0) else { return text };
@@ -18,9 +17,10 @@ pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     mended.into()
 }
 
-/// A character by its number: `\u0000`.
+/// The length of an escape such as `\u0000`.
 const ESCAPE_LEN: usize = 6;
 
+/// Replaces invalid bytes.
 fn valid(json: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(json).is_ok() {
         return json.into();
@@ -35,7 +35,7 @@ fn valid(json: &[u8]) -> Cow<'_, [u8]> {
     text.into()
 }
 
-/// Where from a place on the next half of a character is that lacks the other.
+/// Returns the offset of the next escape of an unpaired surrogate.
 fn first_half(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < text.len() {
@@ -46,14 +46,14 @@ fn first_half(text: &[u8], from: usize) -> Option<usize> {
         match (code(text, at), code(text, at + ESCAPE_LEN)) {
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => at += 2 * ESCAPE_LEN,
             (Some(0xd800..0xe000), _) => return Some(at),
-            // What is escaped is no escape itself.
+            // An escaped backslash does not start an escape.
             _ => at += 2,
         }
     }
     None
 }
 
-/// The number of a character that is written by it.
+/// Returns the code unit of a `\u` escape.
 fn code(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,8 +1,8 @@
-//! The way to a value in JSON, which lives on the stack of the walk and is written only when it is shown.
+//! The path of a JSON value. It lives on the stack of a recursion, and is formatted only for an error.
 
 use std::fmt;
 
-/// A step from the way to what is around a value.
+/// A path, as its last step and the path of the parent.
 #[derive(Clone, Copy)]
 pub(super) enum JsonPath<'a> {
     Root,

@@ -1,17 +1,18 @@
-//! What a plain scalar of YAML 1.1 is worth: reads its text.
+//! Resolves plain scalars of YAML 1.1.
 //!
 //! Upstream: `resolve` of `sigs.k8s.io/yaml/goyaml.v2`.
 
 use serde_json::{Number, Value};
 
-/// Of these the first letter may be small, and the whole word may be in capitals.
+/// Words for `true`. They are also accepted capitalized, and in upper case.
 const YES: [&str; 4] = ["y", "yes", "true", "on"];
+/// Words for `false`.
 const NO: [&str; 4] = ["n", "no", "false", "off"];
 
-/// The value of a scalar without quotes and tags.
+/// Returns the value of a scalar without quotes and tags.
 ///
 /// # Errors
-/// JSON has no such number.
+/// Fails for a number that JSON cannot express.
 pub(super) fn resolved(text: &str) -> Result<Value, String> {
     let is = |word: &str| {
         let mut capital = word.to_owned();
@@ -33,11 +34,12 @@ pub(super) fn resolved(text: &str) -> Result<Value, String> {
     })
 }
 
+/// Returns `true` for positive infinity.
 fn is_infinite(text: &str) -> bool {
     [".inf", ".Inf", ".INF"].contains(&text)
 }
 
-/// A number with a base, or a decimal one; underscores are for people.
+/// Parses an integer with an optional base, or a decimal number. Underscores are ignored.
 fn number(text: &str) -> Option<Value> {
     let plain = text.replace('_', "");
     let (is_negative, digits) = match plain.strip_prefix(['+', '-']) {
@@ -60,7 +62,7 @@ fn number(text: &str) -> Option<Value> {
     signed.or_else(|| float(&plain))
 }
 
-/// A decimal number as JSON and YAML write it, and no word that Rust takes for one.
+/// Parses a decimal number, but not the words that Rust accepts as floats.
 fn float(text: &str) -> Option<Value> {
     let text = text.replace('_', "");
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));

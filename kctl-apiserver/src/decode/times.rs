@@ -1,11 +1,11 @@
-//! The times that Kubernetes takes: RFC 3339 as Go reads it (`Parse` of `time/format.go`), which is a little more.
+//! Times that Kubernetes accepts: RFC 3339 as Go parses it (`Parse` in `time/format.go`), which is slightly more.
 
-/// How a time is written.
+/// The layout of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// With seconds, and a fraction where there is one.
+    /// With seconds, and an optional fraction (`metav1.Time`).
     Seconds,
-    /// With six digits behind the seconds.
+    /// With six digits after the seconds (`metav1.MicroTime`).
     Micros,
 }
 
@@ -14,13 +14,13 @@ pub(super) fn is_time(text: &str, layout: Layout) -> bool {
     read(text, layout).is_some_and(str::is_empty)
 }
 
-/// Returns what follows a time.
+/// Returns the rest after a time.
 fn read(text: &str, layout: Layout) -> Option<&str> {
     let (year, rest) = digits(text, 4)?;
     let (month, rest) = ranged(rest.strip_prefix('-')?, 1..=12)?;
     let (day, rest) = digits(rest.strip_prefix('-')?, 2)?;
     let rest = rest.strip_prefix('T')?;
-    // Of all parts the hour alone may have one digit.
+    // Only the hour may have one digit.
     let (_, rest) = digits(rest, 2).or_else(|| digits(rest, 1)).filter(|(hour, _)| *hour < 24)?;
     let (_, rest) = ranged(rest.strip_prefix(':')?, 0..=59)?;
     let (_, rest) = ranged(rest.strip_prefix(':')?, 0..=59)?;
@@ -28,28 +28,31 @@ fn read(text: &str, layout: Layout) -> Option<&str> {
     (1..=days(year, month)).contains(&day).then_some(rest)
 }
 
-/// A number of so many digits, and what is behind it.
+/// Parses a number with this many digits. Returns it with the rest.
 fn digits(text: &str, n_digits: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(n_digits)?;
     number.bytes().all(|byte| byte.is_ascii_digit()).then(|| (number.parse().unwrap_or_default(), rest))
 }
 
+/// Parses two digits within a range.
 fn ranged(text: &str, range: std::ops::RangeInclusive<u32>) -> Option<(u32, &str)> {
     digits(text, 2).filter(|(number, _)| range.contains(number))
 }
 
+/// Skips the fraction of a second.
 fn fraction(text: &str, layout: Layout) -> Option<&str> {
     let after = text.strip_prefix(['.', ',']);
     match layout {
         Layout::Micros => after.and_then(|after| digits(after, 6)).map(|(_, rest)| rest),
         Layout::Seconds => Some(match after.map(|after| after.trim_start_matches(|c: char| c.is_ascii_digit())) {
-            // A point without a digit behind it does not begin a fraction.
+            // A point without a digit after it does not start a fraction.
             Some(rest) if rest.len() + 1 < text.len() => rest,
             _ => text,
         }),
     }
 }
 
+/// Skips the time zone.
 fn zone(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix('Z') {
         return Some(rest);
@@ -59,6 +62,7 @@ fn zone(text: &str) -> Option<&str> {
     (hours <= 24 && minutes <= 60).then_some(rest)
 }
 
+/// Returns the number of days of a month.
 fn days(year: u32, month: u32) -> u32 {
     match month {
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,

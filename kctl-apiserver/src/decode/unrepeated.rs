@@ -1,18 +1,18 @@
-//! JSON in which no field comes twice: reads text once, hands on its value.
+//! Parses JSON without duplicate fields in one pass.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The value of a text; nothing when it is not JSON, or when a field comes more than once in an object.
+/// Returns the value of a JSON document, or `None` if it is invalid or has a duplicate field.
 pub(crate) fn unrepeated(text: &str) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Once.deserialize(&mut reader).ok()?;
     reader.end().ok().map(|()| value)
 }
 
-/// Reads a value, and refuses a field that comes again.
+/// Builds a value, and fails at a duplicate field.
 struct Once;
 
 impl<'de> DeserializeSeed<'de> for Once {

@@ -1,4 +1,4 @@
-//! Values that do not fit the type of their field.
+//! Checks values against the type of their field.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
     format!("{path}: must be {expected}, found {found}")
 }
 
+/// Returns the description of a type in an error.
 fn expected(schema: Schema<'_>) -> String {
     match (schema.reference(), schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
         (Some("Quantity"), ..) => "a quantity such as 500m or 1Gi",
@@ -67,6 +68,7 @@ fn is_base64(text: &str) -> bool {
     &bytes[n_digits..] == padding
 }
 
+/// Returns `true` if a value has the type of the field.
 fn fits(schema: Schema<'_>, value: &Value) -> bool {
     let format = schema.format().unwrap_or_default();
     let Some(type_name) = schema.type_name() else { return true };
@@ -82,7 +84,7 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
             "int-or-string" => is_int32(number),
             _ => is_quantity,
         },
-        // A number with a point or an exponent is not an integer, whatever its value; YAML is read without them.
+        // JSON with a point or an exponent is not an integer, whatever its value. YAML is converted before.
         ("integer", Value::Number(number)) => {
             if format == "int32" {
                 is_int32(number)
@@ -99,6 +101,7 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
     }
 }
 
+/// Returns `true` for a number in the range of 32 bits.
 fn is_int32(number: &serde_json::Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }

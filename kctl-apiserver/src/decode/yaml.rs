@@ -1,6 +1,7 @@
-//! YAML as Go reads it: the first document, YAML 1.1, fields that come twice.
+//! Parses YAML as Go does: the first document only, YAML 1.1, and duplicate fields.
 //!
-//! Upstream: `decode.go` and `resolve.go` of `sigs.k8s.io/yaml/goyaml.v2`, `convertToJSONableObject` of `sigs.k8s.io/yaml`.
+//! Upstream: `decode.go` and `resolve.go` of `sigs.k8s.io/yaml/goyaml.v2`, `convertToJSONableObject` of
+//! `sigs.k8s.io/yaml`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,23 +12,25 @@ use serde_json::{Map, Value};
 use super::{DEPTH_MAX, first_line, scalar::resolved};
 use crate::{go, limits::BODY_LEN_MAX};
 
-/// Values that aliases may stand for in one document: more is a document that is made to be large.
+/// The number of values that aliases may expand to in one document. A document with more is an attack.
 const ALIASED_LEN_MAX: usize = 100_000;
-/// Bytes of text that anchors may keep and aliases repeat in one document: some bodies of the largest size.
+/// The number of bytes that anchors may keep and aliases repeat in one document: a few bodies of the largest size.
 const ALIASED_BYTES_MAX: usize = 4 * BODY_LEN_MAX;
+/// The namespace of YAML's own tags.
 const NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// A document.
+/// A parsed document.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Yaml {
     pub(crate) value: Value,
-    /// What is said of each field that comes again; of those the last counts.
+    /// A message for each duplicate field. The last value of a duplicate field counts.
     pub(crate) repeated: Vec<String>,
 }
 
+/// The error of a document beyond these limits.
 const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
-/// Whether Go's YAML takes what JSON takes otherwise, or not at all: escaped slashes, characters that are escaped in halves, and some
-/// that are not escaped.
+/// Returns `true` if Go's YAML parser reads this JSON differently or rejects it: escaped slashes, surrogate escapes,
+/// and some characters without escapes.
 pub(crate) fn is_other_in_yaml(text: &str) -> bool {
     let is_strange = |char| is_control(char) || char == '\u{85}';
     has_strange_escapes(text)
@@ -35,11 +38,12 @@ pub(crate) fn is_other_in_yaml(text: &str) -> bool {
         || (!text.is_ascii() && text.contains(is_strange))
 }
 
+/// Returns `true` if the JSON has escapes that YAML reads differently.
 fn has_strange_escapes(text: &str) -> bool {
     ["\\/", "\\ud", "\\uD"].into_iter().any(|escape| text.contains(escape))
 }
 
-/// Characters that no text of YAML has.
+/// Returns `true` for a character that YAML does not allow.
 fn is_control(char: char) -> bool {
     let is_allowed = matches!(char, '\t' | '\n' | '\r' | '\u{85}');
     (char.is_control() && !is_allowed) || matches!(char, '\u{fffe}' | '\u{ffff}')
@@ -64,10 +68,10 @@ fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
     false
 }
 
-/// Reads the first document of a text; nothing is null.
+/// Parses the first document. An empty one is null.
 ///
 /// # Errors
-/// The text is not YAML, or not JSON when it is read.
+/// Fails if the document is invalid YAML, or if JSON cannot express it.
 pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
     if text.chars().any(is_control) {
         return Err("yaml: control characters are not allowed".into());
@@ -132,6 +136,7 @@ fn before_stray(text: &str, index: usize) -> Option<&str> {
     (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..at])
 }
 
+/// Returns the value of a scalar.
 fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
     let name = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE));
     match name.as_deref() {
@@ -156,18 +161,22 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
     }
 }
 
-/// What has been read so far: what is open, and by itself, not on the stack, which others share.
+/// The state of a parser. Open lists and maps are kept here and not on the stack, so that nesting is bounded by
+/// `DEPTH_MAX` only.
 #[derive(Default)]
 struct Reader {
+    /// Open lists and maps, from outer to inner.
     open: Vec<Open>,
     anchors: HashMap<usize, Value>,
+    /// The number of values of all aliases so far.
     n_aliased: usize,
-    /// Bytes of text of all anchors and aliases.
+    /// The number of bytes of all anchors and aliases so far.
     n_bytes: usize,
     repeated: Vec<String>,
     document: Option<Value>,
 }
 
+/// A list or map that is not complete.
 struct Open {
     content: Content,
     anchor: usize,
@@ -186,23 +195,25 @@ struct Fields {
     next: Next,
 }
 
-/// What comes next in a map.
+/// The next part of a map.
 #[derive(Default)]
 enum Next {
     #[default]
     Key,
     Value(String),
-    /// The value of a key that is null, which JSON does not have.
+    /// The value of a null key, which JSON does not have: dropped.
     OfNull,
     Merged,
 }
 
 impl Reader {
+    /// Opens a list or a map.
     fn open(&mut self, content: Content, anchor: usize, line: usize) -> Result<(), String> {
         self.open.push(Open { content, anchor, line });
         if self.open.len() > DEPTH_MAX { Err("yaml: exceeded max depth of 10000".into()) } else { Ok(()) }
     }
 
+    /// Completes the innermost list or map.
     fn close(&mut self) -> Result<(), String> {
         let Some(Open { content, anchor, line }) = self.open.pop() else { return Ok(()) };
         let value = match content {
@@ -212,6 +223,7 @@ impl Reader {
         self.take(value, anchor, line)
     }
 
+    /// Inserts the value of an anchor.
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
         let (n_values, n_bytes) = extent(value);
@@ -224,7 +236,7 @@ impl Reader {
         self.take(value, 0, line)
     }
 
-    /// Whether a key merges what follows into the map that is open.
+    /// Returns `true` if a `<<` key merges the next value into the open map.
     fn merges(&mut self) -> bool {
         let Some(Open { content: Content::Map(fields), .. }) = self.open.last_mut() else { return false };
         let merges = matches!(fields.next, Next::Key);
@@ -234,7 +246,7 @@ impl Reader {
         merges
     }
 
-    /// Puts a value where it belongs.
+    /// Adds a value to the innermost list or map.
     fn take(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), String> {
         if anchor > 0 {
             self.n_bytes += extent(&value).1;
@@ -257,7 +269,7 @@ impl Reader {
 }
 
 impl Fields {
-    /// Takes a key or a value; tells a key that has been there before.
+    /// Adds a key or a value. Returns a duplicate key.
     fn take(&mut self, value: Value) -> Result<Option<String>, String> {
         match std::mem::take(&mut self.next) {
             Next::Key => return self.key(&value),
@@ -269,7 +281,7 @@ impl Fields {
             }
             Next::Merged => {
                 let merged = match value {
-                    // Earlier ones go before later ones.
+                    // Of several merged maps, the earlier ones take precedence.
                     Value::Array(items) => items.into_iter().rev().collect(),
                     one => vec![one],
                 };
@@ -284,6 +296,7 @@ impl Fields {
         Ok(None)
     }
 
+    /// Adds a key. Returns it if it is a duplicate.
     fn key(&mut self, value: &Value) -> Result<Option<String>, String> {
         let key = match value {
             Value::Null => {
@@ -304,7 +317,7 @@ impl Fields {
     }
 }
 
-/// How many values there are in a value, and how many bytes of text.
+/// Returns the number of values in a value, and the bytes of its strings.
 fn extent(value: &Value) -> (usize, usize) {
     let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
     match value {

@@ -97,7 +97,7 @@ pub struct Kubelet {
     node: String,
     clock: Clock,
     ends: Ends,
-    /// What tests ask for: the number of pending steps, and the version that was handled.
+    /// Read by tests: the number of pending steps, and the version that was handled.
     progress: Arc<Progress>,
 }
 
@@ -115,31 +115,31 @@ struct Progress {
     /// The last resourceVersion of pods that was seen and acted on.
     seen: AtomicU64,
     pending: AtomicUsize,
-    /// Whether nobody hears of the node.
+    /// `true` while the node is unreachable.
     lost: AtomicBool,
 }
 
-/// What a pod needs next, and when.
+/// The next change of a Pod's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Bind,
-    /// It waits for this, and says so.
+    /// It waits for this reason, which its status shows.
     Hold(&'static str),
     Start,
     Ready,
-    /// Its containers fail, and are to be started again.
+    /// Its containers fail and will be restarted.
     Crash,
     Restart,
     /// Its containers end for good.
     Finish,
     End,
-    /// It is on a node that nobody hears of: not ready, and then deleted.
+    /// Its node is lost: it becomes not ready, and is deleted later.
     Lose,
     Evict,
 }
 
 impl Step {
-    /// Whether it comes again and again: nobody waits for such a pod.
+    /// Returns `true` for a step that repeats forever: tests do not wait for it.
     fn is_endless(self) -> bool {
         matches!(self, Self::Crash | Self::Restart)
     }

@@ -117,7 +117,7 @@ impl World {
         self.pods.create(&PostParams::default(), &pod).await.unwrap();
     }
 
-    /// What is told of a pod: its phase, whether it is ready, and of each container its state and its restarts.
+    /// Formats the state of a Pod: its phase, its readiness, and the state and restarts of each container.
     async fn told(&self, name: &str) -> String {
         let Some(pod) = self.pods.get_opt(name).await.unwrap() else { return "gone".into() };
         let status = pod.status.clone().unwrap_or_default();
@@ -146,10 +146,10 @@ async fn after(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds) + Duration::from_millis(500)).await;
 }
 
-/// What is told after some seconds.
+/// The expected state after a number of seconds.
 type Told = (u64, &'static str);
 
-/// Pods with their annotations, and what is told of them so many seconds after they were made.
+/// Checks the states of Pods with these annotations, at times in seconds after their creation.
 #[tokio::test(start_paused = true)]
 async fn pods_go_through_the_stages_that_they_ask_for() {
     const PREFIX: &str = "kubelet.kctl.dev/";

@@ -107,6 +107,7 @@ pub(crate) fn delete(
     Deletion::of(store, resource, object, propagation, grace).write(store, resource, key, object)
 }
 
+/// Returns `true` for a list with items.
 fn has_any(list: &Value) -> bool {
     list.as_array().is_some_and(|all| !all.is_empty())
 }
@@ -115,9 +116,9 @@ fn has_any(list: &Value) -> bool {
 enum Graceful {
     /// The object has none.
     No,
-    /// It runs already, and ends no later than requested.
+    /// The period runs already, and ends no later than requested.
     Pending,
-    /// It lasts this many seconds.
+    /// The period lasts this many seconds.
     For(i64),
 }
 
@@ -152,10 +153,12 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
     }
 }
 
+/// Returns a time in the future.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
 
+/// Sets the deletion timestamp and the grace period.
 fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
     object["metadata"]["deletionTimestamp"] = clock::seconds(due).into();
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();

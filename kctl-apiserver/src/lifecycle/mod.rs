@@ -1,4 +1,5 @@
-//! Writes objects to the store as the API server does for verbs and controllers: updates, deletes and field managers.
+//! Updates and deletes of stored objects, the same for verbs and for controllers: no-op writes, finalizers, grace
+//! periods, and the field managers of the server itself.
 
 mod companion;
 mod delete;

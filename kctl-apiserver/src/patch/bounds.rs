@@ -1,4 +1,4 @@
-//! What one JSON patch may make of an object: reads each operation before it is done.
+//! Limits of JSON patches: what an operation may copy, and how deep it may nest. Checked before each operation.
 
 use json_patch::PatchOperation;
 use kctl_webhook::client::{CopiedTooMuch, CopyBudget};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::decode::DEPTH_MAX;
 
-/// Why an operation is not done.
+/// The reason why an operation is rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutOfBounds {
-    /// Its copies are too large together.
+    /// The copies of the patch are too large together (`jsonpatch.AccumulatedCopySizeLimit`).
     #[error(transparent)]
     Copied(#[from] CopiedTooMuch),
     /// The object would be deeper than one that is read: operations move values below one another, so that a short patch could exceed the
@@ -21,17 +21,20 @@ pub(crate) enum OutOfBounds {
 /// Bounds of one patch: bytes that are copied, and levels of the object.
 pub(crate) struct PatchBounds {
     copies: CopyBudget,
-    /// At most so deep is the object. It is measured again only when that is too deep.
+    /// An upper bound of the object's depth. Measured again only if it exceeds the limit.
     depth: usize,
 }
 
 impl PatchBounds {
+    /// Creates the limits for an object.
     pub(crate) fn of(object: &Value) -> Self {
         Self { copies: CopyBudget::default(), depth: depth(object) }
     }
 
+    /// Checks and charges an operation.
+    ///
     /// # Errors
-    /// The operation must not be done.
+    /// Fails if the operation must not be applied.
     pub(crate) fn charge(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), OutOfBounds> {
         let levels = |path: &str| path.matches('/').count();
         let (path, below) = match operation {
@@ -59,7 +62,7 @@ impl PatchBounds {
     }
 }
 
-/// How many lists and maps are within one another at most.
+/// Returns the number of nested lists and maps.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

@@ -55,7 +55,7 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         }
         let operation: PatchOperation =
             serde_json::from_value(addressed(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
-        // What is not there is null.
+        // `test` of an absent value compares with null.
         if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && could_have(object, test.path.as_str()))
         {
             continue;
@@ -70,7 +70,7 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
 /// Fields of an operation.
 const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
-/// What a patch says that is none of its operations, as a client is told of it: fields that there are not, or that come twice.
+/// Returns warnings about unknown and duplicate fields of the operations.
 pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
     let parsed = crate::decode::json(patch).unwrap_or_default();
     let operations = parsed.as_array().into_iter().flatten().enumerate();
@@ -84,7 +84,7 @@ pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
     repeated.map(|path| format!("json patch duplicate field \"{path}\"")).chain(unknown).collect()
 }
 
-/// Whether a text is a path: what is before its first slash says nothing, and without one it leads nowhere (`findObject` of
+/// Returns `true` for a path with a slash. Everything before the first slash is ignored (`findObject` of
 /// `evanphx/json-patch`).
 fn is_path(path: &Value) -> bool {
     path.as_str().is_some_and(|path| path.contains('/'))
@@ -123,7 +123,7 @@ fn counted(object: &Value, path: &str, is_new: bool) -> String {
     counted
 }
 
-/// What the real server makes of an operation on something that is not there.
+/// Returns the operation that upstream performs if the target does not exist.
 pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperation {
     let add = |path: PointerBuf, value: Value| PatchOperation::Add(AddOperation { path, value });
     match operation {
@@ -135,7 +135,7 @@ pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperati
     }
 }
 
-/// Whether nothing is at a place, and a map is there for it.
+/// Returns `true` if a path has no value but a map as its parent.
 fn could_have(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     object.pointer(path).is_none() && parent.is_some_and(Value::is_object)

@@ -1,10 +1,11 @@
-//! JSON merge patches as `evanphx/json-patch` applies them: reads an object and a patch, changes the object.
+//! JSON merge patches as `evanphx/json-patch` applies them.
 //!
-//! RFC 7396 leaves lists as they are; that library removes the nulls of the objects in them, as it does outside of lists, unless
-//! the list comes in the place of an object.
+//! RFC 7396 leaves lists as they are. That library also removes nulls from objects within lists, unless a list
+//! replaces an object.
 
 use serde_json::{Map, Value};
 
+/// Merges a patch into a value.
 pub(crate) fn merge(object: &mut Value, patch: &Value) {
     match (object, patch) {
         (Value::Object(fields), Value::Object(patch)) => merge_fields(fields, patch),
@@ -13,6 +14,7 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) {
     }
 }
 
+/// Merges fields. A null removes a field.
 fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (name, value) in patch {
         if value.is_null() {
@@ -28,7 +30,7 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// What comes where nothing was, or no object.
+/// Returns a value for a place without an object: without nulls.
 fn new(value: &Value) -> Value {
     let mut value = value.clone();
     remove_nulls(&mut value);

@@ -1,13 +1,12 @@
-//! The order of merged lists: reads the items of a patched list, the order of the patch and the order of the stored
-//! list, and hands on the items in the order of the real server.
+//! The order of a list after a strategic merge patch, from the order of the patch and that of the stored list.
 //!
-//! Behaviour: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, `normalizeElementOrder`.
+//! Upstream: `normalizeElementOrder` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
 use serde_json::{Map, Value};
 
 use crate::decode::misfit;
 
-/// What tells the items of a list apart.
+/// The identity of list items.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity<'a> {
     /// Scalars: the item itself.
@@ -36,13 +35,13 @@ impl Identity<'_> {
         }
     }
 
-    /// Where an item stands in a list.
+    /// Returns the index of an item in a list.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
         let wanted = self.of(item)?;
         list.iter().position(|other| self.of(other) == Some(wanted))
     }
 
-    /// Whether two items are the same one (`mergeKeyValueEqual`).
+    /// Returns `true` if two items have the same identity (`mergeKeyValueEqual`).
     pub(super) fn is_same(&self, left: &Value, right: &Value) -> Result<bool, String> {
         let Self::Key(key) = self else { return Ok(left == right) };
         let (left, right) = (fields(left)?, fields(right)?);
@@ -50,7 +49,7 @@ impl Identity<'_> {
         Ok(of(left)? == of(right)?)
     }
 
-    /// Checks that every item of a list can be told apart (`validateMergeKeyInLists`).
+    /// Checks that each item of a list has an identity (`validateMergeKeyInLists`).
     pub(super) fn check(&self, list: &[Value]) -> Result<(), String> {
         let Self::Key(key) = self else { return Ok(()) };
         for item in list {
@@ -62,7 +61,8 @@ impl Identity<'_> {
         Ok(())
     }
 
-    /// Whether an item is in a list; items behind it are not looked at (`findMapInSliceBasedOnKeyValue`).
+    /// Returns `true` if an item is in a list. Items after the first match are not checked
+    /// (`findMapInSliceBasedOnKeyValue`).
     fn is_in(&self, item: &Value, list: &[Value]) -> Result<bool, String> {
         let Self::Key(key) = self else { return Ok(list.contains(item)) };
         let known = fields(item)?;
@@ -82,45 +82,50 @@ pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }
 
-/// The text for an item that cannot be told apart.
+/// Returns the error of an item without its merge key.
 pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> String {
     format!("item of a merged list lacks its merge key {key}: {}", Value::Object(item.clone()))
 }
 
-/// What tells the items of the stored list apart, in their order.
+/// The identities of the stored list, in its order.
 ///
-/// The real server deletes and appends in the list itself, and has its old length in mind: what is appended after a delete is
-/// in the place of what was behind.
+/// Upstream deletes and appends in the backing array of the list, and later reads it with its old length: an item
+/// that is appended after a delete takes the place of a later one. This type imitates that.
 pub(super) struct ServerOrder {
+    /// The backing array; its length never changes.
     items: Vec<Value>,
+    /// The length of the list within `items`.
     n_left: usize,
 }
 
 impl ServerOrder {
+    /// Copies the order of a list.
     pub(super) fn of(list: &[Value], by: Identity) -> Self {
         let items: Vec<Value> = list.iter().map(|item| by.handle(item)).collect();
         Self { n_left: items.len(), items }
     }
 
-    /// Those that are left.
+    /// Returns the list as it is now.
     pub(super) fn left(&self) -> &[Value] {
         &self.items[..self.n_left]
     }
 
-    /// As many as there were.
+    /// Returns the list with its old length.
     pub(super) fn whole(self) -> Vec<Value> {
         self.items
     }
 
+    /// Deletes an item. Later items move forward.
     pub(super) fn remove(&mut self, index: usize) {
         self.items[index..self.n_left].rotate_left(1);
         self.n_left -= 1;
-        // The last one is there twice then.
+        // The backing array has the last item twice then.
         if index < self.n_left {
             self.items[self.n_left] = self.items[self.n_left - 1].clone();
         }
     }
 
+    /// Appends an item, if the backing array has room for it.
     pub(super) fn push(&mut self, item: &Value, by: Identity) {
         if let Some(place) = self.items.get_mut(self.n_left) {
             *place = by.handle(item);
@@ -129,13 +134,14 @@ impl ServerOrder {
     }
 }
 
-/// Puts the items of a list in order.
+/// Orders the items of a list.
 ///
-/// Items of the patch keep the order of the patch, items that only the server has keep the order of the server. An item
-/// of the server goes before the first item of the patch that stood after it; new items of the patch go first.
+/// Items of the patch keep the order of the patch, and items that only the server has keep the order of the server.
+/// An item of the server goes before the first item of the patch that followed it in the stored list. New items of
+/// the patch go first.
 ///
 /// # Errors
-/// An item that cannot be told apart.
+/// Fails if an item has no identity.
 pub(super) fn arrange(
     items: Vec<Value>,
     patch: &[Value],
@@ -164,10 +170,10 @@ pub(super) fn arrange(
     Ok(arranged.into_iter().map(|(item, _)| item).collect())
 }
 
-/// Items with their positions in a list, in its order (`normalizeSliceOrder`).
+/// Returns items with their positions in a list, in the order of that list (`normalizeSliceOrder`).
 ///
-/// To the real server an item that is not in the list is less than every other one, and greater too: what its sort makes of that is
-/// what insertion makes of it.
+/// Upstream's comparison puts an item that is not in the list before every other one, and also after it. Its sort
+/// then behaves as the insertion here.
 fn sorted(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
     by.check(&items)?;
     by.check(order)?;

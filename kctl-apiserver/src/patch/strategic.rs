@@ -11,9 +11,13 @@ use crate::{decode::misfit, go, schema::Schema};
 
 type Fields = Map<String, Value>;
 
+/// The key of a directive: `replace`, `delete` or `merge`.
 const DIRECTIVE: &str = "$patch";
+/// The key that lists the fields to keep.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
+/// The prefix of keys that set the order of a list.
 pub(super) const SET_ORDER: &str = "$setElementOrder/";
+/// The prefix of keys that delete items from a list of scalars.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
 /// The error message for a `$retainKeys` that is not a list or that does not list a field of the patch.
@@ -38,6 +42,7 @@ pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: 
     Ok(())
 }
 
+/// Merges a patch into an object.
 fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Result<Fields, String> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return follow_directive(directive, patch);
@@ -61,6 +66,7 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
     Ok(original)
 }
 
+/// Returns the object that a `$patch` directive demands.
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
         Some("replace") => Ok(without_directive(patch)),
@@ -69,10 +75,12 @@ fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String>
     }
 }
 
+/// Returns the error of an unknown directive.
 fn unknown_directive(directive: &Value) -> String {
     format!("{DIRECTIVE}: must be replace, delete or merge, found {directive}")
 }
 
+/// Removes the fields that `$retainKeys` does not list.
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or(BAD_RETAIN_KEYS)?;
@@ -86,10 +94,12 @@ fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns `true` for a key that is not a field.
 fn is_directive(name: &str) -> bool {
     name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
+/// Merges one field.
 fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     let schema = schema.and_then(|schema| schema.field(name));
     match (original.get_mut(name), patch) {
@@ -102,14 +112,14 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
         }
         (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?.0,
         (Some(Value::Null) | None, _) => original.extend(additions(patch).map(|value| (name.to_owned(), value))),
-        // Where there was something of another type, a patch of nothing but a directive changes nothing.
+        // A patch of only a directive does not change a value of another type.
         (Some(old), _) => additions(patch).into_iter().for_each(|value| *old = value),
     }
     Ok(())
 }
 
-/// What a patch adds where there was nothing: an object with `$patch` is not added, whatever the directive. All other directives
-/// stay, and are fields that the type does not have (`removeDirectives`).
+/// Returns what a patch adds where nothing was. An object with `$patch` is not added, whatever the directive is. All
+/// other directives stay, as fields that the type does not have (`removeDirectives`).
 fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
@@ -158,6 +168,7 @@ fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
     Err("items of a merged list must be of one type".to_owned())
 }
 
+/// Merges a list of objects by their merge key. Returns the changed items, and the order of the server.
 fn merge_objects(
     schema: Option<Schema<'_>>,
     key: &str,
@@ -201,6 +212,7 @@ fn merge_objects(
     Ok((order::arrange(old, &changes, &before, by)?, server.whole()))
 }
 
+/// Merges a list with `$setElementOrder`.
 fn merge_ordered_list(
     schema: Option<Schema<'_>>,
     original: &mut Fields,
@@ -230,6 +242,7 @@ fn merge_ordered_list(
     Ok(())
 }
 
+/// Returns a list, or an error.
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
     value.as_array().ok_or_else(|| misfit("value of a merged list", "a list", value))
 }
@@ -265,6 +278,7 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
     Ok(())
 }
 
+/// Deletes scalars from a list.
 fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     match (original.get_mut(name), patch) {
         (_, Value::Null) => {

@@ -1,7 +1,7 @@
-//! Resource quotas: reads a quota and an object that is about to be stored, hands on the quota's new status or why it is too small.
+//! ResourceQuotas: computes the usage after a write, or the error if a quota is exceeded.
 //!
-//! Behaviour: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
-//! `k8s.io/kubernetes/pkg/controller/resourcequota`.
+//! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
+//! `pkg/controller/resourcequota`.
 
 mod scopes;
 mod usage;
@@ -14,20 +14,21 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::usage::Counter;
 use crate::amounts::{self, Amounts};
 
-/// What is about to happen to an object.
+/// A write that is charged.
 pub(crate) struct QuotaChange<'a> {
     pub(crate) counter: &'a Counter,
     pub(crate) old: Option<&'a Value>,
     pub(crate) new: &'a Value,
-    /// A status is counted, and never refused.
+    /// `true` for a write of the status, which is charged and never rejected.
     pub(crate) is_status: bool,
     pub(crate) now: Timestamp,
 }
 
-/// What a quota has used after a change; nothing when the change is none of its business.
+/// Returns the usage of a quota after a write, or `None` if the quota does not count the object.
 ///
 /// # Errors
-/// The quota is too small, or an object does not say what it asks for; the text says which.
+/// Fails with the message of kube-apiserver if the quota is exceeded, or if the object lacks a value that the quota
+/// counts.
 pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
@@ -78,7 +79,7 @@ pub(crate) fn recounted<'a>(
     now: Timestamp,
 ) -> Option<Value> {
     let hard = amounts::read(&quota["spec"]["hard"]);
-    // Of what nobody counts the last known amount stays.
+    // Resources that no evaluator counts keep their last usage.
     let mut used = amounts::read(&quota["status"]["used"]);
     used.retain(|name, _| hard.contains_key(name));
     for (counter, objects) in objects {

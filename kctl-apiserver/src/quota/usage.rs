@@ -1,6 +1,6 @@
-//! Counts what objects use of a quota, by the rules of their kind.
+//! Computes what an object uses of a quota, by the rules of its kind.
 //!
-//! Behaviour: `k8s.io/kubernetes/pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
+//! Upstream: `pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +30,7 @@ impl Counter {
         kind.is_counted.then(|| Self { of: of.clone(), by_count: format!("count/{of}"), kind })
     }
 
+    /// Returns the resource that is counted.
     pub(crate) fn resource(&self) -> &GroupResource {
         &self.of
     }

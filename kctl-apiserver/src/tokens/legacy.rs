@@ -1,5 +1,5 @@
-//! Tokens that are kept in Secrets of type `kubernetes.io/service-account-token`, and last as long as those
-//! (`pkg/serviceaccount/legacy.go`).
+//! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`. They do not expire, and are valid as long
+//! as their Secret (`pkg/serviceaccount/legacy.go`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,9 @@ use crate::{
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
 /// The type of the Secrets.
 pub(crate) const TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
-/// Annotations of the Secrets: the account that the token is for.
+/// The annotation of a Secret with the name of its ServiceAccount.
 pub(crate) const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+/// The annotation of a Secret with the uid of its ServiceAccount.
 pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// The label with the day on which the token was last used.
 pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -43,7 +44,7 @@ pub(super) struct Claims {
 /// Returns a token for an account that is good for as long as the Secret of this name holds it.
 ///
 /// # Errors
-/// Without random numbers there is no signature.
+/// Fails if the system has no random numbers.
 pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
     let Named { name, uid } = Named::of(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -97,10 +98,12 @@ impl Claims {
         Ok(())
     }
 
+    /// Returns the caller that the token identifies.
     pub(super) fn caller(&self) -> Caller {
         user(&self.namespace, &Named { name: self.account.clone(), uid: self.uid.clone() })
     }
 
+    /// Returns the key of the Secret.
     pub(super) fn secret(&self) -> Key {
         (self.namespace.clone(), self.secret.clone())
     }

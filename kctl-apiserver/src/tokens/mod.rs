@@ -1,6 +1,8 @@
-//! Tokens of service accounts: what a JSON Web Token says of its bearer, and whether that still holds.
+//! Service account tokens: decodes a JSON Web Token to the caller that it identifies, and checks that it is still
+//! valid.
 //!
-//! Behaviour: `pkg/serviceaccount/claims.go`, `pkg/serviceaccount/jwt.go`. Nothing is kept of a token that was handed out.
+//! Upstream: `pkg/serviceaccount/claims.go` and `pkg/serviceaccount/jwt.go`. The server stores nothing about an
+//! issued token.
 
 mod legacy;
 mod signer;
@@ -24,24 +26,29 @@ use crate::{
     store::{Key, Store},
 };
 
-/// Who issues tokens, and the audience of those that name none.
+/// The issuer of tokens, and the audience of tokens that request none.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
-/// So long after its end a token still counts, for clocks that differ (`jwt.DefaultLeeway`).
+/// The time after its expiry for which a token is accepted, because clocks differ (`jwt.DefaultLeeway`).
 const LEEWAY_SECONDS: i64 = 60;
-/// Prefix of what a token says beyond names and groups.
+/// The prefix of keys in `extra` of a token's user.
 const EXTRA: &str = "authentication.kubernetes.io/";
 
 /// The claims of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Claims {
+    /// The audiences for which the token is valid.
     #[serde(default)]
     pub(crate) aud: Vec<String>,
+    /// The expiry, in seconds since the epoch.
     pub(crate) exp: i64,
+    /// The time of issue, in seconds since the epoch.
     pub(crate) iat: i64,
     pub(crate) iss: String,
+    /// The id of the token, which audit events show as `credential-id`.
     pub(crate) jti: String,
     #[serde(rename = "kubernetes.io")]
     pub(crate) with_details: About,
+    /// The time from which the token is valid, in seconds since the epoch.
     pub(crate) nbf: i64,
     pub(crate) sub: String,
 }
@@ -57,7 +64,7 @@ pub(crate) struct About {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Named>,
     pub(crate) serviceaccount: Named,
-    /// From when on a token of a pod is older than was asked for.
+    /// The expiry that the Pod requested, if the token lives longer for old clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warnafter: Option<i64>,
 }
@@ -71,6 +78,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// Reads name and uid of an object.
     pub(crate) fn of(object: &Value) -> Self {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { name: text("name"), uid: text("uid") }
@@ -80,7 +88,7 @@ impl Named {
 /// The reason for which a token is rejected.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum TokenError {
-    /// It is no token of this server's issuer.
+    /// The token has another issuer.
     #[error("invalid bearer token")]
     Foreign,
     #[error("invalid bearer token: not signed by this server")]
@@ -92,6 +100,7 @@ pub(crate) enum TokenError {
 }
 
 impl TokenError {
+    /// Returns the error of a token that is no longer valid.
     fn over(why: impl Into<String>) -> Self {
         Self::Over(why.into())
     }
@@ -124,7 +133,7 @@ pub(crate) fn bearer(
     else {
         return Err(TokenError::Foreign);
     };
-    // As Go reads it: what is left of the last byte may be anything.
+    // Go ignores the unused bits of the last byte.
     let lenient = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(DecodePaddingMode::RequireNone);
@@ -141,7 +150,7 @@ pub(crate) fn bearer(
         return Err(TokenError::Foreign);
     }
     let signature = decoded(signature)?;
-    // No key of this server is one for another algorithm, and for none at all neither.
+    // The server has no key for other algorithms. `alg: none` is rejected here as well.
     if *algorithm != signer::ALGORITHM {
         return Err(TokenError::Forged);
     }
@@ -169,6 +178,7 @@ pub(crate) fn bearer(
     Ok(Bearer { caller: caller(&claims), audiences, secret: None })
 }
 
+/// Checks the times of a token, and that the account and the bound object still exist.
 fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS {
@@ -192,7 +202,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     if is_long_gone(&known, now) {
         return Err(TokenError::over(format!("service account {namespace}/{name} has been deleted")));
     }
-    // The node of a pod is only told of.
+    // The node of a bound Pod is informational and is not checked.
     let node = node.as_ref().filter(|_| pod.is_none());
     let bound = [
         ("secret", &kinds::core::secret::KIND, secret.as_ref(), namespace.as_str()),
@@ -216,7 +226,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     Ok(())
 }
 
-/// Whether an object was to be gone some time ago.
+/// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
 fn is_long_gone(object: &Value, now: i64) -> bool {
     let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
@@ -233,6 +243,7 @@ fn user(namespace: &str, account: &Named) -> Caller {
     Caller { uid: account.uid.clone(), ..Caller::from(user) }
 }
 
+/// Returns the caller that the token identifies.
 fn caller(claims: &Claims) -> Caller {
     let About { namespace, node, pod, serviceaccount: account, .. } = &claims.with_details;
     let mut caller = user(namespace, account);

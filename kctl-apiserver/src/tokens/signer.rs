@@ -1,4 +1,5 @@
-//! The key that tokens are signed with: made at the first token, or kept in a folder, and told to those who verify.
+//! The key that signs tokens: created for the first token, or stored in the folder of `--data`. Its public part is
+//! served at `/openid/v1/jwks`.
 
 use std::{
     io,
@@ -24,17 +25,17 @@ use crate::store::private::{read_kept, write_private};
 const KEY_FILE: &str = "service-account.key";
 /// The name of the algorithm in tokens: ECDSA on the curve P-256.
 pub(super) const ALGORITHM: &str = "ES256";
-/// What comes before the point of a public key of this curve in its DER.
+/// The DER of a P-256 public key, up to its point.
 const BEFORE_POINT: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
-/// Each of the two coordinates of a point, behind a byte that says so.
+/// The length of each coordinate of the point in bytes. A type byte precedes them.
 const COORDINATE_LEN: usize = 32;
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const PEM_END: &str = "-----END PRIVATE KEY-----";
 
-/// Why tokens cannot be signed.
+/// The reason why tokens cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SignerError {
     #[error("the machine gives no random numbers to make a key for tokens with")]
@@ -55,10 +56,10 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// A signer with a key that nobody else has.
+    /// Creates a signer with a new key.
     ///
     /// # Errors
-    /// Without random numbers there is no key.
+    /// Fails if the system has no random numbers.
     pub(crate) fn new() -> Result<Self, SignerError> {
         Self::from_document(&new_key()?).map_err(|_| SignerError::NoKey)
     }
@@ -66,7 +67,7 @@ impl Signer {
     /// A signer with the key of a folder, which gets one when it has none.
     ///
     /// # Errors
-    /// The file is no key, or cannot be written.
+    /// Fails if the file is not a key, or cannot be written.
     pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
@@ -80,6 +81,7 @@ impl Signer {
         Self::from_document(&document).map_err(|_| SignerError::NoKey)
     }
 
+    /// Creates a signer from a PKCS #8 key.
     fn from_document(document: &[u8]) -> Result<Self, String> {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document, &SystemRandom::new())
             .map_err(|why| why.to_string())?;
@@ -91,7 +93,7 @@ impl Signer {
     /// A token that says this.
     ///
     /// # Errors
-    /// Without random numbers there is no signature.
+    /// Fails if the system has no random numbers.
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SignerError> {
         let head = json!({ "alg": ALGORITHM, "kid": self.id }).to_string();
         let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoSignature)?;
@@ -100,7 +102,7 @@ impl Signer {
         Ok(format!("{said}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// Whether a signature is one of this key.
+    /// Returns `true` if this key made the signature.
     pub(crate) fn has_signed(&self, said: &[u8], signature: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
         key.verify(said, signature).is_ok()
@@ -125,7 +127,7 @@ impl SharedSigner {
     /// Returns a signer with the key of a folder (see [`Signer::kept_in`]).
     ///
     /// # Errors
-    /// The file is no key, or cannot be written.
+    /// Fails if the file is not a key, or cannot be written.
     pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
         Ok(Self(Arc::new(OnceLock::from(Signer::kept_in(folder)?))))
     }
@@ -143,15 +145,18 @@ impl SharedSigner {
     }
 }
 
+/// Returns a new key in PKCS #8.
 fn new_key() -> Result<Vec<u8>, SignerError> {
     let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
     document.map(|document| document.as_ref().to_vec()).map_err(|_| SignerError::NoKey)
 }
 
+/// Returns a key as PEM.
 fn encoded(document: &[u8]) -> String {
     format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", BASE64_STANDARD.encode(document))
 }
 
+/// Parses a key from PEM.
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
     let inside = text.split_once(PEM_BEGIN).and_then(|(_, rest)| rest.split_once(PEM_END));
     let (inside, _) = inside.ok_or_else(|| format!("there is no {PEM_BEGIN}"))?;

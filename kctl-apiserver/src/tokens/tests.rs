@@ -1,4 +1,4 @@
-//! What a token is worth as time passes and objects change.
+//! Tests of tokens as time passes and objects change.
 
 use std::time::Duration;
 
