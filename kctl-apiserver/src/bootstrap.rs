@@ -1,4 +1,5 @@
-//! The objects that every cluster has from its start on, as the real server makes them: here the roles and bindings.
+//! The objects of a new cluster. Roles and bindings are here (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), the
+//! others in `standard.rs`.
 
 mod standard;
 
@@ -15,16 +16,18 @@ use crate::{
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Their uids are drawn from this, so that those of later objects are what they would be without them.
+/// The seed of their uids. Separate from the server's sequence, so that uids of later objects do not depend on the
+/// number of roles.
 const SEED: u64 = 0x6b63_746c;
 
-/// A role or a binding without what a server adds to it.
+/// A role or a binding, without what the server adds.
 struct BootstrapObject {
     of: GroupResource,
     key: Key,
     object: Value,
 }
 
+/// All of them, from `data/access.json`, with aggregated rules.
 static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
@@ -33,6 +36,7 @@ static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
     known
 });
 
+/// Completes an entry of the file.
 fn whole(mut entry: Value) -> BootstrapObject {
     let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
     let resource = take(&mut entry, "resource");
@@ -61,7 +65,7 @@ fn whole(mut entry: Value) -> BootstrapObject {
     BootstrapObject { of, key, object }
 }
 
-/// Fills in the rules of the roles that are put together from others: a role may be part of another such one.
+/// Computes the rules of aggregated roles, until none changes: a role may be part of another aggregated one.
 fn aggregate(known: &mut [BootstrapObject]) {
     loop {
         let roles: Vec<&Value> =
@@ -77,13 +81,14 @@ fn aggregate(known: &mut [BootstrapObject]) {
 
 pub(crate) use standard::is_of_system;
 
-/// Puts all into a server that it has not yet. They are no events.
+/// Stores all objects that the server does not have yet, without events.
 pub(crate) fn objects(store: &mut Store) {
     roles(store);
     standard::objects(store);
     store.count_addresses();
 }
 
+/// Stores the roles and bindings.
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
     let mut chance = Chance::new(SEED);
@@ -100,7 +105,7 @@ fn roles(store: &mut Store) {
     }
 }
 
-/// The server has written all of it, but for the rules that the controller of aggregated roles applies.
+/// Returns `managedFields`: the API server wrote everything but aggregated rules, which their controller applied.
 fn managers(object: &Value, now: &str) -> Value {
     let owned = |map: &Value| -> Value {
         let keys = map.as_object().into_iter().flatten().map(|(key, _)| (format!("f:{key}"), json!({})));

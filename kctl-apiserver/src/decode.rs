@@ -82,7 +82,7 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
 /// dropped. Returns the paths of those, in order. What is as in the stored object has been made to fit before.
 ///
 /// # Errors
-/// The first value of a wrong type.
+/// Fails with the first value of a wrong type.
 pub(crate) fn typed(
     schema: Schema<'_>,
     object: &mut Value,
@@ -97,7 +97,7 @@ pub(crate) fn typed(
 /// Checks that the metadata of a custom object fits its type.
 ///
 /// # Errors
-/// The first value of a wrong type.
+/// Fails with the first value of a wrong type.
 pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
     let path = JsonPath::Field(&JsonPath::Root, "metadata");

@@ -1,4 +1,4 @@
-//! Formats of texts that the real server checks. Upstream: `pkg/validation/strfmt` of kube-openapi.
+//! Validates OpenAPI string formats. Upstream: `pkg/validation/strfmt` of kube-openapi.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use crate::pattern;
 /// A DNS subdomain of RFC 1123.
 const SUBDOMAIN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
-/// Whether a format of texts is checked at all; others are ignored.
+/// Returns `true` for a format that is checked. Others are ignored.
 pub(crate) fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
@@ -27,6 +27,7 @@ pub(crate) fn unrecognized(definition: &Value) -> BTreeSet<String> {
     found
 }
 
+/// Collects the unknown formats of a schema.
 fn collect_unrecognized(schema: &Value, found: &mut BTreeSet<String>) {
     if let Some(format) = schema["format"].as_str().filter(|format| !format.is_empty()) {
         let is_known = match schema["type"].as_str().unwrap_or_default() {
@@ -50,13 +51,15 @@ fn collect_unrecognized(schema: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a text has a format. A format that is not known has every text.
+/// Returns `true` if a string has a format. Any string has an unknown format.
 pub(crate) fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
 
+/// A check of a string.
 type Check = fn(&str) -> bool;
 
+/// Returns the check of a format. Dashes in its name are ignored.
 fn check_of(format: &str) -> Option<Check> {
     Some(match format.replace('-', "").as_str() {
         "datetime" => is_date_time,
@@ -107,10 +110,12 @@ const EMAIL: &str = "^([^<>@]*<)?[^<>@\\s]+@[^<>@\\s]+>?$";
 const RGB: &str = "^rgb\\(\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*\\)$";
 const HOSTNAME: &str = "^([a-zA-Z0-9\\p{S}\\p{L}](-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?|([a-zA-Z0-9\\p{S}\\p{L}]([a-zA-Z0-9\\-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}\\p{L}])?\\.)+[a-zA-Z\\p{L}]{2,63})$";
 
+/// Returns `true` for a date of the calendar.
 fn is_date(text: &str) -> bool {
     pattern::matches("^\\d{4}-\\d{2}-\\d{2}$", text) && text.parse::<jiff::civil::Date>().is_ok()
 }
 
+/// Returns `true` for a time of RFC 3339.
 fn is_date_time(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let Some((date, time)) = text.split_once('t') else { return false };
@@ -118,7 +123,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && pattern::matches(time_of_day, time)
 }
 
-/// The duration of a text: one of Go, or numbers with the names of units anywhere in it.
+/// Parses a duration: Go's format, or numbers with names of units anywhere in the string (`ParseDuration` of strfmt).
 pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     kctl_cel::duration(text).or_else(|| {
         let mut nanoseconds: Option<i64> = None;
@@ -145,6 +150,7 @@ const UNITS: [(&[&str], i64); 8] = [
     (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
+/// Returns `true` if a word names a unit.
 fn is_unit(word: &str, names: &[&str]) -> bool {
     names.contains(&word) || names.last().is_some_and(|last| word.starts_with(last))
 }
@@ -170,12 +176,13 @@ fn numbers_with_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Leading zeros are allowed, as in old versions of Go.
+/// Returns `true` for an IPv4 address. Leading zeros are allowed, as in old versions of Go.
 fn is_ipv4(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     parts.len() == 4 && parts.iter().all(|part| pattern::matches("^\\d+$", part) && part.parse::<u8>().is_ok())
 }
 
+/// Returns `true` for a network in CIDR notation.
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let bits_max = if address.parse::<Ipv4Addr>().is_ok() || is_ipv4(address) {
@@ -188,27 +195,31 @@ fn is_cidr(text: &str) -> bool {
     bits.chars().all(|c| c.is_ascii_digit()) && bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max)
 }
 
+/// Returns `true` for a host name.
 fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && pattern::matches(HOSTNAME, text)
 }
 
-/// The digits of a text without spaces and dashes, where an `X` at the end is ten.
+/// Returns the digits of a string without spaces and dashes. A final `X` is 10.
 fn digits(text: &str) -> Option<Vec<u32>> {
     let text: Vec<char> = text.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
     let last = text.len().checked_sub(1)?;
     text.iter().enumerate().map(|(i, c)| if i == last && *c == 'X' { Some(10) } else { c.to_digit(10) }).collect()
 }
 
+/// Checks an ISBN of 10 digits.
 fn is_isbn10(text: &str) -> bool {
     let Some(digits) = digits(text).filter(|digits| digits.len() == 10) else { return false };
     digits.iter().zip(1..).map(|(digit, weight)| digit * weight).sum::<u32>().is_multiple_of(11)
 }
 
+/// Checks an ISBN of 13 digits.
 fn is_isbn13(text: &str) -> bool {
     let Some(digits) = digits(text).filter(|digits| digits.len() == 13 && digits[12] < 10) else { return false };
     digits.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum::<u32>().is_multiple_of(10)
 }
 
+/// Checks a credit card number (Luhn).
 fn is_credit_card(text: &str) -> bool {
     let Some(digits) = digits(text).filter(|digits| (13..=19).contains(&digits.len())) else { return false };
     let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };

@@ -1,4 +1,4 @@
-//! Values as Go prints them: messages of the real server contain what was sent in several of its forms.
+//! Prints and parses values as Go does: messages of kube-apiserver contain values in several of Go's formats.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ pub(crate) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let whole = number.as_f64().filter(|number| number.fract() == 0.0);
-            // The shortest digits, and zeros: `1.2345678901234567e18` is 1234567890123456800.
+            // The shortest digits, then zeros: `1.2345678901234567e18` is 1234567890123456800.
             let text = whole.map(|whole| (whole + 0.0).to_string()).unwrap_or_default();
             if let Ok(whole) = text.parse::<i64>() {
                 *value = whole.into();
@@ -46,10 +46,10 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Reads a number as `strconv.ParseUint` does, which knows no signs.
+/// Parses a number as `strconv.ParseUint` does, which accepts no sign.
 ///
 /// # Errors
-/// Why it is none, in its words.
+/// Fails with the message of Go.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).ok_or_else(|| {
@@ -58,10 +58,10 @@ pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     })
 }
 
-/// The nanoseconds of a duration, as `time.ParseDuration` reads it.
+/// Parses a duration in nanoseconds, as `time.ParseDuration` does.
 ///
 /// # Errors
-/// Why it is none, in its words.
+/// Fails with the message of Go.
 pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),
@@ -116,7 +116,7 @@ fn part(number: &str, length: u64) -> Option<i64> {
     i64::try_from(nanos).ok()
 }
 
-/// Quotes text as `strconv.Quote` does.
+/// Quotes a string as `strconv.Quote` does.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -142,7 +142,8 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// Combining marks print in Go; Rust escapes them only where a text begins, hence the letter before.
+/// Returns `true` if Go prints a character in quotes. Combining marks are printed by Go; Rust escapes them at the
+/// start of a string, hence the letter before.
 fn is_printable(c: char) -> bool {
     c != '\0' && !format!("a{c}").escape_debug().to_string().contains("\\u{")
 }
@@ -165,7 +166,7 @@ pub(crate) fn float(number: f64) -> String {
     format!("{number}")
 }
 
-/// Prints a value as it stands in field errors: quoted text, plain numbers, and JSON for the rest.
+/// Prints a value as in field errors: quoted strings, plain numbers, and JSON for everything else.
 pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -178,7 +179,7 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
-/// What a letter behind a backslash stands for, in Go and in CEL.
+/// Returns the character of a backslash escape, in Go and in CEL.
 pub(crate) fn escaped(letter: char) -> Option<char> {
     Some(match letter {
         'a' => '\u{7}',
@@ -193,11 +194,11 @@ pub(crate) fn escaped(letter: char) -> Option<char> {
     })
 }
 
-/// What `json.Marshal` escapes beside what has to be: what could end a script in HTML.
+/// Characters that `json.Marshal` escapes although JSON does not require it: they could end a script in HTML.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
-/// JSON as `json.Marshal` writes it.
+/// Serializes JSON as `json.Marshal` does.
 pub(crate) fn json(value: &Value) -> String {
     let mut text = value.to_string();
     for (sign, escaped) in ESCAPED {

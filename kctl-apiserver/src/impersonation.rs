@@ -1,7 +1,8 @@
-//! Impersonates users: reads the `Impersonate-*` headers of a request, and checks that its sender may act as that user.
+//! Impersonation: reads the `Impersonate-*` headers of a request, and checks that the caller may act as that user.
 //!
-//! Behaviour: `k8s.io/apiserver/pkg/endpoints/filters/impersonation`. The constrained verbs come first, which allow some users
-//! for some requests (`impersonate:user-info` with `impersonate-on:user-info:get`), and then `impersonate`, which allows all.
+//! Upstream: `k8s.io/apiserver/pkg/endpoints/filters/impersonation`. Constrained verbs are tried first, which allow
+//! some users for some requests (`impersonate:user-info` with `impersonate-on:user-info:get`), and then
+//! `impersonate`, which allows all.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,17 +25,17 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// From this many groups or extra values on, one check first tries to allow all of them.
+/// With this many groups or extra values, one check for all of them is tried first.
 const MANY: usize = 4;
 /// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped.
 const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns the user as whom a request acts: the impersonated one, or the caller itself if there are no headers for that.
+/// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers.
 ///
 /// # Errors
-/// Fails if the headers do not name a user, or one that the caller may not impersonate.
+/// Fails if the headers name no user, or one that the caller may not impersonate.
 pub(crate) fn impersonated(
     resolver: &impl RuleResolver,
     last_modes: &mut LastModes,
@@ -57,15 +58,17 @@ pub(crate) fn impersonated(
     Err(first.unwrap_or_else(|| StatusError::bad_request("all impersonation modes failed")))
 }
 
-/// The mode by which each user impersonated somebody the last time. It is tried first, so its error is the one that they see.
+/// The mode of each user's last impersonation. It is tried first, so its error is the one that the user sees.
 #[derive(Default)]
 pub(crate) struct LastModes(HashMap<String, &'static str>);
 
 impl LastModes {
+    /// Returns the last mode of a caller.
     fn of(&self, caller: &Caller) -> Option<&'static str> {
         self.0.get(&caller.user.name).copied()
     }
 
+    /// Records the mode of a caller.
     fn set(&mut self, caller: &Caller, mode: &'static str) {
         if self.0.len() >= LAST_MODES_LEN_MAX {
             self.0.clear();
@@ -117,6 +120,7 @@ struct Mode {
     fits: fn(&Caller, &Caller) -> bool,
 }
 
+/// All modes, in the order in which they are tried.
 const MODES: &[Mode] = &[
     Mode { name: "associated-node", fits: is_own_node },
     Mode { name: "arbitrary-node", fits: |wanted, _| is_only_named(wanted) && node(wanted).is_some() },
@@ -125,10 +129,12 @@ const MODES: &[Mode] = &[
     Mode { name: "", fits: |_, _| true },
 ];
 
+/// Returns `true` if the headers name only a user.
 fn is_only_named(wanted: &Caller) -> bool {
     wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty()
 }
 
+/// Returns `true` if a service account impersonates the node of its own Pod.
 fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
     let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
     is_only_named(wanted)
@@ -136,6 +142,7 @@ fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
         && node(wanted).is_some_and(|name| own == [name.to_owned()])
 }
 
+/// Returns the name of a node user.
 fn node(wanted: &Caller) -> Option<&str> {
     let name = wanted.user.name.strip_prefix("system:node:")?;
     NameRule::Subdomain.check(name).is_empty().then_some(name)
@@ -148,7 +155,7 @@ fn account(user: &User) -> Option<(&str, &str)> {
     is_right.then_some((namespace, name))
 }
 
-/// One attempt to impersonate a user.
+/// An attempt to impersonate a user.
 struct Attempt<'a, R> {
     resolver: &'a R,
     caller: &'a Caller,
@@ -157,6 +164,7 @@ struct Attempt<'a, R> {
 }
 
 impl<R: RuleResolver> Attempt<'_, R> {
+    /// Returns the impersonated caller if a mode allows it.
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
         let is_constrained = !mode.name.is_empty();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
@@ -219,11 +227,12 @@ impl<R: RuleResolver> Attempt<'_, R> {
             _ => method.as_str(),
         };
         let verb = format!("impersonate-on:{mode}:{verb}");
-        // The namespace of a Namespace is the Namespace itself.
+        // A Namespace object counts as in its own namespace.
         let namespace = if resource == namespace::KIND.resource { name } else { namespace };
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }
 
+    /// Checks that the caller has a permission.
     fn check(&self, asked: &Attributes<'_>) -> Result<(), StatusError> {
         if authorizer::allowed(self.resolver, &self.caller.user, asked) {
             return Ok(());
@@ -231,6 +240,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         Err(authorizer::forbidden(&self.caller.user, asked))
     }
 
+    /// Checks that the caller may impersonate the uid.
     fn check_uid(&self, verb: &str) -> Result<(), StatusError> {
         if self.wanted.uid.is_empty() {
             return Ok(());
@@ -238,6 +248,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         self.check(&Attributes { name: &self.wanted.uid, ..of_authentication(verb, "uids", "") })
     }
 
+    /// Checks that the caller may impersonate the groups.
     fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), StatusError> {
         let groups = &self.wanted.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
@@ -260,6 +271,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         groups.iter().try_for_each(|name| self.check(&Attributes { name, ..of_groups }))
     }
 
+    /// Checks that the caller may impersonate the extra values.
     fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), StatusError> {
         let extra = &self.wanted.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
@@ -292,6 +304,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 }
 
+/// Returns attributes in the group `authentication.k8s.io`.
 fn of_authentication<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Attributes<'a> {
     Attributes { verb, group: AUTHENTICATION, resource, subresource, namespace: "", name: "" }
 }

@@ -1,13 +1,13 @@
-//! Ways into JSON: the fields of fields, by their names as they are. `Value::pointer` copies each name twice.
+//! Access to nested JSON fields by name. Unlike `Value::pointer`, copies no names.
 
 use serde_json::Value;
 
-/// The field of a field.
+/// Returns a nested field.
 pub(crate) fn at<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> Option<&'v Value> {
     names.into_iter().try_fold(value, |value, name| value.get(name))
 }
 
-/// The same, to be changed.
+/// Returns a nested field for a change.
 pub(crate) fn at_mut<'v, const N: usize>(value: &'v mut Value, names: [&str; N]) -> Option<&'v mut Value> {
     names.into_iter().try_fold(value, |value, name| value.get_mut(name))
 }

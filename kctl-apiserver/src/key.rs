@@ -1,4 +1,4 @@
 //! The key of an object among those of its resource.
 
-/// Namespace (empty for a cluster-scoped object) and name.
+/// Namespace and name. The namespace is empty for a cluster-scoped object.
 pub(crate) type Key = (String, String);

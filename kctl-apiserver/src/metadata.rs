@@ -1,6 +1,6 @@
-//! Validation of the metadata of an object, with the field errors of kube-apiserver.
+//! Validates `metadata` of an object, with the field errors of kube-apiserver.
 //!
-//! Behaviour: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
+//! Upstream: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,8 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Judges the metadata of an object within another, whose kind nobody knows: any name will do, or none.
+/// Validates metadata of an object within another, whose kind is unknown: any name is valid, and the name may be
+/// absent.
 pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(meta, "namespace");
@@ -61,6 +62,7 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Rejects a negative generation.
 fn validate_generation(meta: &Value, errors: &mut Vec<FieldError>) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
@@ -68,10 +70,12 @@ fn validate_generation(meta: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Returns a string field, or the empty string.
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
+/// Adds `Invalid value` for each message.
 fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages: Vec<String>) {
     if messages.is_empty() {
         return;
@@ -80,6 +84,7 @@ fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages:
     errors.extend(messages.into_iter().map(|message| FieldError::invalid(field, &value, &message)));
 }
 
+/// Validates `name` and `generateName`.
 fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
     if !prefix.is_empty() {
@@ -92,6 +97,7 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates that a namespace is present exactly for a namespaced kind.
 fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
     let field = "metadata.namespace";
     match (namespaced, namespace.is_empty()) {
@@ -102,11 +108,13 @@ fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldE
     }
 }
 
+/// Iterates over a map of strings.
 fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let fields: Option<&Map<String, Value>> = meta[key].as_object();
     fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
+/// Validates keys and values of labels.
 fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in entries(meta, "labels") {
         add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
@@ -114,11 +122,12 @@ fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates keys of annotations and their total size (`ValidateAnnotations`).
 fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.annotations";
     let mut n_bytes = 0;
     for (key, value) in entries(meta, "annotations") {
-        // Unlike those of labels, prefixes may have upper case letters.
+        // Unlike those of labels, prefixes may have upper-case letters.
         add_invalid(errors, field, key, check_qualified_name(&key.to_lowercase()));
         n_bytes += key.len() + value.len();
     }
@@ -128,6 +137,7 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates the owner references: at most one is a controller (`ValidateOwnerReferences`).
 fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
@@ -151,6 +161,7 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates one owner reference.
 fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let api_version = text(reference, "apiVersion");
@@ -196,6 +207,7 @@ pub(crate) const FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
+/// Validates the finalizers (`ValidateFinalizers`).
 fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.finalizers";
     let list = &meta["finalizers"];

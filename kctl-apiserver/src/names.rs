@@ -86,7 +86,7 @@ pub fn check_qualified_name(name: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                // Names are measured in characters, prefixes in bytes: the texts differ, the measure does not.
+                // Names are limited in characters and prefixes in bytes. The messages differ, the limit does not.
                 let messages = subdomain(prefix).into_iter();
                 wrong.extend(
                     messages.map(|message| format!("prefix part {}", message.replace("3 characters", "3 bytes"))),
@@ -111,7 +111,7 @@ pub fn check_qualified_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a domain that names are looked for in: as names of objects, and underscores may begin a part.
+/// Validates a DNS search domain: like a subdomain, but parts may start with an underscore.
 pub(crate) fn check_search_domain(domain: &str) -> Vec<String> {
     let mut wrong = too_long(domain, SUBDOMAIN_LEN_MAX);
     let is_part = |part: &str| {
@@ -136,6 +136,7 @@ pub fn check_label_value(value: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates an RFC 1123 subdomain.
 fn subdomain(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, SUBDOMAIN_LEN_MAX);
     if !is_subdomain(name) {
@@ -144,6 +145,7 @@ fn subdomain(name: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates a DNS label.
 fn label(name: &str, is_valid: fn(&str) -> bool, text: &str) -> Vec<String> {
     let mut wrong = too_long(name, LABEL_LEN_MAX);
     if !is_valid(name) {
@@ -153,24 +155,29 @@ fn label(name: &str, is_valid: fn(&str) -> bool, text: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates a path segment.
 fn path_segment(name: &str) -> Vec<String> {
     let found = ['/', '%'].into_iter().filter(|unsafe_char| name.contains(*unsafe_char));
     found.map(|unsafe_char| format!("may not contain '{unsafe_char}'")).collect()
 }
 
+/// Checks the length of a name.
 fn too_long(name: &str, len_max: usize) -> Vec<String> {
     if name.len() > len_max { vec![format!("must be no more than {len_max} characters")] } else { Vec::new() }
 }
 
+/// Returns `true` for an RFC 1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
     name.split('.').all(is_label)
 }
 
+/// Returns `true` for an RFC 1123 label.
 fn is_label(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty() && name.bytes().all(is_inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
+/// Returns `true` for an RFC 1035 label.
 fn is_label_1035(name: &str) -> bool {
     is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
 }

@@ -1,21 +1,22 @@
-//! Patterns: regular expressions in the syntax of Go, compiled once.
+//! Regular expressions in Go's syntax, compiled once.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use parking_lot::Mutex;
 use regex::Regex;
 
-/// How many patterns are kept compiled; then all are forgotten.
+/// The number of compiled patterns that are kept. At the bound all are dropped.
 const COMPILED_LEN_MAX: usize = 1024;
 
+/// Compiled patterns; `None` for invalid ones.
 static COMPILED: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// Whether a pattern is found in a text. A pattern that cannot be compiled is found nowhere.
+/// Returns `true` if a pattern occurs in a string. An invalid pattern occurs nowhere.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     compiled(pattern).is_some_and(|regex| regex.is_match(text))
 }
 
-/// Whether a pattern can be compiled.
+/// Returns `true` if a pattern compiles.
 pub(crate) fn is_valid(pattern: &str) -> bool {
     compiled(pattern).is_some()
 }

@@ -1,8 +1,8 @@
-//! Quantities of resources: their canonical form.
+//! Quantities of resources and their canonical form.
 //!
-//! Behaviour: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, `CanonicalizeBytes`.
+//! Upstream: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, `CanonicalizeBytes`.
 
-/// How an amount was written, and so is shown.
+/// The format of a quantity, which its canonical form keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// `1500m`, `1k`.
@@ -13,9 +13,10 @@ enum Format {
     Exponent,
 }
 
-/// Decimal places that are kept of what is counted; what is below is rounded up. `SetDefaults_ResourceList` keeps thousandths.
+/// Decimal places of quantities that are counted. Smaller fractions are rounded up; `SetDefaults_ResourceList` keeps
+/// thousandths.
 const PLACES: u32 = 3;
-/// Decimal places that are kept elsewhere (`Nano`).
+/// Decimal places of other quantities (`Nano`).
 const FINE_PLACES: u32 = 9;
 
 /// An amount, and how it is written.
@@ -28,17 +29,18 @@ pub(crate) struct Quantity {
 impl Quantity {
     pub(crate) const ZERO: Self = Self { format: Format::Decimal, thousandths: 0 };
 
-    /// Nothing for a text that is no quantity, and for an amount that is too large to convert.
+    /// Parses a quantity; `None` if it is invalid or too large.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (format, thousandths, negative) = read(text, PLACES)?;
         Some(Self { format, thousandths: if negative { -thousandths } else { thousandths } })
     }
 
-    /// So many of something.
+    /// Returns a number of items.
     pub(crate) fn count(amount: i64) -> Self {
         Self { format: Format::Decimal, thousandths: i128::from(amount) * 1000 }
     }
 
+    /// Returns the amount in thousandths.
     pub(crate) fn thousandths(self) -> i128 {
         self.thousandths
     }
@@ -48,7 +50,7 @@ impl Quantity {
         self.thousandths.div_euclid(1000) + i128::from(self.thousandths.rem_euclid(1000) != 0)
     }
 
-    /// Without a fraction.
+    /// Rounds up to an integer.
     pub(crate) fn rounded(self) -> Self {
         Self { thousandths: self.units().saturating_mul(1000), ..self }
     }
@@ -98,12 +100,12 @@ pub fn canonical_fine(text: &str) -> Option<String> {
     Some(if negative { format!("-{shown}") } else { shown })
 }
 
-/// The amount of a quantity in thousandths; nothing for a text that is none.
+/// Parses a quantity to thousandths; `None` if it is invalid.
 pub(crate) fn amount(text: &str) -> Option<i128> {
     Quantity::parse(text).map(Quantity::thousandths)
 }
 
-/// How a quantity is written, its amount with so many decimal places, and whether it is below nothing.
+/// Parses a quantity: its format, its amount with this many decimal places, and if it is negative.
 fn read(text: &str, n_places: u32) -> Option<(Format, i128, bool)> {
     let (digits, negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
     let digits = digits.strip_prefix('+').filter(|_| !negative).unwrap_or(digits);
@@ -119,6 +121,7 @@ fn read(text: &str, n_places: u32) -> Option<(Format, i128, bool)> {
     Some((format, rounded_up(mantissa, n_behind, base, exponent, n_places)?, negative))
 }
 
+/// Returns format, base and exponent of a suffix.
 fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
     const DECIMAL: [(&str, i32); 10] =
         [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
@@ -145,6 +148,7 @@ fn rounded_up(mantissa: i128, n_behind: u32, base: i128, exponent: i32, n_places
     Some(above / below + i128::from(above % below != 0))
 }
 
+/// Formats an amount with a binary suffix.
 fn show_binary(mut amount: i128) -> String {
     let mut suffixes = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].into_iter();
     let mut suffix = "";
@@ -166,6 +170,7 @@ fn show_decimal(mut amount: i128, mut exponent: i32, suffix: impl Fn(i32) -> Str
     if amount == 0 || exponent == 0 { amount.to_string() } else { format!("{amount}{}", suffix(exponent)) }
 }
 
+/// Returns the decimal suffix of an exponent.
 fn decimal_suffix(exponent: i32) -> &'static str {
     match exponent {
         -9 => "n",

@@ -1,4 +1,4 @@
-//! Label and field selectors: which objects a list or a watch is about.
+//! Label and field selectors: which objects a list or a watch selects.
 
 mod field;
 
@@ -17,12 +17,14 @@ pub(crate) struct Selector {
     fields: Vec<Term>,
 }
 
+/// One requirement of a label selector.
 #[derive(Clone, Debug, PartialEq)]
 struct Requirement {
     key: String,
     test: Test,
 }
 
+/// The condition of a requirement.
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
     In(Vec<String>),
@@ -37,17 +39,17 @@ impl Selector {
     /// Reads both.
     ///
     /// # Errors
-    /// One is not written as selectors are.
+    /// Fails if one of them is invalid.
     pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, StatusError> {
         let labels = LabelParser { rest: labels.trim() }.parse().map_err(StatusError::bad_request)?;
         let fields = field::terms(fields).map_err(StatusError::bad_request)?;
         Ok(Self { labels, fields })
     }
 
-    /// Whether it selects by what there is; `known` are the fields of a kind that may be selected by beside name and namespace.
+    /// Checks the fields of the selector. `known` are the fields of the kind, beside name and namespace.
     ///
     /// # Errors
-    /// The first field that is not known.
+    /// Fails with the first unsupported field.
     pub(crate) fn check(&self, known: &[&str]) -> Result<(), StatusError> {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
@@ -75,10 +77,12 @@ impl Selector {
         named.map(|wanted| wanted.value.as_str())
     }
 
+    /// Returns `true` if it selects all objects.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Returns `true` if it selects an object.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|wanted| wanted.matches(labels[&wanted.key].as_str()))
@@ -86,19 +90,21 @@ impl Selector {
     }
 }
 
-/// Fields of slices of devices: only their scheduler names the kind when it refuses others.
+/// Fields of ResourceSlices. Only their error about an unsupported field names the kind.
 pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
 pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
 pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];
 pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
-/// Fields of the kinds without namespaces that know it; of kinds that have no fields of their own all may be asked for theirs.
+/// Field sets of cluster-scoped kinds whose selectors don't support `metadata.namespace`. Kinds without their own
+/// fields support it, even if they are cluster-scoped.
 const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
-/// Whether a text is a selector of labels, or of fields of whatever kind.
+/// Returns `true` for a valid label selector, or field selector of any kind.
 pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
     if of_fields { field::terms(text).is_ok() } else { LabelParser { rest: text.trim() }.parse().is_ok() }
 }
 
+/// Returns the error of an unsupported field.
 fn unknown_field(path: &str, known: &[&str]) -> String {
     if known == OF_SLICES {
         return format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {path}");
@@ -110,9 +116,11 @@ fn unknown_field(path: &str, known: &[&str]) -> String {
     }
 }
 
-/// The value of a field as selectors see it: numbers and booleans as text, nothing as the empty text.
+/// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
+/// string.
 fn field(object: &Value, path: &str) -> String {
-    // The one label that is not the name of its field (`ToSelectableFields` of `pkg/registry/batch/job/strategy.go`).
+    // The only selector field that is named differently from its field (`ToSelectableFields` of
+    // `pkg/registry/batch/job/strategy.go`).
     let path = if path == "status.successful" { "status.succeeded" } else { path };
     if path == "source" {
         return source_of_event(object);
@@ -123,7 +131,7 @@ fn field(object: &Value, path: &str) -> String {
     }
     match at {
         Value::String(text) => text.clone(),
-        // These fields are booleans or numbers, whose default is written out by the real server.
+        // The default of these booleans and numbers is compared explicitly.
         Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),
         Value::Null
             if path.starts_with("status.") && ["succeeded", "replicas"].iter().any(|end| path.ends_with(end)) =>
@@ -135,7 +143,7 @@ fn field(object: &Value, path: &str) -> String {
     }
 }
 
-/// Who has told of an event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
+/// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
 fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
@@ -143,6 +151,7 @@ fn source_of_event(event: &Value) -> String {
 }
 
 impl Requirement {
+    /// Returns `true` if the value of a label meets the condition.
     fn matches(&self, label: Option<&str>) -> bool {
         let number = || label.and_then(|label| label.parse::<i64>().ok());
         match &self.test {
@@ -156,7 +165,7 @@ impl Requirement {
     }
 }
 
-/// Whether a selector inside of an object, with `matchLabels` and `matchExpressions`, selects labels.
+/// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let empty = Map::new();
     let labels = labels.as_object().unwrap_or(&empty);
@@ -176,12 +185,13 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// The grammar of `k8s.io/apimachinery/pkg/labels/selector.go`.
+/// A recursive descent parser of label selectors (`k8s.io/apimachinery/pkg/labels/selector.go`).
 struct LabelParser<'a> {
     rest: &'a str,
 }
 
 impl<'a> LabelParser<'a> {
+    /// Parses all requirements.
     fn parse(mut self) -> Result<Vec<Requirement>, String> {
         let mut requirements = Vec::new();
         while !self.rest.is_empty() {
@@ -200,6 +210,7 @@ impl<'a> LabelParser<'a> {
         Ok(requirements)
     }
 
+    /// Takes the next word.
     fn word(&mut self) -> &'a str {
         self.rest = self.rest.trim_start();
         let end = self.rest.find(|c: char| c.is_whitespace() || "=!,()<>".contains(c)).unwrap_or(self.rest.len());
@@ -208,11 +219,13 @@ impl<'a> LabelParser<'a> {
         word
     }
 
+    /// Takes a token, if it is next.
     fn eat(&mut self, token: &str) -> bool {
         let rest = self.rest.strip_prefix(token);
         rest.map(|rest| self.rest = rest.trim_start()).is_some()
     }
 
+    /// Parses one requirement.
     fn requirement(&mut self) -> Result<Requirement, String> {
         if self.eat("!") {
             return Ok(Requirement { key: self.key()?, test: Test::Missing });
@@ -238,6 +251,7 @@ impl<'a> LabelParser<'a> {
         Ok(Requirement { key, test })
     }
 
+    /// Parses a label key.
     fn key(&mut self) -> Result<String, String> {
         let before = self.rest;
         match self.word() {
@@ -249,6 +263,7 @@ impl<'a> LabelParser<'a> {
         }
     }
 
+    /// Parses a label value.
     fn value(&mut self, key: &str) -> Result<String, String> {
         if self.rest.starts_with(['=', '!', '(', '<', '>']) {
             return Err(found(&self.rest[..1], "identifier"));
@@ -257,11 +272,13 @@ impl<'a> LabelParser<'a> {
         checked(key, value)
     }
 
+    /// Parses an integer.
     fn number(&mut self) -> Result<i64, String> {
         let word = self.word();
         word.parse().map_err(|_| found(word, "an integer after '<' or '>'"))
     }
 
+    /// Parses a list of values in parentheses.
     fn values(&mut self, key: &str) -> Result<Vec<String>, String> {
         if !self.eat("(") {
             return Err(found(self.rest, "'('"));
@@ -283,6 +300,7 @@ impl<'a> LabelParser<'a> {
     }
 }
 
+/// Returns a syntax error.
 fn found(rest: &str, expected: &str) -> String {
     format!("invalid label selector: expected {expected}, found {rest:?}")
 }

@@ -26,8 +26,8 @@ pub(crate) struct StatusError {
     pub(crate) details: Value,
     /// `metadata.continue` of the `Status`, or empty.
     ///
-    /// A list whose token has expired gets a token with which it may continue over the newest state
-    /// (`handleContinueTokenTooOld` is the client's side of it: an inconsistent continuation).
+    /// A list whose token has expired gets a token with which it may continue in the newest state, inconsistently
+    /// (`handleCompactedErrorForPaging` of `k8s.io/apiserver/pkg/storage/etcd3`).
     pub(crate) continue_token: String,
     /// Marks an error of a filter of the handler chain, such as authorization: the request has reached no verb.
     ///
@@ -98,7 +98,7 @@ impl StatusError {
         status_error
     }
 
-    /// Returns `Timeout` (504), as `NewTimeoutError` of the timeout filter does.
+    /// Returns `Timeout` (504), as `NewTimeoutError` in `k8s.io/apiserver/pkg/endpoints/handlers/finisher`.
     pub(crate) fn timed_out() -> Self {
         let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
         let mut status_error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);

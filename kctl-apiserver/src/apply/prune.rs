@@ -27,7 +27,7 @@ impl<'o, 'a> Read<'o, 'a> {
         Ok(Self { object, place })
     }
 
-    /// Returns the paths of a set with the names of required fields, as upstream's `EnsureNamedFieldsAreMembers`.
+    /// Returns a set with the named fields on its paths as members (`EnsureNamedFieldsAreMembers` upstream).
     fn named(&self, set: &FieldSet) -> FieldSet {
         with_named_fields(self.place, set)
     }

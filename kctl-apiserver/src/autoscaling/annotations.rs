@@ -38,7 +38,7 @@ impl Shape {
     /// A value that was written; nothing when it was left out.
     ///
     /// # Errors
-    /// It is of another type.
+    /// Fails if the value is of another type.
     pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
         let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
         Ok(match (self, value) {

@@ -1,4 +1,5 @@
-//! The other objects that every cluster has: classes of priority, the levels of flow control, the service of the API server.
+//! Other objects of a new cluster: PriorityClasses, the objects of API priority and fairness, and the Service
+//! `kubernetes`.
 
 use std::sync::LazyLock;
 
@@ -11,9 +12,10 @@ use crate::{
     store::{Key, Store},
 };
 
-/// Their uids are drawn from this, as those of roles are from theirs.
+/// The seed of their uids.
 const SEED: u64 = 0x7374_6e64;
 
+/// All of them, from `data/standard.json`.
 static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../../data/standard.json")).expect("the file is generated and tested");
@@ -26,7 +28,7 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
     entries.into_iter().map(whole).collect()
 });
 
-/// Puts those into a server that it has not yet.
+/// Stores the objects that the server does not have yet.
 pub(super) fn objects(store: &mut Store) {
     let now = store.clock.seconds();
     let mut chance = Chance::new(SEED);
@@ -50,7 +52,7 @@ pub(super) fn objects(store: &mut Store) {
     }
 }
 
-/// Classes that cannot be deleted: those of the system are in the file.
+/// Returns `true` for a PriorityClass that cannot be deleted.
 pub(crate) fn is_of_system(class: &str) -> bool {
     KNOWN.iter().any(|(of, (_, name), _)| priority_class::KIND.is_of(of) && name == class)
 }

@@ -1,16 +1,16 @@
-//! How large an expression of CEL may be: the parser and the evaluator recurse, and a stack that overflows ends the process. Reads
-//! the text, hands on what upstream says of one that is too deep.
+//! The size limits of a CEL expression. The parser and the evaluator recurse, and a stack overflow would end the
+//! process. Measures the source before it is parsed.
 //!
-//! Upstream: `maxRecursionDepth` of `cel-go/parser/options.go`, which the parser and its visitor keep to.
+//! Upstream: `maxRecursionDepth` of `cel-go/parser/options.go`, for the parser and its visitor.
 
 /// Brackets within brackets, and conditions within conditions. Upstream counts the whole expression, too.
 const NESTING_MAX: usize = 249;
 /// Levels of the tree, in operators, dots and brackets: as many as upstream reads of the longest sum.
 const DEPTH_MAX: usize = 251;
-/// Longest expression.
+/// The longest expression in bytes. Longer ones are rejected.
 const EXPRESSION_LEN_MAX: usize = 20_000;
 
-/// Why an expression is not even parsed.
+/// Returns the reason why an expression is not parsed, if it exceeds a limit.
 pub(crate) fn beyond(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
@@ -38,21 +38,21 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
     (depth > DEPTH_MAX).then(|| "ERROR: <input>:-1:0: max recursion depth exceeded".into())
 }
 
-/// How deep an expression is, as far as it was read.
+/// The depth of an expression as far as it was read.
 #[derive(Default)]
 struct Measure {
-    /// Never empty: what is in no brackets is a level, too.
+    /// The open brackets. Never empty: the outermost level has no brackets.
     open: Vec<Brackets>,
     nesting: usize,
     nesting_max: usize,
 }
 
-/// What is in one pair of brackets.
+/// The expression within one pair of brackets.
 #[derive(Default)]
 struct Brackets {
-    /// Of the whole item: one is within the other.
+    /// The number of conditional operators in the present item, which nest.
     n_conditions: usize,
-    /// Since the last operator of logic: trees of those are balanced.
+    /// The number of operators since the last logical one: trees of logical operators are balanced.
     n_operators: usize,
     /// The deepest brackets since then.
     below: usize,
@@ -60,10 +60,12 @@ struct Brackets {
 }
 
 impl Brackets {
+    /// Returns the depth of the deepest part so far.
     fn depth(&self) -> usize {
         self.deepest.max(self.n_conditions + self.n_operators + self.below)
     }
 
+    /// Starts a new part after a logical operator.
     fn end_part(&mut self) {
         self.deepest = self.depth();
         self.n_operators = 0;
@@ -72,7 +74,7 @@ impl Brackets {
 }
 
 impl Measure {
-    /// A letter outside of texts, and the one before it that is not blank.
+    /// Reads a character outside of strings, with the previous one that is not blank.
     fn read(&mut self, before: char, letter: char) {
         match letter {
             '(' | '[' | '{' => {
@@ -99,18 +101,20 @@ impl Measure {
                 self.nesting -= n_conditions;
             }
             '=' if matches!(before, '=' | '<' | '>') => {}
-            // Signs that follow each other are one.
+            // The parser merges repeated signs.
             '-' if before == '-' => {}
             '.' | '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=' => self.last(|level| level.n_operators += 1),
             _ => {}
         }
     }
 
+    /// Enters a nested expression.
     fn nest(&mut self) {
         self.nesting += 1;
         self.nesting_max = self.nesting_max.max(self.nesting);
     }
 
+    /// Changes the innermost level.
     fn last(&mut self, change: impl FnOnce(&mut Brackets)) {
         if let Some(level) = self.open.last_mut() {
             change(level);

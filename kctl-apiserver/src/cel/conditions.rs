@@ -1,4 +1,4 @@
-//! CEL expressions of webhooks and policies: compiles a text once, hands on what it says about a request.
+//! CEL expressions of webhooks and policies: compiles each once, and evaluates it for a request.
 
 use std::{
     any::Any,
@@ -28,42 +28,44 @@ use crate::evaluate::{CANCELLED, Evaluator, Kinds};
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
-/// Depth that the parser itself takes for too much: more than [`super::beyond`] lets through.
+/// The depth limit of the parser: more than [`super::beyond`] allows, so that its error is never seen.
 const PARSER_DEPTH_MAX: u16 = 300;
 /// The stack for parsing: enough for what [`super::beyond`] lets through.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
 pub(crate) use kube_cel::cel::Value as Cel;
 
+/// A compiled expression, or the error of its compilation.
 type Compiled = Arc<Result<Code, String>>;
 
 /// An expression that has been read.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// Its messages are maps: the evaluator knows no messages.
+    /// The tree. Messages are replaced by maps, because the evaluator has no messages.
     expression: IdedExpr,
     depth: usize,
 }
 
+/// Compiled expressions by source, at most [`PROGRAMS_LEN_MAX`]. At the bound all are dropped.
 static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
 
-/// What expressions see.
+/// The variables and functions of expressions.
 pub(crate) struct Scope {
     context: Context<'static>,
     known: HashMap<String, Cel>,
     kinds: Kinds,
 }
 
-/// Why an expression says nothing.
+/// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EvaluationError {
-    /// In the words of the real server, without the expression.
+    /// The evaluation failed, with the message of kube-apiserver, which does not repeat the expression.
     Fails(String),
-    /// What all expressions together may cost is spent.
+    /// The budget of all expressions together is exhausted.
     Spent,
 }
 
-/// What is said where the budget is spent (`environment.ErrOutOfBudget`).
+/// The message of an exhausted budget (`environment.ErrOutOfBudget`).
 pub(crate) const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 impl std::fmt::Display for EvaluationError {
@@ -97,6 +99,7 @@ impl Scope {
         &mut self.context
     }
 
+    /// Sets a variable.
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
         self.known.insert(name.to_owned(), value);
     }
@@ -106,14 +109,15 @@ impl Scope {
         &mut self.kinds
     }
 
+    /// Removes a variable.
     pub(crate) fn unset(&mut self, name: &str) {
         self.known.remove(name);
     }
 
-    /// What an expression costs, by the values of the variables.
+    /// Returns the cost of an expression for the values of the variables.
     ///
     /// # Errors
-    /// Too much. An expression that cannot be read is free.
+    /// Fails if it exceeds the limit of one expression. An expression that does not compile is free.
     pub(crate) fn cost(&self, expression: &str) -> Result<usize, Dear> {
         let compiled = compiled(expression);
         compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
@@ -122,16 +126,16 @@ impl Scope {
     /// The same of an expression that has been read.
     ///
     /// # Errors
-    /// Too much.
+    /// Fails if it exceeds the limit of one expression.
     pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, Dear> {
         let known = || self.known.iter().map(|(name, value)| (name.as_str(), value)).collect();
         kctl_cel::with_room(code.depth, || cost(&code.expression, known()))
     }
 
-    /// What an expression says, whatever it costs.
+    /// Evaluates an expression, whatever it costs.
     ///
     /// # Errors
-    /// In the words of the real server, without the expression.
+    /// Fails with the message of kube-apiserver, which does not repeat the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
         match compiled(expression).as_ref() {
             Ok(code) => self.run(code),
@@ -139,13 +143,13 @@ impl Scope {
         }
     }
 
-    /// The same of an expression that has been read; deep ones on a stack of their own, since each operator is a level.
-    /// What a function of a library could not cope with is an error, as in cel-go (`cel/program.go`, `Eval`).
+    /// Evaluates a compiled expression. A deep one runs on its own stack, since each operator is a recursion. A panic
+    /// of a library function becomes an error, as in cel-go (`cel/program.go`, `Eval`).
     ///
     /// # Errors
-    /// As [`Scope::evaluate`].
+    /// Fails as [`Scope::evaluate`] does.
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
-        // Nothing that could be left half done outlives the evaluation.
+        // The evaluation shares no state that a panic could leave inconsistent.
         let evaluate = || {
             let evaluate =
                 AssertUnwindSafe(|| Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression));
@@ -155,22 +159,22 @@ impl Scope {
     }
 }
 
-/// What is said of a panic.
+/// Returns the message of a panic in the evaluator.
 fn internal_error(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let why = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
     format!("internal error: {why}")
 }
 
-/// Why an expression may not be stored.
+/// The reason why an expression must not be stored.
 pub(crate) enum Problem {
-    /// It does not compile, does not fit together, or is of another type than is wanted.
+    /// It does not compile, has a type error, or has another type than required.
     Invalid(String),
-    /// It compiles, and no program can be made of it: upstream takes that for an error of its own.
+    /// It compiles, but no program can be made of it: upstream returns an internal error.
     Internal(String),
 }
 
-/// What keeps an expression from being stored.
+/// Returns the reason why an expression must not be stored, if there is one.
 pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<Problem> {
     match type_of(expression, environment) {
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
@@ -191,12 +195,13 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
 /// The type of an expression, as far as it is known.
 ///
 /// # Errors
-/// It does not compile, or does not fit together.
+/// Fails if the expression does not compile or has a type error.
 pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
     tree(expression)?;
     kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string())
 }
 
+/// Returns a compiled expression from the cache.
 fn compiled(expression: &str) -> Compiled {
     let mut programs = PROGRAMS.lock();
     if let Some(known) = programs.get(expression) {
@@ -213,7 +218,7 @@ fn compiled(expression: &str) -> Compiled {
 /// Reads an expression.
 ///
 /// # Errors
-/// It does not compile.
+/// Fails if the expression does not compile.
 pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     let text = expression.to_owned();
     parsed(expression, move || {
@@ -224,7 +229,7 @@ pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     })
 }
 
-/// What a parser makes of an expression within the bounds.
+/// Parses an expression within the limits, on a thread with a large stack.
 fn parsed<T: Send + 'static>(
     expression: &str,
     parse: impl FnOnce() -> Result<T, ParseErrors> + Send + 'static,
@@ -233,7 +238,7 @@ fn parsed<T: Send + 'static>(
         return Err(why);
     }
     let parse = move || parse().map_err(|errors| pointed(&errors.to_string().replace("\n| ", "\n | ")));
-    // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
+    // One level of brackets takes many frames of the parser, which are large in debug builds.
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
@@ -255,13 +260,13 @@ fn pointed(errors: &str) -> String {
 /// An expression as a tree, for those who look into it.
 ///
 /// # Errors
-/// It does not compile.
+/// Fails if the expression does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
     parsed(expression, move || kctl_cel::read_within(&text, PARSER_DEPTH_MAX))
 }
 
-/// JSON as CEL sees it: whole numbers are ints.
+/// Converts JSON to CEL. Integers become `int`.
 pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -290,11 +295,12 @@ pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
 pub(crate) enum Fit {
     Fits,
     FitsNot,
-    /// One cannot be told, and none is false.
+    /// A condition failed, and none is false.
     Fails(String),
 }
 
-/// Whether all conditions hold (`plugin/webhook/matchconditions/matcher.go`): one that is false wins over one that fails.
+/// Evaluates match conditions (`plugin/webhook/matchconditions/matcher.go`). A false condition takes precedence over
+/// a failing one.
 pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.is_empty() {
@@ -304,7 +310,7 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let mut budget = Budget::of_conditions();
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
-    // What is spent is spent for all: nothing is evaluated.
+    // An exhausted budget fails all conditions: none is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(Dear::Together)) {
         return Fit::Fails(SPENT.to_owned());
     }

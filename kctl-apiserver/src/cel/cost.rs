@@ -1,9 +1,8 @@
-//! How dear an expression is for values. Walks through its loops before they are evaluated and refuses those that cost too much: the
-//! evaluator cannot be stopped, and nobody else is served meanwhile.
+//! The runtime cost of a CEL expression. Estimates the cost of its loops before the evaluation, and rejects expensive
+//! expressions: the evaluator cannot be stopped, and blocks all other requests.
 //!
-//! The ranges of loops are taken from the values where one can tell, and for as long as the longest list or text among them
-//! elsewhere. Loops are taken to go through all their items. What a step costs is as upstream counts it (`cel-go`,
-//! `interpreter/runtimecost.go`), but for texts, of which only the emptiness is looked at.
+//! The size of a loop's range is taken from the values if possible. Otherwise the longest list of all variables is
+//! assumed.
 
 use kube_cel::cel::{
     Value as Cel,
@@ -11,38 +10,41 @@ use kube_cel::cel::{
     objects::Key,
 };
 
-/// Cost of one expression: upstream stops it at as much (`PerCallLimit`).
+/// The cost limit of one expression, at which upstream stops it (`PerCallLimit`).
 const EXPRESSION_COST_MAX: usize = 1_000_000;
-/// Cost of all rules of an object together.
+/// The cost limit of all rules of an object together.
 const OBJECT_COST_MAX: usize = 2 * EXPRESSION_COST_MAX;
-/// Cost of all expressions of a policy for one binding and one parameter (`RuntimeCELCostBudget`).
+/// The cost limit of all expressions of a policy, for one binding and one parameter (`RuntimeCELCostBudget`).
 const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
-/// Cost of all conditions of a webhook or a policy (`RuntimeCELCostBudgetMatchConditions`).
+/// The cost limit of all match conditions of a webhook or a policy (`RuntimeCELCostBudgetMatchConditions`).
 const CONDITIONS_COST_MAX: usize = 2_500_000;
 
-/// What expressions may still cost.
+/// The cost that is left to several expressions.
 pub(crate) struct Budget {
     left: usize,
 }
 
-/// Why an expression is not evaluated.
+/// The reason why an expression is too expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dear {
-    /// It costs too much by itself.
+    /// It exceeds the limit of one expression.
     Alone,
-    /// It costs too much after the others.
+    /// It exceeds the budget that is left.
     Together,
 }
 
 impl Budget {
+    /// Returns the budget of an object's rules.
     pub(crate) fn of_object() -> Self {
         Self { left: OBJECT_COST_MAX }
     }
 
+    /// Returns the budget of a policy.
     pub(crate) fn of_policy() -> Self {
         Self { left: POLICY_COST_MAX }
     }
 
+    /// Returns the budget of match conditions.
     pub(crate) fn of_conditions() -> Self {
         Self { left: CONDITIONS_COST_MAX }
     }
@@ -50,17 +52,17 @@ impl Budget {
     /// Takes away what is known to be the cost.
     ///
     /// # Errors
-    /// It would cost too much.
+    /// Fails if it would exceed the budget.
     pub(crate) fn pay(&mut self, cost: usize) -> Result<(), Dear> {
         self.left = self.left.checked_sub(cost).ok_or(Dear::Together)?;
         Ok(())
     }
 }
 
-/// What the loops of an expression cost.
+/// Returns the cost of the loops of an expression.
 ///
 /// # Errors
-/// Too much.
+/// Fails if it exceeds the limit of one expression.
 pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Result<usize, Dear> {
     if !has_loops(tree) {
         return Ok(0);
@@ -72,16 +74,19 @@ pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Re
     Ok(EXPRESSION_COST_MAX - walk.left)
 }
 
+/// Returns an entry of a map.
 fn field<'a>(of: &'a Cel, name: &str) -> Option<&'a Cel> {
     let Cel::Map(map) = of else { return None };
     map.map.get(&Key::String(name.to_owned().into()))
 }
 
+/// Returns an item of a list.
 fn item(of: &Cel, index: usize) -> Option<&Cel> {
     let Cel::List(items) = of else { return None };
     items.get(index)
 }
 
+/// Returns the size of a list or map.
 fn n_items(of: &Cel) -> Option<usize> {
     match of {
         Cel::List(items) => Some(items.len()),
@@ -90,7 +95,7 @@ fn n_items(of: &Cel) -> Option<usize> {
     }
 }
 
-/// The length of the longest list, map or text within a value.
+/// Returns the length of the longest list, map or string within a value.
 fn longest(of: &Cel) -> usize {
     let below = |parts: &mut dyn Iterator<Item = &Cel>| parts.map(longest).max().unwrap_or_default();
     match of {
@@ -101,7 +106,7 @@ fn longest(of: &Cel) -> usize {
     }
 }
 
-/// How many levels of expressions there are.
+/// Returns the depth of a tree.
 pub(crate) fn depth(tree: &IdedExpr) -> usize {
     let below = match &tree.expr {
         Expr::Comprehension(inner) => {
@@ -112,7 +117,7 @@ pub(crate) fn depth(tree: &IdedExpr) -> usize {
     1 + below.into_iter().map(depth).max().unwrap_or_default()
 }
 
-/// What is directly below an expression, except below a loop.
+/// Returns the direct children of a node, except those of a loop.
 fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     match &tree.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
@@ -129,11 +134,12 @@ fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     }
 }
 
+/// Returns `true` if a tree has a loop.
 fn has_loops(tree: &IdedExpr) -> bool {
     matches!(tree.expr, Expr::Comprehension(_)) || parts(tree).into_iter().any(has_loops)
 }
 
-/// What a step costs without what is below it.
+/// Returns the cost of a node without its children.
 fn weight(tree: &IdedExpr) -> usize {
     let is_empty =
         |tree: &IdedExpr| matches!(&tree.expr, Expr::Literal(LiteralValue::String(text)) if text.inner().is_empty());
@@ -151,7 +157,9 @@ fn weight(tree: &IdedExpr) -> usize {
     }
 }
 
+/// Adds up the cost of a tree.
 struct CostWalk<'a> {
+    /// The cost that is left.
     left: usize,
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
@@ -159,7 +167,7 @@ struct CostWalk<'a> {
 }
 
 impl<'a> CostWalk<'a> {
-    /// Nothing when it costs too much.
+    /// Charges a node and its children. Returns `None` if the limit is exceeded.
     fn expression(&mut self, tree: &'a IdedExpr) -> Option<()> {
         self.left = self.left.checked_sub(weight(tree))?;
         match &tree.expr {
@@ -168,6 +176,7 @@ impl<'a> CostWalk<'a> {
         }
     }
 
+    /// Charges a loop for each item of its range.
     fn repeated(&mut self, over: &'a ComprehensionExpr) -> Option<()> {
         self.expression(&over.iter_range)?;
         self.expression(&over.accu_init)?;
@@ -186,7 +195,7 @@ impl<'a> CostWalk<'a> {
         walked
     }
 
-    /// How many items there are at most.
+    /// Returns the largest possible number of items.
     fn n_items(&self, range: &IdedExpr) -> usize {
         let known = self.place(range).and_then(n_items);
         known.unwrap_or_else(|| match &range.expr {

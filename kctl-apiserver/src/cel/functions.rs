@@ -1,4 +1,4 @@
-//! Functions of CEL that the evaluator does not have, or not for all types, added to what expressions of admission see.
+//! CEL functions that the evaluator lacks, or lacks for some types.
 
 use std::{
     collections::HashMap,
@@ -26,12 +26,13 @@ const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The functions of the evaluator, for those that have more types here than there.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+/// Calls of the evaluator's own functions with the argument `x`.
 static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
     let calls = ["string(x)", "format.named(x)", "size(x)"];
     calls.into_iter().filter_map(|call| Some((call, Parser::default().parse(call).ok()?))).collect()
 });
 
-/// What a function of the evaluator makes of a value.
+/// Calls a function of the evaluator.
 fn plain(call: &str, value: Cel) -> ResolveResult {
     let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
     let mut scope = PLAIN.new_inner_scope();
@@ -44,7 +45,7 @@ pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<
     let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
     let (seconds, nanoseconds) = match nanoseconds {
         Some(nanoseconds) => (since_1970.as_secs(), nanoseconds),
-        // Before 1970 both count backwards.
+        // Before 1970, seconds and nanoseconds are negative.
         None => (since_1970.as_secs() - 1, (since_1970.subsec_nanos() + 1_000_000_000).unsigned_abs()),
     };
     let offset = i32::try_from(minutes * 60).ok().and_then(FixedOffset::east_opt);
@@ -52,11 +53,12 @@ pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<
     Some(Cel::Timestamp(offset.map_or(time, |offset| time.with_timezone(&offset))))
 }
 
+/// Returns a duration, if it fits into 64 bits of nanoseconds.
 pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
     i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
 }
 
-/// Why a value is not made one of another type.
+/// Returns the error of an unsupported conversion.
 fn no_conversion<T>(from: &str, to: &'static str) -> Result<T, ExecutionError> {
     Err(ExecutionError::function_error(to, format!("type conversion error from '{from}' to '{to}'")))
 }

@@ -1,4 +1,4 @@
-//! The messages of CEL that mutating policies make, `Object{…}` and `JSONPatch{…}`: to the evaluator they are maps.
+//! The message types of mutating policies, `Object{…}` and `JSONPatch{…}`: replaces them by maps for the evaluator.
 
 use kube_cel::cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr,
@@ -11,6 +11,7 @@ pub(super) fn as_maps(expression: &IdedExpr) -> IdedExpr {
     changed
 }
 
+/// Replaces messages by maps in a tree.
 fn change(expression: &mut IdedExpr) {
     match &mut expression.expr {
         Expr::Struct(found) => {
@@ -42,6 +43,7 @@ fn change(expression: &mut IdedExpr) {
     }
 }
 
+/// Replaces a field of a message by an entry of a map.
 fn entry(entry: IdedEntryExpr) -> IdedEntryExpr {
     let id = entry.id;
     let mut entry = match entry.expr {

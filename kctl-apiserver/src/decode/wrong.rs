@@ -17,7 +17,7 @@ pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> R
 /// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them.
 ///
 /// # Errors
-/// An item is not a byte.
+/// Fails if an item is not a byte.
 pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> {
     let byte = |item: &Value| {
         let number = if item.is_null() { Some(0) } else { item.as_u64() };

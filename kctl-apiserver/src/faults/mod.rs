@@ -145,6 +145,7 @@ pub enum Seen<'a> {
     AtEvent(&'a Told, Fault),
 }
 
+/// The function of [`Faults::observe`].
 type SeenBy = Arc<dyn Fn(Seen<'_>) + Send + Sync>;
 
 /// A plan of faults for the clients created from it. Clones share the plan.
@@ -215,11 +216,12 @@ impl Faults {
         Connection { faults: self.clone(), server: "".into(), shared: Arc::new(shared) }
     }
 
+    /// Returns the fault of a request, and reports both to the observer.
     fn decide_request(&self, asked: &RequestSummary) -> Option<RequestFault> {
         let mut inner = self.inner.lock();
         inner.tell(Seen::Request(asked));
         let Inner { rules, chance, .. } = &mut *inner;
-        // Each rule counts, also where another one was first.
+        // Each rule counts its matches, even if an earlier rule decides.
         let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(asked, chance)).collect();
         let fault = *faults.first()?;
         inner.injected(Fault::Request(fault));
@@ -227,6 +229,7 @@ impl Faults {
         Some(fault)
     }
 
+    /// Returns the fault of a watch event.
     fn decide_event(&self, told: &Told) -> Option<EventFault> {
         let mut inner = self.inner.lock();
         let Inner { rules, chance, .. } = &mut *inner;
@@ -239,16 +242,19 @@ impl Faults {
         fault
     }
 
+    /// Reports a delivered event to the observer.
     fn delivered(&self, told: &Told) {
         self.inner.lock().tell(Seen::Event(told));
     }
 }
 
 impl Inner {
+    /// Counts an injected fault.
     fn injected(&mut self, fault: Fault) {
         *self.counts.entry(fault.name()).or_default() += 1;
     }
 
+    /// Calls the observer.
     fn tell(&self, seen: Seen<'_>) {
         if let Some(observer) = &self.observer {
             observer(seen);
@@ -264,15 +270,17 @@ pub struct Connection {
     shared: Arc<Shared>,
 }
 
+/// The state of a process, shared by its connections.
 #[derive(Default)]
 struct Shared {
     client: String,
+    /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
     died: Notify,
 }
 
 impl Connection {
-    /// How often each fault of the plan was injected.
+    /// Returns the number of injected faults of the plan, by name.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.faults.counts()
     }
@@ -302,6 +310,7 @@ impl Connection {
         self.shared.died.notify_one();
     }
 
+    /// Returns `true` after a crash.
     fn is_dead(&self) -> bool {
         self.shared.dead.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Rules of a fault plan: which request or watch event gets a fault.
+//! Rules of a fault plan: decide which request or watch event gets a fault.
 
 use http::Request;
 
@@ -35,7 +35,7 @@ impl RequestSummary {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
-    /// What a request is about; `None` when that is no resource.
+    /// Summarizes a request; `None` if it is not about a resource.
     pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
         let path = decode(request.uri().path());
         let place = place(&path)?;
@@ -78,9 +78,12 @@ pub struct Told {
     pub revision: u64,
 }
 
+/// Selects requests.
 type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
+/// Selects watch events.
 type OfEvent = Box<dyn Fn(&Told) -> bool + Send>;
 
+/// The requests or events that a rule selects, with its fault.
 enum Picks {
     Request(OfRequest, RequestFault),
     Event(OfEvent, EventFault),
@@ -89,12 +92,13 @@ enum Picks {
 /// A fault, and the requests or events that get it. See [`Faults::add`](super::Faults::add).
 pub struct Rule {
     picks: Picks,
-    /// Only the nth that is picked, counted from one.
+    /// Acts only on this match, counted from one.
     nth: Option<u64>,
-    /// So many of a thousand.
+    /// The probability in thousandths.
     per_mille: u64,
-    /// So often at most.
+    /// The number of injections left.
     times: u64,
+    /// The number of matches so far.
     n_picked: u64,
     then: Option<Box<dyn FnMut() + Send>>,
 }
@@ -110,6 +114,7 @@ impl Rule {
         Self::new(Picks::Event(Box::new(picks), fault))
     }
 
+    /// Creates a rule that acts on each match.
     fn new(picks: Picks) -> Self {
         Self { picks, nth: None, per_mille: 1_000, times: u64::MAX, n_picked: 0, then: None }
     }
@@ -150,18 +155,21 @@ impl Rule {
         }
     }
 
+    /// Returns the fault of a request, if the rule acts on it.
     pub(super) fn of_request(&mut self, asked: &RequestSummary, chance: &mut Chance) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(asked), *fault);
         (fits && self.acts(chance)).then_some(fault)
     }
 
+    /// Returns the fault of an event, if the rule acts on it.
     pub(super) fn of_event(&mut self, told: &Told, chance: &mut Chance) -> Option<EventFault> {
         let Picks::Event(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(told), *fault);
         (fits && self.acts(chance)).then_some(fault)
     }
 
+    /// Counts a match. Returns `true` if the rule acts on it.
     fn acts(&mut self, chance: &mut Chance) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0

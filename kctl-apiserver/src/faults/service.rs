@@ -42,6 +42,7 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
+    /// Wraps a service.
     pub(crate) fn new(server: S, connection: Connection) -> Self {
         Self { server, connection }
     }
@@ -62,7 +63,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        // The service that was polled ready is used; its clone has to be polled again.
+        // The service that was polled ready is used: its clone has to be polled again.
         let next = self.server.clone();
         let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
@@ -97,7 +98,7 @@ async fn alive(connection: &Connection) {
     }
 }
 
-/// What happens before the server sees the request; the answer, when it never does.
+/// Performs a fault before the server sees the request. Returns the response if the server never sees it.
 async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<Result<Response<Body>, Reset>> {
     match fault? {
         RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(status_error(code, retry_after))),
@@ -115,7 +116,7 @@ async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<
     }
 }
 
-/// Has a request be performed so much later, also when nobody waits for it any more.
+/// Performs a request after a delay, even if the client no longer waits.
 async fn late(
     performed: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     time: Duration,
@@ -127,7 +128,7 @@ async fn late(
     on_its_way.await.map_err(|_ended| Reset)
 }
 
-/// What happens once the server has done its part.
+/// Performs a fault after the server has responded.
 async fn after(
     fault: Option<RequestFault>,
     connection: &Connection,
@@ -159,6 +160,7 @@ async fn half(answer: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, body.boxed_unsync())
 }
 
+/// Returns the response of a fault with this HTTP status.
 fn status_error(code: u16, retry_after: Option<u32>) -> Response<Body> {
     let reason = match code {
         409 => "Conflict",

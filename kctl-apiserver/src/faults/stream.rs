@@ -1,4 +1,4 @@
-//! The faults of one watch: whether its next event passes, and what stands in its way.
+//! The faults of one watch: decide for each event if it is delivered, and when.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Connection, EventFault, Told};
 use crate::store::{Event, Key, Lines};
 
-/// Stands between the history and a watch.
+/// Between the history and a watch.
 pub(crate) struct Gate {
     connection: Connection,
     resource: (String, String),
@@ -15,44 +15,48 @@ pub(crate) struct Gate {
     held: Option<Held>,
     /// An event that was decided upon already: it passes.
     decided: u64,
+    /// `true` after [`EventFault::Expire`].
     expired: bool,
 }
 
+/// A pause of a watch.
 struct Held {
     until: Instant,
-    /// Until this object changes again; then only the newest states pass.
+    /// The object whose event was skipped. The pause ends when it changes again, and then only the newest states are
+    /// delivered.
     skips: Option<Key>,
 }
 
-/// What becomes of an event.
+/// The fate of an event.
 pub(crate) enum Passage {
     Once,
     Twice,
-    /// And the watch ends.
+    /// The event is delivered, and the watch ends.
     Last,
     /// The watch ends with 410 instead.
     Expired,
-    /// Not now.
+    /// The event waits.
     Held,
 }
 
 impl Gate {
+    /// Creates the gate of a watch, which may start with a pause.
     pub(crate) fn new(connection: Connection, group: &str, resource: &str, held: Option<Instant>) -> Self {
         let held = held.map(|until| Held { until, skips: None });
         Self { connection, resource: (group.into(), resource.into()), held, decided: 0, expired: false }
     }
 
-    /// Whether the client has to list.
+    /// Returns `true` if the client has to list again.
     pub(crate) fn is_expired(&self) -> bool {
         self.expired
     }
 
-    /// Until when the watch stands still at most.
+    /// Returns the end of a pause.
     pub(crate) fn held_until(&self) -> Option<Instant> {
         self.held.as_ref().map(|held| held.until)
     }
 
-    /// Whether the watch goes on now: so long events wait. `waiting` are those.
+    /// Decides if the watch continues. `waiting` are the events since it paused.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(held) = &self.held else { return Opened::Each };
         let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
@@ -96,6 +100,7 @@ impl Gate {
         Passage::Once
     }
 
+    /// Returns the event as rules see it.
     fn told(&self, event: &Event, kind: &str) -> Told {
         let (group, resource) = self.resource.clone();
         let (namespace, name) = event.key.clone();
@@ -104,18 +109,18 @@ impl Gate {
     }
 }
 
-/// Whether a watch goes on.
+/// The result of [`Gate::opens`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
-    /// It stands still.
+    /// The watch is paused.
     Not,
-    /// With every event.
+    /// All events are delivered.
     Each,
-    /// With the newest state of each object.
+    /// Only the newest state of each object is delivered.
     Newest,
 }
 
-/// One event for each object: from the first state that was not seen to the newest.
+/// Merges events: one per object, from the first state before to the newest state.
 pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Arc<Event>> {
     let mut by_key: BTreeMap<&Key, Event> = BTreeMap::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! In which form a document is asked for, as its `Accept` header says.
+//! Content negotiation of documents: reads the `Accept` header.
 
 use http::{StatusCode, header, request::Parts};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::{
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
-/// What discovery is known as.
+/// The media types of discovery.
 const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The form of a document.
@@ -22,12 +22,12 @@ pub(super) enum DocumentFormat {
     AggregatedYaml,
 }
 
-/// The header, or nothing.
+/// Returns the header, or the empty string.
 fn accept(parts: &Parts) -> &str {
     parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether refusals are wanted in YAML.
+/// Returns `true` if errors should be YAML.
 pub(super) fn wants_yaml(parts: &Parts) -> bool {
     errors_are_yaml(accept(parts))
 }
@@ -45,11 +45,11 @@ pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&
 }
 
 impl DocumentFormat {
-    /// The first form of the header that there is at this path: only the roots are aggregated. A router, where there is one,
-    /// looks at the header first.
+    /// Returns the first format in the header that this path has. Only `/api` and `/apis` are aggregated. A path
+    /// behind go-restful's router is checked by the router first.
     ///
     /// # Errors
-    /// There is none.
+    /// `NotAcceptable` if no format matches.
     pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {

@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz` and `/healthz`: the server is well when it answers.
+//! `/livez`, `/readyz` and `/healthz`.
 
 use std::{collections::BTreeSet, io};
 
@@ -6,10 +6,10 @@ use http::{Response, StatusCode, request::Parts};
 
 use crate::response::{Body, plain, text};
 
-/// What only the server that answers says of itself, before anything else is looked at.
+/// Checks of the server itself, which come first.
 const FIRST: [&str; 2] = ["ping", "log"];
-/// What the real server does when it starts: here all of it is done before the first request is answered, or there is nothing of
-/// it to be done. Clients ask for them by name.
+/// Post-start hooks of kube-apiserver. Here they are done before the first request or not needed, so they always
+/// succeed. Clients ask for them by name.
 const HOOKS: [&str; 29] = [
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
@@ -41,10 +41,10 @@ const HOOKS: [&str; 29] = [
     "poststarthook/apiservice-openapi-controller",
     "poststarthook/apiservice-openapiv3-controller",
 ];
-/// Where checks are.
+/// The paths with checks.
 const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
 
-/// The checks at a root, in the order in which the real server tells of them.
+/// Returns the checks of a root, in the order in which kube-apiserver lists them.
 fn checks(root: &str) -> impl Iterator<Item = &'static str> {
     let (next, last): (&[&str], &[&str]) = match root {
         "readyz" => (&["etcd", "etcd-readiness", "informer-sync"], &["shutdown"]),
@@ -79,7 +79,7 @@ const STORAGE: &str = "etcd";
 
 /// Answers a request about such a path. `storage` checks the disk, and is asked for readiness alone: a new start would not help.
 pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
-    // Several checks can be excluded, so this is no map.
+    // `exclude` may be repeated, so the query is not a map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
     let excluded: BTreeSet<&str> = options.iter().filter_map(|option| option.strip_prefix("exclude=")).collect();

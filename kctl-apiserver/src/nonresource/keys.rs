@@ -1,4 +1,4 @@
-//! What others verify tokens of service accounts with: who issues them, and the key.
+//! The OpenID Connect documents with which others verify service account tokens: issuer and public key.
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::{
     tokens,
 };
 
+/// The media type of a key set.
 const KEYS: &str = "application/jwk-set+json";
 
 /// Answers a request about such a path.
@@ -41,7 +42,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
     response
 }
 
-/// As which the client knows the server.
+/// Returns the host by which the client reached the server.
 fn host(parts: &Parts) -> &str {
     let header = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     parts.uri.authority().map(http::uri::Authority::as_str).or(header).unwrap_or("kubernetes.default.svc")

@@ -1,4 +1,7 @@
-//! Paths that are not about objects: discovery, `OpenAPI`, the version, health.
+//! Documents that are not objects: discovery, OpenAPI, version, health, metrics.
+//!
+//! The way of a request: `server::service` calls [`answer`] after authorization, if its path is not one of a
+//! resource.
 
 mod accept;
 mod health;
@@ -20,15 +23,16 @@ use crate::{
     status::StatusError,
 };
 
-/// Discovery of all groups in one answer.
+/// The media type of aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// The same as YAML.
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request about such a path.
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
-    // Where a kind could be, that was asked for already.
+    // A path with the form of a resource was authorized and parsed already.
     let is_of_objects = request::place(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let mut error = authorizer::forbidden_path(user, &verb, path);
@@ -39,7 +43,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     }
     let registry = &state.registry;
     if registry.is_remote(path) {
-        // As kube-aggregator answers for a server that is not available.
+        // The response of kube-aggregator for an unavailable APIService.
         return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
     }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -65,7 +69,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
 /// Answers what is not about kinds; nothing for discovery.
 fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
-    // Of these there is nothing below.
+    // These documents have nothing below them.
     if path.ends_with('/') && path.starts_with("/openapi/v3/") {
         return Some(schemas::nothing(StatusCode::NOT_FOUND));
     }
@@ -81,7 +85,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
             refused(parts, &StatusError::path_not_found())
         }
         ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
-        // Nobody looks at the method of these.
+        // Upstream does not check the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] => {
             let metrics = metrics::exposed(&state.counts, state.sizes(), parts.extensions.get());
@@ -109,7 +113,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     })
 }
 
-/// Discovery in the form that was asked for.
+/// Returns a discovery document in the accepted format.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
     match DocumentFormat::of(parts, path, is_routed) {
         Err(error) => refused(parts, &error),
@@ -119,7 +123,7 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
                 DocumentFormat::Aggregated => (AGGREGATED, bytes_of(&document)),
                 _ => (AGGREGATED_YAML, yaml(&document)),
             };
-            // Only the very tag is known here.
+            // Discovery compares tags strictly, without weak validators.
             let tag = schemas::tag(&bytes);
             let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
             schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
@@ -130,7 +134,7 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
     }
 }
 
-/// Whether the router knows of a path; what others are asked for, they are told of by themselves.
+/// Returns `true` if go-restful routes the path. Other handlers check `Accept` themselves.
 fn is_routed(registry: &Registry, path: &[&str]) -> bool {
     match path {
         ["" | "index.html" | "apis"] | ["apis", _] => false,
@@ -149,6 +153,7 @@ pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     response
 }
 
+/// Returns the document of a path.
 fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     Some(match path {
         ["version"] => Value::Null,
@@ -166,7 +171,7 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     })
 }
 
-/// All that `/` tells of: what is served but objects.
+/// Returns the paths that `/` lists: everything that is served except objects.
 fn paths(registry: &Registry) -> BTreeSet<String> {
     let fixed = [
         "/.well-known/openid-configuration",
@@ -215,7 +220,7 @@ fn version() -> Vec<u8> {
     format!("{{{}}}", fields.join(",")).into_bytes()
 }
 
-/// In Go's words.
+/// Returns Go's name of the architecture.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

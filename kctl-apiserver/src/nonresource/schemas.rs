@@ -1,4 +1,4 @@
-//! The documents that describe the API: their forms, tags and addresses.
+//! The OpenAPI documents over HTTP: media types, ETags and the URLs of `/openapi/v3`.
 
 use std::hash::BuildHasher;
 
@@ -18,11 +18,13 @@ use crate::{
 };
 
 const JSON: &str = "application/json";
-/// Version 2 as protobuf, and the name that kubectl has for it.
+/// OpenAPI v2 as protobuf.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// The media type of OpenAPI v2 that kubectl asks for.
 const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// Version 3 as protobuf, and the name that kubectl has for it.
+/// OpenAPI v3 as protobuf.
 const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+/// The media type of OpenAPI v3 that kubectl asks for.
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 /// `/openapi/v2`.
@@ -57,7 +59,7 @@ pub(super) fn index(registry: &Registry) -> Response<Body> {
     plain(StatusCode::OK, &index.to_string())
 }
 
-/// What is below `/openapi/v3`.
+/// Returns a document below `/openapi/v3`.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
         return nothing(StatusCode::NOT_FOUND);
@@ -67,7 +69,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
     of_version(registry, &root.join("/"), form == PROTOBUF_3, parts)
 }
 
-/// None of the forms that the client takes is there.
+/// Returns 406.
 fn unacceptable() -> Response<Body> {
     let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
     set(&mut response, VARY, "Accept");
@@ -133,21 +135,22 @@ pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, ca
     response
 }
 
-/// Whether the client has what has this tag.
+/// Returns `true` if the client has the document with this ETag.
 fn is_known(parts: &Parts, tag: &str) -> bool {
     let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut known = known.split(',').map(str::trim);
-    // Whether it is a weak one does not matter (`etagWeakMatch` of Go's `net/http`).
+    // Weak tags match too (`etagWeakMatch` of Go's `net/http`).
     known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == format!("{tag:?}"))
 }
 
+/// Sets a header.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// Equal documents have equal tags, in every process of one version of the server.
+/// Returns the ETag of a document. Equal documents have equal tags in each process of one version.
 pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }

@@ -1,4 +1,4 @@
-//! Custom kinds as the documents show them (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
+//! Custom kinds in the OpenAPI documents (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,9 @@ use crate::registry::Resource;
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// What an object is, in the words that every kind has.
+/// The description of `apiVersion`.
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+/// The description of `kind`.
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// The name of the type of a kind of a definition: the group is turned round.
@@ -63,15 +64,17 @@ pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String
     vec![(name, own), (name_of(resource, &resource.list_kind), list)]
 }
 
+/// Returns the schema of a string.
 fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
+/// Returns the schema of `metadata`.
 fn object_metadata(version: OpenApiVersion) -> Value {
     standard("object's", "metadata", "ObjectMeta", version)
 }
 
-/// A reference to standard metadata with its text.
+/// Returns a reference to standard metadata, with its description.
 fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Value {
     let reference = version.reference(&format!("{META}.{name}"));
     let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{place}") });
@@ -99,11 +102,12 @@ fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
     fields.into()
 }
 
+/// Returns `true` if a keyword is `true`.
 fn is(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key) == Some(&Value::Bool(true))
 }
 
-/// As version 3 shows a schema: what the extensions mean is written out.
+/// Returns a schema for OpenAPI v3: extensions are written out.
 fn completed(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);
@@ -119,7 +123,7 @@ fn completed(schema: &Value) -> Value {
     })
 }
 
-/// What Go leaves out when it writes a schema.
+/// Removes keywords that Go omits.
 fn remove_empty(fields: &mut Map<String, Value>) {
     fields.retain(|key, value| match value {
         Value::Bool(false) => ["default", "example", "additionalProperties"].contains(&key.as_str()),
@@ -151,7 +155,7 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     }
 }
 
-/// As version 2 shows a schema: without what it has no words for.
+/// Returns a schema for OpenAPI v2, without keywords that it lacks.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);

@@ -1,5 +1,8 @@
-//! `/openapi/v2` and `/openapi/v3`: the shapes of all kinds and what can be done with them, as `kubectl explain`,
-//! client-side validation and generators of clients read them.
+//! `/openapi/v2` and `/openapi/v3`: the schemas and operations of all kinds, for `kubectl explain`, client-side
+//! validation and client generators.
+//!
+//! The way of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
+//! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
 
 mod custom;
 mod names;
@@ -40,12 +43,12 @@ pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Val
     json!({ "paths": paths.collect::<Map<_, _>>() })
 }
 
-/// Under which path a group and version is: `apis/apps/v1`.
+/// Returns the path of a group and version: `apis/apps/v1`.
 pub(crate) fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// Whether there is a document of what is under a path.
+/// Returns `true` if there is a document for a path.
 pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
     match root {
         ["version" | "api" | "apis"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => true,
@@ -118,10 +121,12 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     })
 }
 
+/// Returns the `info` object.
 fn info() -> Value {
     json!({ "title": "Kubernetes", "version": OF_VERSION })
 }
 
+/// Returns the security scheme.
 fn token() -> Value {
     let description = "Bearer Token authentication";
     json!({ "BearerToken": { "type": "apiKey", "name": "authorization", "in": "header", "description": description } })

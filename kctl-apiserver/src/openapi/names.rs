@@ -1,4 +1,4 @@
-//! How operations, tags and sentences of the documents are called (`k8s.io/apiserver/pkg/endpoints/openapi`).
+//! Names of operations, tags and descriptions (`k8s.io/apiserver/pkg/endpoints/openapi`).
 
 /// A name as operations have it: the parts between dots and dashes joined, each beginning with a capital letter but
 /// perhaps the first.
@@ -18,7 +18,7 @@ fn identifier(text: &str, capital: bool) -> String {
     name
 }
 
-/// What a path begins with: `apis/apps/v1` is of `apps` and `v1`.
+/// The group and version of a path such as `apis/apps/v1`.
 struct PathGroup<'a> {
     group: Option<&'a str>,
     version: Option<&'a str>,
@@ -26,6 +26,7 @@ struct PathGroup<'a> {
 }
 
 impl<'a> PathGroup<'a> {
+    /// Splits a path.
     fn of(root: &'a str) -> Self {
         let mut parts = root.split('/');
         let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a document says of one path: the operations, and what each takes and answers. Those of discovery are here.
+//! Operations of one path, independent of the version of the document. The operations of discovery are here.
 
 use serde_json::Value;
 
@@ -7,22 +7,22 @@ use super::{META, names, parameters::Used, types};
 pub(super) const JSON: &str = "application/json";
 pub(super) const YAML: &str = "application/yaml";
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// Where tokens are told of.
+/// The path of the OpenID configuration.
 pub(super) const ISSUER: &str = ".well-known/openid-configuration";
 pub(super) const KEYS: &str = "openid/v1/jwks";
-/// What built-in kinds are written as.
+/// The media types of built-in kinds.
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
     pub(super) of: String,
     pub(super) is_required: bool,
-    /// In version 2, bodies of one type are one parameter.
+    /// The name of a shared parameter: version 2 refers to bodies of one type by a name.
     pub(super) shared: Option<&'static str>,
 }
 
 pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
 
-/// One method of one path.
+/// One method of a path (Operation Object).
 pub(super) struct OpenApiOperation {
     pub(super) method: &'static str,
     pub(super) id: String,
@@ -35,21 +35,22 @@ pub(super) struct OpenApiOperation {
     pub(super) body: Option<Body>,
     /// Codes with their meanings.
     pub(super) answers: &'static [(&'static str, &'static str)],
-    /// The name of the type of answers; a text without.
+    /// The type of the response; `None` for a string.
     pub(super) answer: Option<String>,
     pub(super) parameters: Vec<Used>,
 }
 
-/// One path.
+/// One path (Path Item Object).
 pub(super) struct PathItem {
+    /// The path template.
     pub(super) at: String,
     pub(super) operations: Vec<OpenApiOperation>,
-    /// What all operations have.
+    /// Parameters of all operations.
     pub(super) parameters: Vec<Used>,
 }
 
 impl PathItem {
-    /// What all operations have in common is said once.
+    /// Creates a path. Parameters that all operations share are moved to it.
     pub(super) fn new(at: String, mut operations: Vec<OpenApiOperation>) -> Self {
         let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
         parameters.retain(|one| operations.iter().all(|operation| operation.parameters.contains(one)));
@@ -61,7 +62,7 @@ impl PathItem {
     }
 }
 
-/// The path at which discovery tells of a group or a version.
+/// Returns the discovery path of a group or a version.
 pub(super) fn discovery(root: &str) -> PathItem {
     let parts = root.split('/').count();
     let (rest, description, kind) = match (root, parts) {
@@ -103,7 +104,7 @@ pub(super) fn of_tokens() -> [PathItem; 2] {
     ]
 }
 
-/// What is read without saying anything.
+/// Returns a read without parameters.
 fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> OpenApiOperation {
     OpenApiOperation {
         method: "get",

@@ -1,14 +1,14 @@
-//! What requests can say: the parameters of operations, as version 2 of the documents writes them.
+//! Parameters of operations, in the form of OpenAPI v2.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// One parameter that several operations have.
+/// A parameter that several operations have.
 #[derive(Deserialize)]
 pub(super) struct Parameter {
-    /// In version 2, operations refer to it by this name; those without are written where they are used.
+    /// The name by which version 2 refers to it. A parameter without one is written out.
     shared: Option<String>,
     /// The subresource or the method whose parameter it is; others have another one of this name, or none.
     of: Option<String>,
@@ -16,17 +16,19 @@ pub(super) struct Parameter {
     whole: Value,
 }
 
+/// All parameters, from the data file.
 static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/parameters.json")).expect("the file is generated and tested")
 });
 
 impl Parameter {
+    /// Returns the name.
     fn name(&self) -> &str {
         self.whole["name"].as_str().unwrap_or_default()
     }
 }
 
-/// What all parameters that are shared are called, with what they are.
+/// Returns the shared parameters by name.
 pub(super) fn shared() -> Map<String, Value> {
     KNOWN.iter().filter_map(|known| Some((known.shared.clone()?, known.whole.clone()))).collect()
 }
@@ -46,7 +48,7 @@ pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Paramete
 #[derive(Clone)]
 pub(super) enum Used {
     Known(&'static Parameter),
-    /// The name of the object in the path: its text says of which kind.
+    /// The name of the object in the path; its description has the kind.
     Name(String),
 }
 
@@ -73,6 +75,7 @@ impl Used {
         }
     }
 
+    /// Returns the whole parameter.
     fn whole(&self) -> Value {
         match self {
             Self::Known(known) => known.whole.clone(),
@@ -83,7 +86,7 @@ impl Used {
         }
     }
 
-    /// As version 2 writes it.
+    /// Returns the form of version 2.
     pub(super) fn v2(&self) -> Value {
         match self {
             Self::Known(Parameter { shared: Some(shared), .. }) => json!({ "$ref": format!("#/parameters/{shared}") }),
@@ -91,7 +94,7 @@ impl Used {
         }
     }
 
-    /// As version 3 writes it: the type is in a schema.
+    /// Returns the form of version 3: the type is in a schema.
     pub(super) fn v3(&self) -> Value {
         let mut parameter = self.whole();
         if let Some(fields) = parameter.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Operations as versions 2 and 3 of the documents write them.
+//! Writes operations as OpenAPI v2 or v3.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::{
     parameters::{self, Used},
 };
 
-/// Which version a document is of.
+/// The version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenApiVersion {
     Two,
@@ -24,6 +24,7 @@ impl OpenApiVersion {
         json!({ "$ref": format!("#/{place}/{name}") })
     }
 
+    /// Returns a parameter.
     fn parameter(self, used: &Used) -> Value {
         match self {
             Self::Two => used.v2(),
@@ -49,7 +50,7 @@ pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     item.into()
 }
 
-/// What both versions say in the same words.
+/// Returns the fields that both versions share.
 fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut shown = json!({
         "description": operation.description,
@@ -79,6 +80,7 @@ fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }
 
+/// Writes an operation of version 2.
 fn v2(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Two);
     if !operation.consumes.is_empty() {
@@ -94,6 +96,7 @@ fn v2(operation: &OpenApiOperation) -> Value {
     shown
 }
 
+/// Writes an operation of version 3.
 fn v3(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Three);
     let content = |forms: &[&str], schema: Value| {

@@ -1,4 +1,4 @@
-//! Which operations a resource has, and what each takes and answers (`k8s.io/apiserver/pkg/endpoints/installer.go`).
+//! The paths and operations of each resource (`k8s.io/apiserver/pkg/endpoints/installer.go`).
 
 use serde_json::{Value, json};
 
@@ -13,26 +13,34 @@ use crate::{
     write::answers_deleted,
 };
 
+/// Media types of lists and watches.
 const WATCHED: &[&str] =
     &[JSON, YAML, PROTOBUF, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+/// Media types of logs.
 const LOGGED: &[&str] = &["text/plain", JSON, YAML, PROTOBUF];
+/// Media types of proxies.
 const ANY: &[&str] = &["*/*"];
-/// Custom kinds have no protobuf form, and no strategic merge patches.
+/// Media types of custom resources, which have no protobuf.
 const CUSTOM: &[&str] = &[JSON, YAML];
+/// Media types of patches.
 const PATCHES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 ];
+/// Media types of patches of custom resources, which have no strategic merge patch.
 const CUSTOM_PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// All that a proxy passes on.
 const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
 
+/// Parameters of creates and updates.
 const WRITTEN: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+/// Parameters of patches.
 const PATCHED: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
+/// Parameters of deletes.
 const DELETED: &[&str] = &[
     "dryRun",
     "gracePeriodSeconds",
@@ -40,6 +48,7 @@ const DELETED: &[&str] = &[
     "orphanDependents",
     "propagationPolicy",
 ];
+/// Parameters of lists.
 const LISTED: &[&str] = &[
     "allowWatchBookmarks",
     "continue",
@@ -112,7 +121,7 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
     paths
 }
 
-/// How the operations of one resource, or of one of its subresources, are written.
+/// Describes the operations of a resource or a subresource.
 struct Writer<'a> {
     resource: &'a Resource,
     root: &'a str,
@@ -121,7 +130,7 @@ struct Writer<'a> {
     /// The name of the type of bodies and answers.
     of: String,
     kind: Value,
-    /// The kind in the text of the parameter `name`.
+    /// The kind in the description of the parameter `name`.
     named: String,
     in_namespace: bool,
     has_name: bool,
@@ -132,7 +141,7 @@ impl<'a> Writer<'a> {
         let group = listed.group.as_ref().unwrap_or(&resource.of.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
         let of = types::name_of(resource, group, version, &listed.kind);
-        // Subresources of custom kinds are told of as if they were these.
+        // Upstream describes subresources of custom kinds as if they were the object.
         let own = resource.custom.is_some();
         let (group, version) = if own { (&resource.of.group, &resource.version) } else { (group, version) };
         let named = if own { resource.kind() } else { &listed.kind }.to_owned();
@@ -151,6 +160,7 @@ impl<'a> Writer<'a> {
         PathItem::new(path, operations.into_iter().flatten().collect())
     }
 
+    /// Returns the paths of a subresource.
     fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
         if self.of.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
@@ -178,6 +188,7 @@ impl<'a> Writer<'a> {
         self.resource.custom.is_some()
     }
 
+    /// Returns an operation without parameters.
     fn operation(
         &self,
         method: &'static str,
@@ -207,7 +218,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// These parameters, and those that the path has.
+    /// Returns these parameters, and those of the path.
     fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
         let mut all: Vec<Used> = own.filter_map(|name| parameters::named(name, method)).map(Used::Known).collect();
@@ -321,7 +332,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What leads on to the process or the endpoints behind the object.
+    /// Returns an operation that leads to a process or an endpoint.
     fn connect(&self, method: &'static str, with_path: bool) -> OpenApiOperation {
         let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind());
         let mut operation = self.operation(method, "connect", "connect", what);
@@ -341,10 +352,12 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Returns the body of a delete.
 fn deletion() -> Body {
     Body { of: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
 }
 
+/// Returns a word with an upper-case first letter.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

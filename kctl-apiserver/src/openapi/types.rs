@@ -1,5 +1,4 @@
-//! The built-in types as the documents show them: with their descriptions, and in version 3 with the values that
-//! fields have when they are left out.
+//! Schemas of built-in types in the documents: with descriptions, and in version 3 with default values.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,10 +14,10 @@ use crate::{
     schema::{self, Schema},
 };
 
-/// What `/version` answers.
+/// The type of `/version`.
 pub(super) const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
 
-/// What a type says of itself and its fields.
+/// The descriptions of a type and its fields.
 #[derive(Deserialize)]
 struct Described {
     #[serde(default)]
@@ -26,7 +25,7 @@ struct Described {
     r#type: Option<String>,
     #[serde(default)]
     fields: HashMap<String, Text>,
-    /// The texts that many types have: the first entry has only these.
+    /// Descriptions that many types share: the first entry of the file has only these.
     #[serde(default)]
     shared: Vec<String>,
 }
@@ -39,12 +38,13 @@ enum Text {
     Shared(usize),
 }
 
-/// The texts, without which the server starts: most never show them.
+/// All descriptions. Loaded at the first use, because most servers never show them.
 struct Descriptions {
     shared: Vec<String>,
     types: HashMap<String, Described>,
 }
 
+/// The descriptions of `data/descriptions.json`.
 static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
     let mut all: Vec<Described> =
         serde_json::from_str(include_str!("../../data/descriptions.json")).expect("the file is generated and tested");
@@ -58,7 +58,7 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
         return custom::name_of(resource, kind);
     }
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    // Options of connections have no type in the documents; they are told from objects by their names.
+    // Connection options have no type in the documents, so their kind is used.
     schema::name_of(&api_version, kind).map_or_else(|| kind.to_owned(), str::to_owned)
 }
 
@@ -96,7 +96,7 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str,
     Some(shown)
 }
 
-/// What only version 3 says.
+/// Adds what only version 3 has.
 fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>) {
     if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(beside_reference);
@@ -110,7 +110,7 @@ fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>
         fields.remove("type");
         fields.insert("oneOf".into(), union.iter().map(|name| json!({ "type": name })).collect());
     }
-    // Every group has these; a document shows those of its own.
+    // All groups have these types; a document shows only its own.
     let of_all = ["DeleteOptions", "WatchEvent"].iter().any(|kind| name == format!("{META}.{kind}"));
     let kinds = shown.get_mut("x-kubernetes-group-version-kind").and_then(Value::as_array_mut);
     if let (true, Some(kinds)) = (of_all, kinds) {
@@ -122,7 +122,7 @@ fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>
     }
 }
 
-/// Version 3 allows nothing beside a reference but within `allOf`.
+/// Wraps a reference in `allOf`, because version 3 allows no keyword beside it.
 fn beside_reference(property: &mut Value) {
     if let Some(fields) = property.as_object_mut().filter(|fields| fields.len() > 1)
         && let Some(reference) = fields.remove("$ref")

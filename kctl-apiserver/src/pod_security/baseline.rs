@@ -1,4 +1,4 @@
-//! The level `baseline`: what lets a container out of its box.
+//! The checks of the level `baseline`, which prevents known privilege escalations.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{
     pod::{Pod, containers, counted, items, quoted, setters, sorted, text},
 };
 
-/// In the order in which they are told: that of their names upstream.
+/// The checks, in the order of upstream's check ids.
 pub(super) const CHECKS: &[Check] = &[
     Check { since: 0, until_restricted: None, find: app_armor },
     Check { since: 0, until_restricted: Some(22), find: capabilities },
@@ -23,9 +23,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check { since: 0, until_restricted: None, find: host_process },
 ];
 
+/// The prefix of AppArmor annotations.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
+/// Capabilities that may be added.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
@@ -56,6 +58,7 @@ const SYSCTLS: &[(&str, u32)] = &[
     ("net.ipv4.tcp_rmem", 32),
     ("net.ipv4.tcp_wmem", 32),
 ];
+/// Allowed SELinux types, with the minor version since which they are allowed.
 const SE_LINUX: &[(&str, u32)] =
     &[("", 0), ("container_t", 0), ("container_init_t", 0), ("container_kvm_t", 0), ("container_engine_t", 31)];
 
@@ -66,6 +69,7 @@ pub(super) fn other_profile<'a>(context: &'a Value, field: &str) -> Option<&'a s
         .then(|| text(&profile["type"]))
 }
 
+/// Checks AppArmor profiles (`check_appArmorProfile.go`).
 fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     let wrong = |context| other_profile(context, "appArmorProfile");
     let names = pod.names_of(|container| wrong(&container["securityContext"]).is_some());
@@ -93,6 +97,7 @@ fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation { reason, detail })
 }
 
+/// Checks added capabilities (`check_capabilities_baseline.go`).
 fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     let other = |container: &Value| -> Vec<String> {
         let added = items(&container["securityContext"]["capabilities"]["add"]).map(text);
@@ -110,18 +115,21 @@ fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks `hostNetwork`, `hostPID` and `hostIPC` (`check_hostNamespaces.go`).
 fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| pod.spec[*field] == true);
     let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
     (!shared.is_empty()).then(|| Violation { reason: "host namespaces", detail: shared.join(", ") })
 }
 
+/// Checks `hostPath` volumes (`check_hostPathVolumes.go`).
 fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
     let of_host = items(&pod.spec["volumes"]).filter(|volume| volume["hostPath"].is_object());
     let names: Vec<&str> = of_host.map(|volume| text(&volume["name"])).collect();
     (!names.is_empty()).then(|| Violation { reason: "hostPath volumes", detail: counted("volume", "volumes", &names) })
 }
 
+/// Checks host ports (`check_hostPorts.go`).
 fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     let of = |container: &Value| -> Vec<String> {
         let ports = items(&container["ports"]).filter_map(|port| port["hostPort"].as_i64());
@@ -142,6 +150,7 @@ fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks hosts of probes and hooks (`check_hostProbesAndhostLifecycle.go`).
 fn probed_hosts(pod: &Pod<'_>) -> Option<Violation> {
     fn of(container: &Value) -> impl Iterator<Item = &str> {
         let probes = ["livenessProbe", "readinessProbe", "startupProbe"].into_iter().map(|name| &container[name]);
@@ -163,6 +172,7 @@ fn probed_hosts(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks privileged containers (`check_privileged.go`).
 fn privileged(pod: &Pod<'_>) -> Option<Violation> {
     let names = pod.names_of(|container| container["securityContext"]["privileged"] == true);
     (!names.is_empty()).then(|| Violation {
@@ -171,11 +181,12 @@ fn privileged(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks `procMount` (`check_procMount.go`).
 fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_in_user_namespace() { None } else { any_proc_mount(pod) }
 }
 
-/// The same for whoever runs in a namespace of users, too.
+/// Checks `procMount` also in user namespaces.
 pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     let of = |container: &Value| {
         let kind = container["securityContext"]["procMount"].as_str();
@@ -193,6 +204,7 @@ pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks SELinux options (`check_seLinuxOptions.go`).
 fn se_linux(pod: &Pod<'_>) -> Option<Violation> {
     let is_known = |kind: &str| SE_LINUX.iter().any(|(known, since)| *known == kind && *since <= pod.minor);
     let is_set = |context: &Value, field: &str| !text(&context["seLinuxOptions"][field]).is_empty();
@@ -217,6 +229,7 @@ fn se_linux(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation { reason: "seLinuxOptions", detail })
 }
 
+/// Checks seccomp profiles (`check_seccompProfile_baseline.go`).
 fn seccomp(pod: &Pod<'_>) -> Option<Violation> {
     if pod.minor < 19 { seccomp_by_annotations(pod) } else { other_seccomp(pod) }
 }
@@ -232,6 +245,7 @@ pub(super) fn other_seccomp(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation { reason: "seccompProfile", detail })
 }
 
+/// Checks the annotations that preceded the field before 1.19.
 fn seccomp_by_annotations(pod: &Pod<'_>) -> Option<Violation> {
     let of_containers = pod.containers().map(|container| format!("{SECCOMP}{}", text(&container["name"])));
     let is_allowed =
@@ -247,6 +261,7 @@ fn seccomp_by_annotations(pod: &Pod<'_>) -> Option<Violation> {
     (!wrong.is_empty()).then_some(Violation { reason: "seccompProfile", detail })
 }
 
+/// Checks sysctls (`check_sysctls.go`).
 fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
     let is_safe = |name: &str| SYSCTLS.iter().any(|(known, since)| *known == name && *since <= pod.minor);
     let names = items(&pod.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));
@@ -254,6 +269,7 @@ fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
     (!unsafe_ones.is_empty()).then(|| Violation { reason: "forbidden sysctls", detail: unsafe_ones.join(", ") })
 }
 
+/// Checks Windows host processes (`check_windowsHostProcess.go`).
 fn host_process(pod: &Pod<'_>) -> Option<Violation> {
     let is_set = |context: &Value| context["windowsOptions"]["hostProcess"] == true;
     let names = pod.names_of(|container| is_set(&container["securityContext"]));

@@ -1,6 +1,6 @@
-//! Pod Security Standards: reads the labels of a namespace and a pod, hands on how the pod violates a level.
+//! Pod Security Standards: reads the policy from the labels of a namespace, and checks a Pod against a standard.
 //!
-//! Behaviour: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as kube-apiserver 1.36 has it.
+//! Upstream: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as in kube-apiserver 1.36.
 
 mod baseline;
 mod pod;
@@ -16,6 +16,7 @@ pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
 /// The last minor version that has changed a check.
 const NEWEST: u32 = 35;
 
+/// A level, from the most to the least permissive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Privileged,
@@ -24,6 +25,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
+    /// Parses the value of a label.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "privileged" => Some(Self::Privileged),
@@ -59,17 +61,18 @@ impl std::fmt::Display for Standard {
     }
 }
 
-/// What a namespace asks of its pods.
+/// The standards of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) enforce: Standard,
     pub(crate) audit: Standard,
     pub(crate) warn: Standard,
-    /// What is wrong with the labels. A level that nobody knows is the strictest where it is enforced, and none elsewhere.
+    /// Errors in the labels. An unknown level counts as `restricted` for `enforce`, and as `privileged` otherwise.
     pub(crate) errors: Vec<FieldError>,
 }
 
 impl Policy {
+    /// Reads the labels of a namespace.
     pub(crate) fn of(labels: &Value) -> Self {
         let mut errors = Vec::new();
         let mut read = |mode: &str, unknown: Level| {
@@ -92,7 +95,7 @@ impl Policy {
         let enforce = read("enforce", Level::Restricted);
         let audit = read("audit", Level::Privileged);
         let mut warn = read("warn", Level::Privileged);
-        // What is enforced is warned of, too: workloads are not refused.
+        // The enforced level is also warned about: workloads are not rejected, only their Pods.
         let is_known = label(labels, "enforce").is_some_and(|text| Level::parse(text).is_some());
         if label(labels, "warn").is_none() && is_known && enforce.level > warn.level {
             warn.level = enforce.level;
@@ -104,16 +107,18 @@ impl Policy {
     }
 }
 
+/// Returns the value of a label with the prefix.
 fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
     labels.get(format!("{PREFIX}{name}"))?.as_str()
 }
 
+/// Returns the error of an invalid label.
 fn invalid(label: &str, text: &str, why: &str) -> FieldError {
     let field = format!("metadata.labels[{PREFIX}{label}]");
     FieldError { reason: "FieldValueInvalid", message: format!("Invalid value: {text:?}: {why}"), field }
 }
 
-/// The minor version that a label names, or the latest one; nothing for a text that names none.
+/// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid.
 #[expect(clippy::option_option, reason = "no version at all is another thing than the latest one")]
 fn minor(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
@@ -124,11 +129,11 @@ fn minor(text: &str) -> Option<Option<u32>> {
     digits.parse().ok().filter(|_| is_number).map(Some)
 }
 
-/// How a pod violates a level.
+/// A failed check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     reason: &'static str,
-    /// May be empty.
+    /// The fields and containers that fail; may be empty.
     detail: String,
 }
 
@@ -141,7 +146,7 @@ struct Check {
     find: fn(&Pod<'_>) -> Option<Violation>,
 }
 
-/// How a pod, or the template of one, violates a level; an empty list when it does not.
+/// Returns how a Pod or Pod template violates a standard. Empty if it does not.
 pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
     if standard.level == Level::Privileged {
         return Vec::new();
@@ -160,7 +165,7 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
         .collect()
 }
 
-/// All that is told of one pod.
+/// Formats the violations of one Pod.
 pub(crate) fn in_detail(violations: &[Violation]) -> String {
     let told =
         violations.iter().map(
@@ -171,7 +176,7 @@ pub(crate) fn in_detail(violations: &[Violation]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// What is told of one of many pods.
+/// Formats the violations of one of many Pods.
 pub(crate) fn in_short(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
 }

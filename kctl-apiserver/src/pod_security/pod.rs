@@ -1,4 +1,4 @@
-//! A pod as the checks look at it: its containers of all kinds, and the words in which they are told of.
+//! A Pod as the checks see it: its containers of all types, and how messages name them.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,14 @@ pub(super) struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
+    /// Iterates over all containers.
     pub(super) fn containers(&self) -> impl Iterator<Item = &'a Value> {
         let spec = self.spec;
         let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
         lists.flat_map(move |list| items(&spec[list]))
     }
 
-    /// What the pod says for all of its containers.
+    /// Returns the security context of the Pod.
     pub(super) fn context(&self) -> &'a Value {
         &self.spec["securityContext"]
     }
@@ -34,16 +35,18 @@ impl<'a> Pod<'a> {
         self.minor >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Whoever is root in a user namespace is nobody on the node.
+    /// Returns `true` for a Pod in a user namespace, where root is not root on the node. Relaxes checks since 1.35.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
     }
 }
 
+/// Iterates over a list.
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
+/// Returns a string, or the empty one.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -58,12 +61,13 @@ pub(super) fn containers(names: &[&str]) -> String {
     counted("container", "containers", names)
 }
 
+/// Joins quoted names.
 pub(super) fn quoted(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     quoted.join(", ")
 }
 
-/// Who sets something wrong: the pod, some of its containers, or both.
+/// Returns who sets a forbidden value: the Pod, some containers, or both.
 pub(super) fn setters(pod_does: bool, names: &[&str]) -> Option<String> {
     let pod = pod_does.then(|| "pod".to_owned());
     let of_containers = (!names.is_empty()).then(|| containers(names));

@@ -1,4 +1,4 @@
-//! The level `restricted`: what a container has to give up by itself.
+//! The checks of the level `restricted`, beyond those of `baseline`.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
     pod::{Pod, containers, counted, items, quoted, setters, sorted, text},
 };
 
-/// In the order in which they are told, after those of `baseline`.
+/// The checks, in the order of upstream's check ids.
 pub(super) const CHECKS: &[Check] = &[
     Check { since: 8, until_restricted: None, find: escalation },
     Check { since: 22, until_restricted: None, find: capabilities },
@@ -54,6 +54,7 @@ const OTHER_VOLUMES: &[&str] = &[
     "storageos",
 ];
 
+/// Checks `allowPrivilegeEscalation` (`check_allowPrivilegeEscalation.go`).
 fn escalation(pod: &Pod<'_>) -> Option<Violation> {
     let names = pod.names_of(|container| container["securityContext"]["allowPrivilegeEscalation"] != false);
     (!names.is_empty() && !pod.is_exempt_windows()).then(|| Violation {
@@ -62,6 +63,7 @@ fn escalation(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks dropped and added capabilities (`check_capabilities_restricted.go`).
 fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_exempt_windows() {
         return None;
@@ -86,6 +88,7 @@ fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     (!details.is_empty()).then(|| Violation { reason: "unrestricted capabilities", detail: details.join("; ") })
 }
 
+/// Checks the types of volumes (`check_restrictedVolumes.go`).
 fn volumes(pod: &Pod<'_>) -> Option<Violation> {
     let has = |volume: &Value, kinds: &[&'static str]| kinds.iter().find(|kind| volume[**kind].is_object()).copied();
     let wrong: Vec<&Value> = items(&pod.spec["volumes"]).filter(|volume| has(volume, VOLUMES).is_none()).collect();
@@ -102,6 +105,7 @@ fn volumes(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks `runAsNonRoot` (`check_runAsNonRoot.go`).
 fn non_root(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_in_user_namespace() {
         return None;
@@ -120,6 +124,7 @@ fn non_root(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks `runAsUser` (`check_runAsUser.go`).
 fn user(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_in_user_namespace() {
         return None;
@@ -130,6 +135,7 @@ fn user(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation { reason: "runAsUser=0", detail: format!("{who} must not set runAsUser=0") })
 }
 
+/// Checks that a seccomp profile is set (`check_seccompProfile_restricted.go`).
 fn seccomp(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_exempt_windows() {
         return None;

@@ -18,15 +18,16 @@ use crate::schema;
 
 /// The media type of such bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+/// The prefix of a protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
 /// Messages in one another, as implementations of protocol buffers limit them. Deeper ones are refused.
 const DEPTH_MAX: usize = 100;
 
-/// Why a body is not an object.
+/// The reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ProtoError {
-    /// What the body contains cannot be known.
+    /// The envelope is damaged.
     #[error("{0}")]
     EnvelopeBroken(String),
     /// The object is broken, or no kind of this server.
@@ -34,11 +35,11 @@ pub(crate) enum ProtoError {
     ObjectBroken { api_version: String, kind: String, why: String },
 }
 
-/// Reads a body: an object with its apiVersion and kind.
+/// Decodes a body into an object with its `apiVersion` and `kind`.
 ///
 /// # Errors
-/// When the body is cut off, is not of the shape of its kind or is of a kind that is not built in; the text names the
-/// message and the field.
+/// Fails if the body is truncated, does not fit the message of its kind, or is of a kind that is not built in. The
+/// message names message and field.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ProtoError> {
     let Envelope { api_version, kind, raw } = Envelope::read(bytes).map_err(ProtoError::EnvelopeBroken)?;
     let object = match schema::name_of(&api_version, &kind) {
@@ -57,7 +58,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ProtoError> {
     }
 }
 
-/// `runtime.Unknown`. How the object is encoded is not read: the real server does not either.
+/// A decoded `runtime.Unknown`.
 struct Envelope<'a> {
     api_version: String,
     kind: String,
@@ -65,6 +66,7 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// Decodes the envelope.
     fn read(bytes: &'a [u8]) -> Result<Self, String> {
         if bytes.is_empty() {
             return Err("empty data".into());
@@ -89,6 +91,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
+    /// Decodes the `TypeMeta`.
     fn read_type(&mut self, type_meta: &[u8]) -> Result<(), String> {
         let mut reader = Reader(type_meta);
         while let Some(tag) = reader.tag()? {
@@ -126,6 +129,7 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     Ok(map)
 }
 
+/// Prefixes an error with the message and the field.
 fn at(message: &Message, field: &MessageField, text: &str) -> String {
     let inlined = match &field.r#type {
         FieldType::Message(name) => short(name),
@@ -135,7 +139,7 @@ fn at(message: &Message, field: &MessageField, text: &str) -> String {
     format!("{}.{field}: {text}", short(&message.name))
 }
 
-/// Where something is wrong: an error is named after the innermost field.
+/// An error, which is prefixed with the innermost field.
 enum Why {
     Here(String),
     Inner(String),
@@ -155,6 +159,7 @@ fn sent<'a>(message: &Message, bytes: &'a [u8]) -> Result<BTreeMap<u32, Vec<Wire
     Ok(sent)
 }
 
+/// Writes one field into the JSON object.
 fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), Why> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
@@ -171,13 +176,14 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
         (FieldForm::Pointer, kind) => Some(one(kind, wires, depth)?),
         (FieldForm::Value | FieldForm::Inline, kind) => Some(one(kind, wires, depth)?).filter(|value| !is_zero(value)),
     };
-    // What Go writes as null is nothing.
+    // Go's null is omitted.
     if let Some(value) = value.filter(|value| !value.is_null()) {
         map.insert(field.name.clone(), value);
     }
     Ok(())
 }
 
+/// Returns `true` for a zero value.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -203,11 +209,12 @@ fn joined<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
     Ok(all)
 }
 
+/// Returns the error of an unexpected wire type.
 fn wrong(wire: &Wire<'_>) -> String {
     format!("proto: wrong wireType = {}", wire.type_number())
 }
 
-/// One value; of a scalar that was sent several times the last counts. Nothing sent is a zero.
+/// Returns a single value. The last of several scalars counts, and an absent one is zero.
 fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, Why> {
     match kind {
         FieldType::Message(name) => {
@@ -218,6 +225,7 @@ fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, Why>
     }
 }
 
+/// Returns a scalar.
 fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
     Ok(match (kind, wire) {
         (FieldType::Bytes | FieldType::Message(_), None) => Value::Null,
@@ -236,17 +244,18 @@ fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
     })
 }
 
-/// Go writes a whole number without a fraction.
+/// Returns a number as Go writes it: integers without a fraction.
 fn number(value: f64) -> Value {
     let text = value.to_string();
     text.parse::<i64>().map_or_else(|_| value.into(), Value::from)
 }
 
+/// Returns the items of a repeated field.
 fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, Why> {
     let mut items = Vec::with_capacity(wires.len());
     for wire in wires {
         match (kind, wire) {
-            // Numbers may be packed.
+            // Numbers may be packed into one field.
             (FieldType::Bool | FieldType::Int32 | FieldType::Int64, Wire::Bytes(packed)) => {
                 let mut reader = Reader(packed);
                 while !reader.0.is_empty() {
@@ -260,7 +269,7 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
     Ok(items)
 }
 
-/// Each entry is a message: the key is 1 and the value is 2.
+/// Returns the entries of a map: each is a message with the key in field 1 and the value in field 2.
 fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, Why> {
     let mut map = Map::new();
     for wire in wires {

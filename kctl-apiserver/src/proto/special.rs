@@ -1,4 +1,4 @@
-//! Messages that are something else in JSON than their fields: times, quantities, raw JSON, one of two shapes.
+//! Messages whose JSON differs from their fields: times, quantities, raw JSON, unions.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use super::{
 /// A message in JSON: as the `MarshalJSON` of its Go type writes it, if there is one.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
     let raw = |text: &str| json(bytes, text).map_err(|why| format!("{}: {why}", short(name)));
-    // Names of types are unique within what is special.
+    // The short names of these types are unique.
     match short(name) {
         "FieldsV1" => raw("fieldsV1"),
         "RawExtension" | "JSON" => raw("raw"),
@@ -35,11 +35,12 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
     }
 }
 
+/// Returns whichever field is set.
 fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
     map.remove(one).or_else(|| map.remove(other)).unwrap_or_default()
 }
 
-/// `FieldType` is 1 for a text (`k8s.io/apimachinery/pkg/util/intstr`).
+/// Returns an `IntOrString`: type 1 is a string (`k8s.io/apimachinery/pkg/util/intstr`).
 fn int_or_string(mut map: Map<String, Value>) -> Value {
     if map.get("type").and_then(Value::as_i64) == Some(1) {
         return map.remove("strVal").unwrap_or_else(|| "".into());
@@ -47,7 +48,7 @@ fn int_or_string(mut map: Map<String, Value>) -> Value {
     map.remove("intVal").unwrap_or_else(|| 0.into())
 }
 
-/// Field 1 is JSON itself; nothing is null.
+/// Returns the JSON in field 1; an empty one is null.
 fn json(bytes: &[u8], field: &str) -> Result<Value, String> {
     let (mut reader, mut raw) = (Reader(bytes), &[][..]);
     while let Some(tag) = reader.tag()? {
@@ -63,6 +64,7 @@ fn json(bytes: &[u8], field: &str) -> Result<Value, String> {
     serde_json::from_slice(raw).map_err(|error| format!("{field} is not JSON: {error}"))
 }
 
+/// Formats a time.
 fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, String> {
     let map = fields(name, bytes, depth)?;
     let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();
@@ -71,7 +73,7 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, S
     Ok(time.strftime(format).to_string().into())
 }
 
-/// A message that stands for a list of texts.
+/// Returns a message that stands for a list of strings.
 fn texts(name: &str, number: u32, bytes: &[u8]) -> Result<Value, String> {
     let (mut reader, mut texts) = (Reader(bytes), Vec::new());
     let named = |why: String| format!("{}.items: {why}", short(name));

@@ -1,4 +1,4 @@
-//! The messages of the built-in kinds, as the data file has them: by number what a field is called and how it is shown.
+//! The protobuf messages of built-in kinds, from `data/proto.json`: name and JSON form of each field number.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -19,6 +19,7 @@ pub(super) enum FieldType {
 }
 
 impl From<String> for FieldType {
+    /// Parses the name of a type.
     fn from(name: String) -> Self {
         match name.as_str() {
             "string" => Self::String,
@@ -32,47 +33,50 @@ impl From<String> for FieldType {
     }
 }
 
-/// When and where a field is in JSON.
+/// How a field is written in JSON.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FieldForm {
-    /// Left out when it is zero.
+    /// Omitted if it is zero.
     #[default]
     Value,
-    /// Kept when it was sent, even a zero.
+    /// Written if it was sent, even as zero.
     Pointer,
     /// Always there.
     Always,
-    /// Its fields are those of the message around it.
+    /// The fields of the message are fields of the outer one.
     Inline,
     List,
-    /// With texts as keys.
+    /// A map with string keys.
     Map,
 }
 
+/// A field of a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageField {
     pub(super) number: u32,
-    /// In JSON; empty for what is inline.
+    /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
     pub(super) r#type: FieldType,
     #[serde(default)]
     pub(super) form: FieldForm,
-    /// Whether a list, map or pointer is null in JSON instead of left out.
+    /// `true` if an absent list, map or pointer is null and not omitted.
     #[serde(default)]
     null: bool,
 }
 
+/// A message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     pub(super) name: String,
     #[serde(default)]
     pub(super) fields: Vec<MessageField>,
-    /// Of a message that is a list of texts: the number of the items.
+    /// For a message that stands for a list of strings: the number of its items.
     pub(super) items: Option<u32>,
 }
 
+/// All messages by name.
 static MESSAGES: LazyLock<HashMap<String, Message>> = LazyLock::new(|| {
     let messages: Vec<Message> =
         serde_json::from_str(include_str!("../../data/proto.json")).expect("the file is generated and tested");
@@ -85,12 +89,14 @@ impl Message {
         MESSAGES.get(name)
     }
 
+    /// Returns the field with a number.
     pub(super) fn field(&self, number: u32) -> Option<&MessageField> {
         self.fields.iter().find(|field| field.number == number)
     }
 }
 
-/// The fields of a type that are not in JSON when they are zero: texts, numbers and flags that are no pointers in Go.
+/// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not
+/// pointers in Go.
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let of = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => left_out(name),
@@ -103,7 +109,7 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
 }
 
-/// The fields of a type that are always in JSON, with what they are when nobody has set them.
+/// Returns the fields of a type that are always written, with their zero values.
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     let of = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => always(name),
@@ -114,7 +120,7 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
 }
 
-/// What Go writes of a value that nobody has set.
+/// Returns the zero value that Go writes.
 fn zero(r#type: &FieldType) -> Value {
     match r#type {
         FieldType::String => "".into(),

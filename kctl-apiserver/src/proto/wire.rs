@@ -1,4 +1,4 @@
-//! The wire format of protocol buffers: from bytes to numbered fields, which messages give names to.
+//! The wire format of protocol buffers: decodes bytes into numbered fields.
 
 /// The value of one field as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Wire<'_> {
     }
 }
 
-/// Number and wire type of a field whose value comes next.
+/// The number and wire type of the next field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) number: u32,
@@ -30,7 +30,7 @@ pub(super) struct Tag {
 
 const EOF: &str = "unexpected EOF";
 
-/// What is left to read.
+/// The bytes that are not decoded yet.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    /// Decodes a varint: seven bits per byte, the lowest first. The high bit marks that more bytes follow.
     pub(super) fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -78,12 +78,14 @@ impl<'a> Reader<'a> {
         Err("proto: integer overflow".into())
     }
 
+    /// Takes a number of bytes.
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(EOF)?;
         self.0 = rest;
         Ok(taken)
     }
 
+    /// Takes a fixed number of bytes.
     fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(EOF)?;
         self.0 = rest;

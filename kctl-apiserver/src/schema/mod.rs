@@ -16,7 +16,7 @@ pub struct Schema<'a> {
     node: &'a Value,
     /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
     usage: &'a Value,
-    /// What the table says of a place of the built-in types.
+    /// The node in the table of built-in types; `None` for a structural schema.
     built_in_type: Option<&'static SchemaNode>,
 }
 
@@ -25,9 +25,9 @@ pub struct Schema<'a> {
 pub enum ListType<'a> {
     /// The list is one value; an apply replaces it.
     Atomic,
-    /// Items are scalars, and each occurs once.
+    /// The items are scalars, and each occurs once.
     Set,
-    /// Items are objects; the values of these fields (`x-kubernetes-list-map-keys`) identify an item.
+    /// The items are objects, identified by the values of these fields (`x-kubernetes-list-map-keys`).
     Map(&'a [Value]),
 }
 
@@ -115,9 +115,10 @@ impl<'a> Schema<'a> {
         self.built_in_type?.name()
     }
 
+    /// Follows a `$ref` to its type.
     fn follow(usage: &'a Value) -> Self {
         let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self::structural(usage) };
-        // A type that is not there is one about which nothing is known.
+        // Nothing is known about a missing type.
         let node = BUILT_IN.types.get(name).unwrap_or(&Value::Null);
         Self { node, usage, built_in_type: None }
     }
@@ -207,6 +208,7 @@ impl<'a> Schema<'a> {
         }
     }
 
+    /// Returns a keyword beside a `$ref`, or else of its type.
     fn beside(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }

@@ -1,4 +1,4 @@
-//! The built-in types as a table: where each field of each type leads, found by one look instead of by reading JSON.
+//! The built-in types as a table: each field of each type leads to a node by one hash lookup, without reading JSON.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::{BUILT_IN, ListType, Schema};
 
+/// A map with a fast hash. The names are compiled in, so collisions cannot be forced.
 type ByName<T> = HashMap<&'static str, T, foldhash::fast::FixedState>;
 
-/// One place in the built-in types: a type, or a use of one in another.
+/// A node: a type, or its use in another type.
 #[derive(Debug)]
 pub(super) struct SchemaNode {
     schema: Schema<'static>,
-    /// Its place in the table.
+    /// The index of the node in the table.
     pub(super) number: usize,
     /// The place of the type that is used here: it has the fields.
     target: usize,
@@ -28,12 +29,14 @@ pub(super) struct SchemaNode {
     pub(super) required: Vec<&'static str>,
 }
 
+/// All nodes.
 struct Table {
+    /// The nodes. A node refers to others by their index.
     places: Vec<SchemaNode>,
     types: ByName<usize>,
 }
 
-/// They stay where they are for ever: a place is followed by its number.
+/// The table, which is built at the first use.
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let uses: Vec<(Option<&'static str>, &'static Value)> =
         BUILT_IN.types.iter().flat_map(|(name, node)| uses(name, node)).collect();
@@ -45,7 +48,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { places: places.collect(), types }
 });
 
-/// Nothing else has the address of a place.
+/// Returns the address of a use of a type, which identifies it.
 fn address(usage: &Value) -> usize {
     std::ptr::from_ref(usage).addr()
 }
@@ -62,6 +65,7 @@ fn uses(name: &'static str, first: &'static Value) -> Vec<(Option<&'static str>,
     found
 }
 
+/// Creates a node.
 fn place(
     number: usize,
     type_of: Option<&'static str>,
@@ -69,7 +73,7 @@ fn place(
     number_of: &impl Fn(&Value) -> Option<usize>,
 ) -> SchemaNode {
     let named = usage.get("$ref").and_then(Value::as_str);
-    // A type that is not there is one about which nothing is known.
+    // Nothing is known about a missing type.
     let node = named.map_or(usage, |name| BUILT_IN.types.get(name).unwrap_or(&Value::Null));
     let schema = Schema { node, usage, built_in_type: None };
     let properties = usage.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -101,11 +105,13 @@ pub(super) fn named(name: &str) -> Option<Schema<'static>> {
     TABLE.types.get(name).map(|number| at(*number))
 }
 
+/// Returns the schema of a node.
 fn at(number: usize) -> Schema<'static> {
     TABLE.places[number].schema()
 }
 
 impl SchemaNode {
+    /// Returns the schema of this node.
     fn schema(&'static self) -> Schema<'static> {
         Schema { built_in_type: Some(self), ..self.schema }
     }

@@ -1,4 +1,5 @@
-//! From the text of a field selector to its terms.
+//! Parses field selectors.
+//!
 //! Upstream: `splitTerms`, `splitTerm` and `UnescapeValue` of `k8s.io/apimachinery/pkg/fields/selector.go`.
 
 /// A field and what it is compared with.
@@ -12,14 +13,14 @@ pub(super) struct Term {
 /// Reads all terms.
 ///
 /// # Errors
-/// The words of the real server about the first term that it cannot read.
+/// Fails with the message of kube-apiserver about the first invalid term.
 pub(super) fn terms(text: &str) -> Result<Vec<Term>, String> {
     let parts = parts(text).into_iter().filter(|part| !part.is_empty());
     parts
         .map(|part| {
             let not_understood = || format!("invalid selector: '{text}'; can't understand '{part}'");
             let at = part.find('=').ok_or_else(not_understood)?;
-            // The first operator counts, and `!=` begins before its equals sign.
+            // The first operator counts. `!=` starts before its equals sign.
             let (end, equal) = if part[..at].ends_with('!') { (at - 1, false) } else { (at, true) };
             let rest = &part[at + 1..];
             let value = if equal { rest.strip_prefix('=').unwrap_or(rest) } else { rest };
@@ -42,6 +43,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
+/// Removes the escapes of a value.
 fn unescaped(value: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(value.len());
     let mut letters = value.chars();
@@ -54,7 +56,7 @@ fn unescaped(value: &str) -> Result<String, String> {
                     return Err(format!("invalid field selector: invalid escape sequence: {sequence}"));
                 }
             },
-            // Go shows the number of the letter.
+            // Go prints the code of the character.
             ',' | '=' => {
                 return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(letter)));
             }

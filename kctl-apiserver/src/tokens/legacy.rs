@@ -63,7 +63,7 @@ impl Claims {
     /// Checks that the Secret still holds the token, and that the account is still the one that the token was made for.
     ///
     /// # Errors
-    /// The first check that fails, in the order of the real server.
+    /// Fails with the first failing check, in the order of kube-apiserver.
     pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), TokenError> {
         let Self { namespace, secret: secret_name, account: name, .. } = self;
         if self.sub != format!("system:serviceaccount:{namespace}:{name}") {

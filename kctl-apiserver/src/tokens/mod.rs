@@ -119,7 +119,7 @@ pub(crate) struct Bearer {
 /// Returns the bearer of a token that is meant for one of the audiences; without any it is for this server.
 ///
 /// # Errors
-/// It is not signed by this server, is over, or one of its objects is another one now.
+/// Fails if this server did not sign the token, if it has expired, or if one of its objects was replaced.
 pub(crate) fn bearer(
     store: &Store,
     signer: &SharedSigner,

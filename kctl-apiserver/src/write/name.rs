@@ -7,7 +7,7 @@ use crate::{request::RequestInfo, state::State, store::Key};
 
 /// The number of attempts to find a free generated name (`maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS_MAX: usize = 8;
-/// The length to which `generateName` is cut (`maxGeneratedNameLength` of `k8s.io/apiserver/pkg/storage/names`).
+/// The length to which `generateName` is cut (`MaxGeneratedNameLength` of `k8s.io/apiserver/pkg/storage/names`).
 const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one.

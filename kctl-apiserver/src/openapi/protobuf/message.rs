@@ -1,4 +1,4 @@
-//! Writes messages of protobuf, field by field.
+//! Encodes protobuf messages field by field.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const BYTES: u32 = 2;
 
-/// The items of a list; none when there is no list.
+/// Returns the items of a list; nothing for another value.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }

@@ -1,5 +1,5 @@
-//! Version 2 as protobuf (`openapi.v2.Document` of gnostic): kubectl reads no other form of it, and needs it to
-//! validate lists.
+//! Encodes OpenAPI v2 as protobuf (`openapi.v2.Document` of gnostic). kubectl reads no other form of version 2, and
+//! needs it to validate lists.
 
 mod message;
 mod three;
@@ -35,6 +35,7 @@ pub(crate) fn document(document: &Value) -> Vec<u8> {
     whole.into_bytes()
 }
 
+/// Encodes a path.
 fn path(item: &mut Message, value: &Value) {
     let methods = [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")];
     for (number, method) in methods {
@@ -46,6 +47,7 @@ fn path(item: &mut Message, value: &Value) {
     item.extensions(10, value);
 }
 
+/// Encodes an operation.
 fn operation(item: &mut Message, value: &Value) {
     item.texts(1, &value["tags"]);
     item.text(3, &value["description"]);
@@ -67,7 +69,7 @@ fn operation(item: &mut Message, value: &Value) {
     item.extensions(13, value);
 }
 
-/// What is shared is referred to.
+/// Encodes parameters. Shared ones are references.
 fn parameters(item: &mut Message, number: u32, value: &Value) {
     for value in items(value) {
         item.message(number, |one| match value.get("$ref") {
@@ -77,6 +79,7 @@ fn parameters(item: &mut Message, number: u32, value: &Value) {
     }
 }
 
+/// Encodes one parameter.
 fn parameter(item: &mut Message, value: &Value) {
     if value["in"] == "body" {
         item.message(1, |body| {
@@ -88,7 +91,7 @@ fn parameter(item: &mut Message, value: &Value) {
         });
         return;
     }
-    // The parts of a query have one field more, so that later ones have other numbers.
+    // Query parameters have one more field, which shifts the numbers of later ones.
     let (number, later) = if value["in"] == "path" { (4, 0) } else { (3, 1) };
     item.message(2, |other| {
         other.message(number, |found| {
@@ -102,6 +105,7 @@ fn parameter(item: &mut Message, value: &Value) {
     });
 }
 
+/// Encodes a schema.
 fn schema(item: &mut Message, value: &Value) {
     for (number, field) in [(1, "$ref"), (2, "format"), (3, "title"), (4, "description"), (13, "pattern")] {
         item.text(number, &value[field]);

@@ -1,4 +1,4 @@
-//! Version 3 as protobuf (`openapi.v3.Document` of gnostic): what kubectl asks for first.
+//! Encodes OpenAPI v3 as protobuf (`openapi.v3.Document` of gnostic), which kubectl asks for first.
 
 use serde_json::Value;
 
@@ -24,6 +24,7 @@ pub(crate) fn document(document: &Value) -> Vec<u8> {
     whole.into_bytes()
 }
 
+/// Encodes the security scheme.
 fn security(item: &mut Message, value: &Value) {
     item.message(1, |scheme| {
         for (number, field) in [(1, "type"), (2, "description"), (3, "name"), (4, "in")] {
@@ -32,6 +33,7 @@ fn security(item: &mut Message, value: &Value) {
     });
 }
 
+/// Encodes a path.
 fn path(item: &mut Message, value: &Value) {
     let methods = [(4, "get"), (5, "put"), (6, "post"), (7, "delete"), (8, "options"), (9, "head"), (10, "patch")];
     for (number, method) in methods {
@@ -43,6 +45,7 @@ fn path(item: &mut Message, value: &Value) {
     item.extensions(14, value);
 }
 
+/// Encodes an operation.
 fn operation(item: &mut Message, value: &Value) {
     item.texts(1, &value["tags"]);
     item.text(3, &value["description"]);
@@ -69,12 +72,14 @@ fn operation(item: &mut Message, value: &Value) {
     item.extensions(13, value);
 }
 
+/// Encodes a media type.
 fn media(item: &mut Message, value: &Value) {
     if let Some(of) = value.get("schema") {
         item.message(1, |found| schema_or_reference(found, of));
     }
 }
 
+/// Encodes parameters.
 fn parameters(item: &mut Message, number: u32, value: &Value) {
     for value in items(value) {
         item.message(number, |either| {
@@ -91,7 +96,7 @@ fn parameters(item: &mut Message, number: u32, value: &Value) {
     }
 }
 
-/// What is beside a reference is not told.
+/// Encodes a schema, or a reference without its siblings.
 fn schema_or_reference(item: &mut Message, value: &Value) {
     match value.get("$ref") {
         Some(_) => item.message(2, |found| found.text(1, &value["$ref"])),
@@ -99,6 +104,7 @@ fn schema_or_reference(item: &mut Message, value: &Value) {
     }
 }
 
+/// Encodes a schema.
 fn schema(item: &mut Message, value: &Value) {
     item.flag(1, &value["nullable"]);
     if let Some(docs) = value.get("externalDocs") {
@@ -140,6 +146,7 @@ fn schema(item: &mut Message, value: &Value) {
     item.extensions(36, value);
 }
 
+/// Encodes the bounds of a schema.
 fn bounds(item: &mut Message, value: &Value) {
     item.number(10, &value["multipleOf"]);
     item.number(11, &value["maximum"]);
@@ -156,7 +163,8 @@ fn bounds(item: &mut Message, value: &Value) {
     item.count(22, &value["minProperties"]);
 }
 
-/// Only a number, a truth value and a text can be told; of others there is that they are.
+/// Encodes a default. The message has only numbers, booleans and strings; of other values only the presence is
+/// encoded.
 fn default(item: &mut Message, value: &Value) {
     match value.get("default") {
         None => {}

@@ -84,7 +84,7 @@ pub(super) fn with(text: Option<&str>, index: i32) -> String {
     }
     let run = |(first, last): (i32, i32)| match last - first {
         0 => first.to_string(),
-        // Two consecutive indexes are written with a comma (`indexesToString`).
+        // Two consecutive indexes are written with a comma (`orderedIntervals.String`).
         1 => format!("{first},{last}"),
         _ => format!("{first}-{last}"),
     };
