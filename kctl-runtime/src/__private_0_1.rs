@@ -27,10 +27,10 @@ pub use crate::{
     allows, converged, function, grant, has,
     manifest::Structure,
     marks::Marks,
-    object::{Open, Parts, Place, Places, View, ViewOf},
+    object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
     owns_nothing, primary, reads_a_view, reads_metadata,
-    reconcile::astray::{PatchedPrimary, WholeByContext},
-    reconcile::seal::{NoKind, NorThis, Seal, Whole},
+    reconcile::misuse_diagnostics::{PatchedPrimary, WholeByContext},
+    reconcile::seal::{NoKind, NoOtherKind, Seal, Whole},
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
         Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
@@ -74,7 +74,7 @@ pub fn never<T>() -> T {
 macro_rules! owns_nothing {
     ($name:ident) => {
         $crate::no_kinds!(Declares, $name, NoKind);
-        $crate::no_kinds!(Declares, $name, NorThis);
+        $crate::no_kinds!(Declares, $name, NoOtherKind);
     };
 }
 
@@ -84,7 +84,7 @@ macro_rules! owns_nothing {
 macro_rules! writes_nothing {
     ($name:ident) => {
         $crate::no_kinds!(Writes, $name, NoKind);
-        $crate::no_kinds!(Writes, $name, NorThis);
+        $crate::no_kinds!(Writes, $name, NoOtherKind);
     };
 }
 

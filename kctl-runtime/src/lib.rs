@@ -9,7 +9,7 @@
 //! ```text
 //! API server ── list, watch ──> source ──> store ──> handler ──> queue ──> worker ──> reconcile
 //!      ^                                     ^                                            │
-//!      └──────────── effect (apply, patch, delete) ──── own writes ───────────────────────┘
+//!      └──────────── writer (apply, patch, delete) ──── own writes ───────────────────────┘
 //! ```
 //!
 //! 1. A [`source`] lists and watches the objects of one kind: a reflector, as in client-go's
@@ -21,11 +21,11 @@
 //! 4. The [`queue`] holds each [key](key::ObjectKey) at most once. It delays keys that failed, and never gives one key
 //!    to two workers at the same time.
 //! 5. A [`worker`] takes a key, reads the newest state from the store, and calls the [reconcile
-//!    function](reconcile::Reconcile). [`settle`](worker::settle) decides from the result when the key is reconciled
+//!    function](reconcile::Reconcile). [`decide`](worker::decide) chooses from the result when the key is reconciled
 //!    again.
 //! 6. The reconcile function reads caches and writes objects through its [`Context`](reconcile::Context). The
 //!    permission types in [`reconcile`] allow the operations that the controller declares, and no others.
-//! 7. The [`effect`] stage sends the writes. Each answer goes into the store at once, so a later read sees it
+//! 7. The [`writer`] sends the writes. Each answer goes into the store at once, so a later read sees it
 //!    without waiting for the watch.
 //!
 //! A controller is *level-triggered*: a key carries no event. A reconcile compares the desired with the observed state,
@@ -59,7 +59,7 @@
 //!     queue::{QueueConfig, WorkQueue},
 //!     reconcile::Action,
 //!     store::{Delta, SharedStore, Store},
-//!     worker::{Decision, Outcome, Tried, settle},
+//!     worker::{Attempts, Decision, Outcome, decide},
 //! };
 //!
 //! // The store, its only writer, and a typed view of it.
@@ -83,7 +83,7 @@
 //! let pod = pods.get(&key).ok_or("the pod is gone")?;
 //! assert_eq!(pod.metadata.name.as_deref(), Some("web-0"));
 //! let outcome = Outcome::Done(Action::await_change());
-//! assert_eq!(settle(&outcome, Tried::default(), None), Decision::Forget);
+//! assert_eq!(decide(&outcome, Attempts::default(), None), Decision::Forget);
 //! queue.done(key.object());
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -101,21 +101,21 @@
 //! | [`PASSED_OVER_MAX`](queue::PASSED_OVER_MAX) keys in a row overtake the oldest one | the oldest key is next |
 //! | [`INFORMERS_MAX`](watches::INFORMERS_MAX) informers in a process | opening another watch fails |
 //! | [`TOMBSTONES_MAX`](store::TOMBSTONES_MAX) unconfirmed own deletes | further ones are not remembered |
-//! | [`EVENTS_MAX`](effect::EVENTS_MAX) events wait to be sent | the newest ones are dropped |
+//! | [`EVENTS_MAX`](writer::EVENTS_MAX) events wait to be sent | the newest ones are dropped |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
 pub mod connection;
 mod declaration;
-mod echo;
-pub mod effect;
 pub mod handler;
 pub mod key;
+mod managed_fields;
 pub mod manager;
 pub mod manifest;
 mod marks;
 pub mod object;
+mod own_writes;
 mod panic;
 pub mod queue;
 pub mod reconcile;
@@ -123,11 +123,11 @@ pub mod shard;
 pub mod source;
 pub mod spec;
 pub mod store;
+mod sync;
 pub mod trace;
 mod transport;
-mod trim;
-mod turns;
 pub mod watches;
 pub mod worker;
+pub mod writer;
 
 pub mod __private_0_1;

@@ -52,7 +52,7 @@ fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if marks.contains_key("schemaless") {
         schema.retain(|key, _| key == "description");
     }
-    // What is beside the alternatives of an `Option` would be overwritten when they are joined.
+    // Keywords beside the `anyOf` of an `Option` would be overwritten when its alternatives are joined.
     let is_option = schema.get("anyOf").and_then(Value::as_array).is_some_and(
         |all| matches!(all.as_slice(), [Value::Object(value), null] if is_null(null) && !value.contains_key("$ref")),
     );
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_applied_to_the_value_of_an_option() {
+    fn marks_apply_to_the_value_inside_an_option() {
         let marks = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
         for (schema, text, wanted) in [

@@ -120,7 +120,7 @@ impl Traces {
         let [low, high] = self.seed;
         let part = |seed: u64, which: u64| FixedState::with_seed(seed).hash_one((number, which));
         let trace = u128::from(part(high, 0)) << 64 | u128::from(part(low, 1));
-        // Zero is no id.
+        // W3C Trace Context forbids ids that are all zero.
         Trace { trace: trace.max(1), span: part(low ^ high, 2).max(1) }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn requests_name_the_span_of_the_reconcile_that_they_are_made_in() {
+    async fn requests_carry_the_span_of_their_reconcile() {
         assert_eq!((Trace::current(), Trace::first_span()), (None, None));
         let trace = Trace { trace: 0xabc, span: 0x12 };
         trace
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_differ_and_those_of_a_seed_come_again() {
+    fn traces_differ_and_repeat_with_the_seed() {
         let taken = |traces: &Traces| (0..1_000).map(|_| traces.next().id()).collect::<Vec<_>>();
         let (random, other) = (taken(&Traces::default()), taken(&Traces::default()));
         assert_eq!(random.iter().chain(&other).collect::<HashSet<_>>().len(), 2_000);

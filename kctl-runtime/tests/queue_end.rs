@@ -16,7 +16,7 @@ fn try_get(queue: &WorkQueue<&'static str>) -> Option<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shut_down_hands_out_what_is_ready_and_ignores_adds() {
+async fn shutdown_serves_ready_keys_and_ignores_adds() {
     let queue = queue();
     queue.add("a");
     queue.add("b");
@@ -33,7 +33,7 @@ async fn shut_down_hands_out_what_is_ready_and_ignores_adds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_added_while_processing_runs_once_more_after_the_shut_down() {
+async fn dirty_key_runs_once_more_after_shutdown() {
     let queue = queue();
     queue.add("a");
     assert_eq!(try_get(&queue), Some("a"));
@@ -57,7 +57,7 @@ async fn shut_down_ends_all_waiting_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_keys_are_dropped_at_shutdown_and_leave_nothing_behind() {
+async fn shutdown_drops_delayed_keys() {
     let queue = queue();
     queue.add_after("a", MS);
     queue.add("b");
@@ -76,7 +76,7 @@ async fn drain_of_an_empty_queue_returns_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_what_is_processed_and_for_its_second_run() {
+async fn drain_waits_for_dirty_keys_too() {
     let queue = queue();
     queue.add("a");
     assert_eq!(try_get(&queue), Some("a"));

@@ -57,7 +57,7 @@ async fn second_worker_waits_until_the_key_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_come_in_the_order_in_which_they_were_added() {
+async fn keys_come_in_the_order_of_adds() {
     let queue = queue();
     for key in ["a", "b", "c", "a"] {
         queue.add(key);
@@ -66,7 +66,7 @@ async fn keys_come_in_the_order_in_which_they_were_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_added_while_processing_goes_behind_those_that_wait() {
+async fn dirty_key_goes_behind_waiting_keys() {
     let queue = queue();
     queue.add("hot");
     assert_eq!(try_get(&queue), Some("hot"));
@@ -95,7 +95,7 @@ async fn hot_key_does_not_delay_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn done_of_a_key_in_nobodys_hands_changes_nothing() {
+async fn done_without_a_worker_changes_nothing() {
     let queue = queue();
     queue.done(&"unknown");
     queue.add("a");
@@ -186,7 +186,7 @@ async fn higher_priority_comes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn higher_priority_that_becomes_ready_later_comes_first_at_the_next_take() {
+async fn late_higher_priority_is_taken_next() {
     let queue = queue();
     for key in ["a", "b"] {
         queue.add_with(key, -100);
@@ -198,7 +198,7 @@ async fn higher_priority_that_becomes_ready_later_comes_first_at_the_next_take()
 }
 
 #[tokio::test(start_paused = true)]
-async fn raised_keys_come_in_the_order_in_which_they_were_raised() {
+async fn raised_keys_keep_the_order_of_raising() {
     let queue = queue();
     queue.add("y");
     queue.add("x");
@@ -220,7 +220,7 @@ async fn priority_never_sinks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_waits_for_a_time_keeps_the_higher_priority() {
+async fn delayed_key_keeps_its_higher_priority() {
     let queue = queue();
     queue.add_after("a", Duration::from_secs(60));
     queue.add_with("a", -100);
@@ -258,14 +258,14 @@ async fn takes_until_low(n_older: u32) -> u32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn low_priority_waits_behind_fresh_keys_but_never_starves() {
+async fn low_priority_keys_never_starve() {
     for n_older in [0, 1, 7] {
         assert_eq!(takes_until_low(n_older).await, (n_older + 1) * (PASSED_OVER_MAX + 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn fresh_keys_go_before_low_priority_up_to_the_bound() {
+async fn fresh_keys_overtake_up_to_the_bound() {
     let queue = WorkQueue::new(QueueConfig::default());
     queue.add_with(1000, -100);
     for key in 0..=PASSED_OVER_MAX {

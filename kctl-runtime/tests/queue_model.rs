@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_sequence_loses_no_key_and_gives_none_to_two_workers(steps in prop::collection::vec(step(), 0..120)) {
+    fn any_sequence_gives_each_key_to_one_worker(steps in prop::collection::vec(step(), 0..120)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
             let mut run = Run::new();

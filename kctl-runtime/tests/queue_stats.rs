@@ -29,7 +29,7 @@ fn queue() -> WorkQueue<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_is_one_add_one_wait_and_one_work() {
+async fn run_counts_one_add_wait_and_work() {
     let seen = Arc::new(Seen::default());
     let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
     queue.add("a");
@@ -45,7 +45,7 @@ async fn run_is_one_add_one_wait_and_one_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_added_while_processing_counts_as_added_and_is_in_the_depth_once_it_is_done() {
+async fn dirty_key_counts_in_the_depth_when_done() {
     let seen = Arc::new(Seen::default());
     let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
     queue.add("a");
@@ -61,7 +61,7 @@ async fn key_added_while_processing_counts_as_added_and_is_in_the_depth_once_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_add_for_later_is_a_retry_and_an_add_when_its_time_comes() {
+async fn delayed_add_counts_as_retry_then_add() {
     let queue = queue();
     queue.add_after("a", SECOND);
     queue.add_after("a", 2 * SECOND);
@@ -113,7 +113,7 @@ async fn depth_by_priority_follows_keys_that_move_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn depths_are_reported_of_so_many_priorities_at_most() {
+async fn number_of_reported_priorities_is_bounded() {
     let queue = WorkQueue::new(QueueConfig::default());
     for priority in 0..=i32::try_from(PRIORITIES_REPORTED_MAX).unwrap() {
         queue.add_with(priority, priority);

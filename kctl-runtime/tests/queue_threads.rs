@@ -25,7 +25,7 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
     for n in 0..ADDS {
         let choice = mix(adder * ADDS + n);
         let key = choice % KEYS;
-        // The change first, then the add that tells of it.
+        // The version changes first, then its key is added.
         versions[key].fetch_add(1, Ordering::SeqCst);
         match choice / KEYS % 8 {
             0 => queue.add_with(key, -100),
@@ -42,7 +42,7 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_key_is_in_two_workers_hands_and_the_last_state_of_each_is_seen() {
+async fn threads_share_no_key_and_see_last_state() {
     let backoff = Backoff { base: Duration::from_micros(50), max: Duration::from_millis(1) };
     let queue: WorkQueue<usize> = WorkQueue::new(QueueConfig { backoff });
     let versions: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());

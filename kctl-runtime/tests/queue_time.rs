@@ -31,7 +31,7 @@ async fn fail(queue: &WorkQueue<&'static str>) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_key_comes_at_its_time_and_not_before() {
+async fn delayed_key_comes_exactly_at_its_time() {
     let queue = queue();
     queue.add_after("a", 50 * MS);
     advance(49 * MS).await;
@@ -51,7 +51,7 @@ async fn waiting_worker_gets_a_delayed_key_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn worker_that_waits_already_hears_of_an_earlier_time() {
+async fn waiting_worker_is_woken_for_an_earlier_time() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("late", 100 * MS);
@@ -75,14 +75,14 @@ async fn of_two_times_the_earlier_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_wait_a_key_is_ready_at_once() {
+async fn zero_wait_is_ready_at_once() {
     let queue = queue();
     queue.add_after("a", Duration::ZERO);
     assert_eq!(try_get(&queue), Some("a"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn added_now_a_delayed_key_comes_once_and_not_again_at_its_time() {
+async fn add_replaces_the_delay_of_a_key() {
     let queue = queue();
     queue.add_after("a", MINUTE);
     queue.add("a");
@@ -92,7 +92,7 @@ async fn added_now_a_delayed_key_comes_once_and_not_again_at_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_key_is_not_delayed_by_a_later_wish() {
+async fn later_delay_does_not_affect_a_ready_key() {
     let queue = queue();
     queue.add("a");
     queue.add_after("a", MINUTE);
@@ -101,7 +101,7 @@ async fn ready_key_is_not_delayed_by_a_later_wish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wish_beyond_what_the_clock_can_add_is_cut() {
+async fn wait_beyond_the_clock_is_cut() {
     let queue = queue();
     queue.add_after("a", Duration::MAX);
     assert_eq!(queue.next_delayed_within(WAIT_MAX.saturating_sub(MS)), 0);
@@ -110,7 +110,7 @@ async fn wish_beyond_what_the_clock_can_add_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_key_that_comes_due_while_it_is_processed_runs_once_more() {
+async fn key_due_while_processed_runs_once_more() {
     let queue = queue();
     queue.add("a");
     assert_eq!(try_get(&queue), Some("a"));
@@ -125,7 +125,7 @@ async fn delayed_key_that_comes_due_while_it_is_processed_runs_once_more() {
 
 /// The worker that slept until the key was due is gone: another worker must keep the time.
 #[tokio::test(start_paused = true)]
-async fn delayed_key_is_not_lost_with_the_worker_that_waited_for_its_time() {
+async fn delayed_key_survives_its_timekeeper() {
     let queue = queue();
     let mut gone = Box::pin(queue.get());
     let mut stays = Box::pin(queue.get());
@@ -140,7 +140,7 @@ async fn delayed_key_is_not_lost_with_the_worker_that_waited_for_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_key_is_not_lost_when_the_worker_that_keeps_the_time_gets_busy() {
+async fn delayed_key_survives_a_busy_timekeeper() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("later", 10 * MS);
@@ -156,7 +156,7 @@ async fn delayed_key_is_not_lost_when_the_worker_that_keeps_the_time_gets_busy()
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_is_kept_after_another_worker_took_the_only_delayed_key() {
+async fn timekeeper_continues_after_a_take() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("a", MINUTE);
@@ -170,7 +170,7 @@ async fn time_is_kept_after_another_worker_took_the_only_delayed_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_key_has_its_own_backoff_until_it_is_forgotten() {
+async fn backoff_is_per_key_until_forgotten() {
     let queue = queue();
     queue.add("x");
     for expected in [5, 10, 20, 40, 80] {
@@ -208,7 +208,7 @@ async fn forgetting_does_not_move_a_key_that_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failure_that_asks_for_a_wait_gets_it_and_is_counted() {
+async fn failure_with_a_wait_is_counted() {
     let queue = queue();
     let start = Instant::now();
     queue.add("a");
@@ -221,7 +221,7 @@ async fn failure_that_asks_for_a_wait_gets_it_and_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_that_changes_nothing_leaves_a_failing_key_to_its_wait() {
+async fn unchanged_event_keeps_the_backoff() {
     let queue = queue();
     queue.add("a");
     let start = Instant::now();
@@ -233,7 +233,7 @@ async fn event_that_changes_nothing_leaves_a_failing_key_to_its_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_of_a_failing_runs_own_write_does_not_shorten_its_wait() {
+async fn own_write_event_keeps_the_backoff() {
     let queue = queue();
     queue.add("a");
     let start = Instant::now();
@@ -247,7 +247,7 @@ async fn event_of_a_failing_runs_own_write_does_not_shorten_its_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_that_changes_nothing_runs_a_key_that_did_not_fail() {
+async fn unchanged_event_runs_a_healthy_key() {
     let queue = queue();
     queue.add_unchanged("a", 0, 0);
     assert_eq!(try_get(&queue), Some("a"));
@@ -261,7 +261,7 @@ async fn event_that_changes_nothing_runs_a_key_that_did_not_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn real_change_ends_the_wait_and_forgets_the_failures() {
+async fn real_change_ends_the_backoff() {
     let queue = queue();
     queue.add("a");
     for _ in 0..5 {
@@ -273,7 +273,7 @@ async fn real_change_ends_the_wait_and_forgets_the_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn real_change_while_the_run_fails_runs_again_at_once() {
+async fn change_during_a_failing_run_runs_again() {
     let queue = queue();
     queue.add("a");
     let item = queue.get().await.unwrap();
@@ -286,7 +286,7 @@ async fn real_change_while_the_run_fails_runs_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_a_failing_key_runs_it_now_and_keeps_its_failures() {
+async fn add_runs_a_failing_key_and_keeps_failures() {
     let queue = queue();
     queue.add("a");
     fail(&queue).await;

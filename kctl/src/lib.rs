@@ -738,8 +738,8 @@ pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
 #[doc(inline)]
 pub use kctl_runtime::{
     connection::client,
-    effect::{ApiError, EventType},
     reconcile::{Error, Result},
+    writer::{ApiError, EventType},
 };
 pub use kube;
 pub use parts::{key, manager, manifest, object, predicate, reconcile, spec, store, watches};

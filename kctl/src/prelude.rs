@@ -77,10 +77,6 @@ pub use kctl_macros::{admission, conversion};
 #[doc(hidden)]
 pub use kctl_runtime::__private_0_1::WithoutBounds as _;
 pub use kctl_runtime::{
-    effect::{
-        ApiError,
-        EventType::{self, Normal, Warning},
-    },
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
     reconcile::{
@@ -88,6 +84,10 @@ pub use kctl_runtime::{
         ReadsLive, Result, ResultExt,
     },
     store::{Change, Store},
+    writer::{
+        ApiError,
+        EventType::{self, Normal, Warning},
+    },
 };
 
 #[cfg(feature = "webhook")]

@@ -16,14 +16,14 @@ const _: () = {
     type __Of = Pod;
     impl __p::View for Placed {
         type Of = __Of;
-        fn places() -> &'static __p::Places {
-            static PLACES: __p::LazyLock<__p::Places> = __p::LazyLock::new(|| __p::Places::new([
-                __p::Place::<__Of, _>::root()
+        fn paths() -> &'static __p::FieldPaths {
+            static PATHS: __p::LazyLock<__p::FieldPaths> = __p::LazyLock::new(|| __p::FieldPaths::new([
+                __p::TypedPath::<__Of, _>::root()
                     .field("spec", |__it| &__it.spec)
                     .open()
                     .field("node_name", |__it| &__it.node_name)
                     .end::<Option<String>>(),
-                __p::Place::<__Of, _>::root()
+                __p::TypedPath::<__Of, _>::root()
                     .field("metadata", |__it| &__it.metadata)
                     .open()
                     .field("annotations", |__it| &__it.annotations)
@@ -31,7 +31,7 @@ const _: () = {
                     .key("example.com/team")
                     .end::<Option<String>>(),
             ]));
-            &PLACES
+            &PATHS
         }
     }
     impl __p::ViewOf<__Of> for Placed {}
@@ -41,7 +41,7 @@ const _: () = {
             __from: D,
         ) -> ::core::result::Result<Self, D::Error> {
             #[allow(unused_mut, reason = "a view may have no field")]
-            let mut __parts = __p::Parts::read(<Self as __p::View>::places(), __from)?;
+            let mut __parts = __p::ViewReader::read(<Self as __p::View>::paths(), __from)?;
             ::core::result::Result::Ok(Self {
                 metadata: __parts.metadata()?,
                 node: __parts.field()?,

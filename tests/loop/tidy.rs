@@ -46,18 +46,18 @@ fn only_source_lists_and_watches() {
 }
 
 #[test]
-fn only_effect_and_the_lease_write() {
+fn only_writer_and_the_lease_write() {
     check_only(
-        &["effect/", "manager/lease", "connection/tests/"],
+        &["writer/", "manager/lease", "connection/tests/"],
         &["Method::POST", "Method::PUT", "Method::PATCH", "Method::DELETE"],
     );
 }
 
 #[test]
-fn only_effect_sends_requests() {
-    check_only(&["transport/mod.rs", "effect/raw.rs"], &["client.send("]);
+fn only_writer_sends_requests() {
+    check_only(&["transport/mod.rs", "writer/raw.rs"], &["client.send("]);
     // kube's other ways to the API server, but for the test of the client that users get, and its controller runtime.
-    check_only(&["effect/raw.rs"], &["Api::<"]);
+    check_only(&["writer/raw.rs"], &["Api::<"]);
     check_only(&[], &["client.request", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);
 }
 

@@ -2,7 +2,7 @@
 
 use kctl::{json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
-    effect::ApiError,
+    writer::ApiError,
     manager::lease::{Effect, Election, ElectionConfig, ElectionError, End, Input, Standing},
 };
 use kctl_tests::Fault;

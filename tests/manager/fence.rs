@@ -8,7 +8,7 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::{
-    effect::WritePermit,
+    writer::WritePermit,
     manager::lease::{Elector, Leadership},
 };
 use kctl_tests::{Asked, Fault, Faults};
@@ -46,8 +46,8 @@ type Arrived = Arc<Mutex<Vec<String>>>;
 async fn write(identity: String, leadership: Leadership, mut chance: Chance, late: Duration, arrived: Arrived) {
     let margin = leadership.config().write_margin();
     while leadership.led().await {
-        let Ok(leave) = leadership.permit().ask("write").await else { return };
-        let within = leave.within();
+        let Ok(guard) = leadership.permit().acquire("write").await else { return };
+        let within = guard.timeout();
         // Most writes are quick; those that are not are what this is about.
         let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
         sleep(chance.millis(slowest)).await;
@@ -133,18 +133,18 @@ async fn a_write_waits_for_a_renewal_when_too_little_is_left_of_the_lease() {
     let candidate = contest.start(config("a"));
     let permit = candidate.leadership.permit();
     assert!(candidate.leadership.led().await);
-    let within = permit.ask("write").await.unwrap().within();
+    let within = permit.acquire("write").await.unwrap().timeout();
     assert_eq!(within, Duration::from_millis(9_750));
     candidate.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
     // 15 s less 9.75 s less a margin of 1.3 s.
     for (passed, may) in [(0, true), (3_900, true), (60, false)] {
         sleep(Duration::from_millis(passed)).await;
-        let asked = timeout(Duration::from_millis(1), permit.ask("write")).await;
+        let asked = timeout(Duration::from_millis(1), permit.acquire("write")).await;
         assert_eq!(asked.is_ok(), may, "{passed} ms later");
     }
     candidate.faults.clear();
-    let asked = timeout(Duration::from_secs(3), permit.ask("write")).await;
-    assert_eq!(asked.unwrap().unwrap().within(), within, "the next renewal comes within 2 s");
+    let asked = timeout(Duration::from_secs(3), permit.acquire("write")).await;
+    assert_eq!(asked.unwrap().unwrap().timeout(), within, "the next renewal comes within 2 s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,17 +152,17 @@ async fn without_the_lease_nothing_is_written_and_the_error_says_why() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     seconds(1).await;
-    let refused = |permit: WritePermit| async move { permit.ask("create Pod default/x").await.unwrap_err() };
+    let refused = |permit: WritePermit| async move { permit.acquire("create Pod default/x").await.unwrap_err() };
     let text = "create Pod default/x: not sent, because this process does not lead (any longer); the leader will do it";
     assert_eq!(refused(standby.leadership.permit()).await.to_string(), text);
     let permit = leader.leadership.permit();
-    assert!(permit.ask("write").await.is_ok());
+    assert!(permit.acquire("write").await.is_ok());
     leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
     seconds(6).await;
     let asked = refused(permit.clone()).await;
     assert_eq!(asked.to_string(), text, "it waited for a renewal, in vain");
     assert!(!asked.is_unknown_outcome(), "nothing was sent");
-    assert!(WritePermit::always().ask("write").await.is_ok());
+    assert!(WritePermit::always().acquire("write").await.is_ok());
 }
 
 /// What becomes of the one write of a reconcile.

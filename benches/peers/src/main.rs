@@ -17,7 +17,7 @@ use kctl::{
     watches::Identity,
 };
 use kctl_runtime::{
-    source::{Places, Source},
+    source::{ListLimiter, Source},
     store::SharedStore,
 };
 use tokio::task::JoinHandle;
@@ -122,8 +122,8 @@ async fn run() -> Result<()> {
 /// Caches all objects of a kind.
 async fn sync(client: Client) -> Result<()> {
     match env::var("BENCH_KIND").unwrap_or_default().as_str() {
-        "Pod" => cache::<Pod>(client, String::new(), Places::default()).await?,
-        _ => cache::<ConfigMap>(client, String::new(), Places::default()).await?,
+        "Pod" => cache::<Pod>(client, String::new(), ListLimiter::default()).await?,
+        _ => cache::<ConfigMap>(client, String::new(), ListLimiter::default()).await?,
     }
     Ok(())
 }
@@ -131,9 +131,9 @@ async fn sync(client: Client) -> Result<()> {
 /// Runs `BENCH_EXPECT` informers of nothing, for what each of them and its watch take.
 async fn informers(client: Client) -> Result<()> {
     let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
-    let places = Places::default();
+    let list_limiter = ListLimiter::default();
     // Different ones, or they would be one.
-    let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}"), places.clone()));
+    let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}"), list_limiter.clone()));
     let all: Vec<JoinHandle<()>> = all.collect();
     for informer in all {
         informer.await?;
@@ -143,10 +143,10 @@ async fn informers(client: Client) -> Result<()> {
 
 /// Caches what can be read as `K` and has these labels: every object is checked, as for a controller.
 /// It runs in tasks, as those of a manager do.
-fn cache<K: Object>(client: Client, labels: String, places: Places) -> JoinHandle<()> {
+fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -> JoinHandle<()> {
     let identity = Identity { labels, namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
     let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-    let source = Arc::new(Source::new(client, identity, store.clone()).sharing(places));
+    let source = Arc::new(Source::new(client, identity, store.clone()).with_list_limiter(list_limiter));
     let _typed = source.view::<K>();
     let writing = store.clone();
     tokio::spawn(writing.write());

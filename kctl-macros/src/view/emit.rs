@@ -22,10 +22,10 @@ pub(super) fn emit(model: &Model) -> TokenStream {
             #kind
             impl __p::View for #name {
                 type Of = __Of;
-                fn places() -> &'static __p::Places {
-                    static PLACES: __p::LazyLock<__p::Places> =
-                        __p::LazyLock::new(|| __p::Places::new([#(#paths),*]));
-                    &PLACES
+                fn paths() -> &'static __p::FieldPaths {
+                    static PATHS: __p::LazyLock<__p::FieldPaths> =
+                        __p::LazyLock::new(|| __p::FieldPaths::new([#(#paths),*]));
+                    &PATHS
                 }
             }
             impl __p::ViewOf<__Of> for #name {}
@@ -35,7 +35,7 @@ pub(super) fn emit(model: &Model) -> TokenStream {
                     __from: D,
                 ) -> ::core::result::Result<Self, D::Error> {
                     #[allow(unused_mut, reason = "a view may have no field")]
-                    let mut __parts = __p::Parts::read(<Self as __p::View>::places(), __from)?;
+                    let mut __parts = __p::ViewReader::read(<Self as __p::View>::paths(), __from)?;
                     ::core::result::Result::Ok(Self { metadata: __parts.metadata()?, #(#fields),* })
                 }
             }
@@ -63,7 +63,7 @@ fn with_metadata(model: &Model) -> TokenStream {
 
 /// Where a field is: the compiler checks each step, and the type at the end.
 fn path(place: &Place) -> TokenStream {
-    let mut path = quote!(__p::Place::<__Of, _>::root());
+    let mut path = quote!(__p::TypedPath::<__Of, _>::root());
     for (index, step) in place.steps.iter().enumerate() {
         if index > 0 {
             path.extend(quote!(.open()));

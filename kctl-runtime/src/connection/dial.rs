@@ -1,6 +1,6 @@
 //! Opens a TCP connection: directly, or through an HTTP or SOCKS proxy with the user and password of its URL.
 //!
-//! | `proxy-url` of the cluster | Way |
+//! | `proxy-url` of the cluster | Connection |
 //! |---|---|
 //! | none | direct |
 //! | `http://` | `CONNECT` in plain text, then TLS to the API server inside the tunnel |
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_and_password_of_a_proxy_are_unescaped_and_its_port_is_known() {
+    fn proxy_credentials_are_unescaped() {
         let user = |name: &str, password: &str| Some(User { name: name.into(), password: password.into() });
         let cases = [
             ("http://proxy", "http://proxy:80/", None),

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_strings_of_clusters_and_contexts_are_not_set() {
+    fn empty_strings_count_as_unset() {
         let mut kubeconfig = Kubeconfig::from_yaml(
             r#"{current-context: "", contexts: [{name: a, context: {cluster: a, user: "", namespace: ""}}], clusters: [{name: a,
             cluster: {server: "https://a", certificate-authority: "", certificate-authority-data: "", tls-server-name: "", proxy-url: ""}}]}"#,

@@ -49,7 +49,7 @@
 //!
 //! | Request | Connection | Bound |
 //! |---|---|---|
-//! | watch or followed log ([`lasts`]) | stream of a shared HTTP/2 connection | 80 streams per connection at most |
+//! | watch or followed log ([`is_streaming`]) | stream of a shared HTTP/2 connection | 80 streams per connection at most |
 //! | list that fills a cache | HTTP/1.1, or an HTTP/2 stream beyond the bound | 8 at once over HTTP/1.1 |
 //! | `Upgrade` header, such as `exec` and `port-forward` | HTTP/1.1 connection for it alone | not kept afterwards |
 //! | any other request | HTTP/1.1, reused within 5 idle seconds | 32 idle connections |
@@ -57,26 +57,26 @@
 //! Requests are not rate-limited by the client. client-go allows 5 per second by default (`rest/config.go`), and
 //! controller-runtime switches that off: API priority and fairness in the API server shares it out between users.
 //!
-//! Inside, the router in `ways` chooses a pool per request: `links` for HTTP/2, `plain` for HTTP/1.1.
+//! Inside, `router` chooses a pool per request: `h2_pool` or `h1_pool`.
 //! `dial` and `connector` open connections, through a proxy if there is one, and `plugin` runs `exec`
 //! plugins.
 
 mod agent;
-mod answer;
 mod connector;
 mod dial;
-mod driven;
+mod h1_connection;
+mod h1_pool;
+mod h2_connection;
+mod h2_pool;
+mod is_streaming;
 pub mod kubeconfig;
-mod lasts;
-mod link;
-mod links;
-mod plain;
 mod plugin;
-mod renewed;
+mod plugin_auth;
+mod response_body;
+mod router;
 #[cfg(test)]
 mod tests;
 mod trust;
-mod ways;
 
 use http_body_util::BodyExt;
 use kube::{
@@ -89,11 +89,11 @@ use tower::{
 };
 
 pub use agent::name;
-pub use lasts::lasts;
+pub use is_streaming::is_streaming;
 use plugin::Plugin;
-use renewed::Renewed;
-pub(crate) use ways::Long;
-use ways::{Limits, Ways};
+use plugin_auth::PluginAuth;
+pub(crate) use router::LongResponse;
+use router::{Limits, Router};
 
 /// The HTTP service below a client of [`builder`]: boxed, so that layers have a name for it.
 ///
@@ -184,15 +184,15 @@ fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder
     config.tls_server_name.take_if(|name| name.is_empty());
     kubeconfig::choose_credentials(&mut config.auth_info).map_err(|error| kube::Error::Service(error.into()))?;
     let plugin = Plugin::take(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
-    let ways = match plugin {
-        Some(plugin) => Either::Left(Renewed::new(plugin, config.clone(), limits)?),
-        None => Either::Right(Ways::of(&config, limits)?),
+    let router = match plugin {
+        Some(plugin) => Either::Left(PluginAuth::new(plugin, config.clone(), limits)?),
+        None => Either::Right(Router::of(&config, limits)?),
     };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .service(ways)
+        .service(router)
         .map_response(|response: http::Response<_>| {
             response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
         })

@@ -116,13 +116,13 @@ pub(super) struct Plugin {
     /// Shortest time between two runs.
     every: Duration,
     /// The result of the last run. The lock is never held while the plugin runs.
-    held: Mutex<Held>,
+    held: Mutex<CachedCredential>,
     /// Held by the request that runs the plugin.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The last credential and what is known about it.
-struct Held {
+struct CachedCredential {
     credential: Arc<Credential>,
     /// `true` after a 401 with this credential.
     is_refused: bool,
@@ -171,7 +171,7 @@ impl Plugin {
             return Ok(Some(plugin));
         }
         let credential = Arc::new(ask(&exec)?);
-        let held = Mutex::new(Held { credential, is_refused: false, asked_at: Instant::now() });
+        let held = Mutex::new(CachedCredential { credential, is_refused: false, asked_at: Instant::now() });
         let plugin = Arc::new(Self { exec, every, held, turn: Arc::default() });
         *known = Arc::downgrade(&plugin);
         Ok(Some(plugin))
@@ -194,7 +194,7 @@ impl Plugin {
                 }
                 drop(turn);
             });
-            // A panic there leaves the credential that there was.
+            // After a panic in the task the last credential stays.
             let _ended = asking.await;
         }
         self.held()
@@ -221,7 +221,7 @@ impl Plugin {
     /// Runs the plugin on a blocking thread. A failure is logged, and the last credential stays.
     async fn renew(&self) {
         let exec = self.exec.clone();
-        // A panic there is told by its hook.
+        // A panic is reported by the panic hook.
         let asked = tokio::task::spawn_blocking(move || ask(&exec)).await;
         let mut held = self.held.lock();
         held.asked_at = Instant::now();
@@ -244,13 +244,13 @@ impl Plugin {
 #[serde(rename_all = "camelCase")]
 struct ExecCredential {
     api_version: Option<String>,
-    status: Option<Status>,
+    status: Option<ExecCredentialStatus>,
 }
 
 /// The credential in an `ExecCredential`. An empty string counts as absent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct ExecCredentialStatus {
     expiration_timestamp: Option<Timestamp>,
     token: Option<String>,
     client_certificate_data: Option<String>,
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_says_is_a_token_or_a_certificate_with_its_key() {
+    fn plugin_output_is_a_token_or_certificate() {
         let both = "it has one of clientCertificateData and clientKeyData, which are of use together";
         let cases = [
             (json!({"token": "t1\n"}), "Bearer t1"),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_gives_nothing_is_named_with_why() {
+    fn failing_plugin_is_named_with_the_cause() {
         let of = |command: &str, args: &[&str]| ExecConfig {
             api_version: Some(V1.into()),
             command: Some(command.into()),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn serving_certificate_among_authorities_is_trusted_by_name_and_time() {
+    fn serving_certificate_as_ca_is_trusted_by_name() {
         let (own, other, old) = (serving(2030), serving(2030), serving(2025));
         // In 2026.
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_hours(24 * 20_600));

@@ -12,7 +12,7 @@ pub use finalizer::{finalizer_problem, finalizer_warning};
 
 use crate::{
     key::ObjectKey,
-    object::{Keep, Kind, Stored},
+    object::{FieldMask, Kind, Stored},
     source::{Check, Presence},
     store::{Change, IndexFn, SharedStore},
 };
@@ -78,7 +78,7 @@ pub struct RelationSpec {
     /// Checks that an object decodes as the relation's type, before it is stored.
     pub check: Check,
     /// The fields of each object that the controller reads.
-    pub keep: Keep,
+    pub field_mask: FieldMask,
     /// The `CustomResourceDefinition` of the kind, if its Rust type has one.
     ///
     /// Test servers install it. On a cluster another program does.

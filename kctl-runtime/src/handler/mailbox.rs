@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_beyond_the_bound_are_merged_for_each_object() {
+    fn changes_beyond_the_bound_merge_per_object() {
         let cases: [(&[Change<Stored>], &str); 6] = [
             (&[added(1), updated(1, 2), updated(2, 3)], "+3 …"),
             (&[added(1), deleted(2)], "!2 …"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn change_at_the_bound_is_the_last_that_is_kept_as_it_is() {
+    fn change_at_the_bound_is_not_merged() {
         check(CHANGES_WAITING_MAX - 1, &[added(1), updated(1, 2), updated(2, 3)], "+1 1~3 …");
     }
 }

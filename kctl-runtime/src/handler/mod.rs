@@ -17,22 +17,22 @@
 //! Handlers that run user code have a task and a mailbox each. A slow mapper therefore delays only its own controller,
 //! and at [`CHANGES_WAITING_MAX`] waiting changes those of one object are merged.
 
-mod aside;
 pub(crate) mod mailbox;
 pub mod predicate;
+mod spawned;
 mod weight;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-pub(crate) use aside::Aside;
 pub use mailbox::CHANGES_WAITING_MAX;
+pub(crate) use spawned::SpawnedHandler;
 use weight::Weight;
 
 use crate::{
     declaration::{RelationSpec, Role},
-    echo,
     key::ObjectKey,
     object::{Kind, Stored},
+    own_writes,
     queue::{Cause, WorkQueue},
     store::{Change, Handler, SharedStore},
 };
@@ -156,7 +156,7 @@ fn concerned(
         }
         if let Some(map) = &relation.map {
             for key in map(object, primaries) {
-                note(key, Weight::Asked);
+                note(key, Weight::Requested);
             }
         }
     }
@@ -172,10 +172,10 @@ fn add(
 ) {
     let cause = match weight {
         Weight::Unchanged => Cause::Unchanged,
-        Weight::Asked => Cause::Asked,
+        Weight::Requested => Cause::Requested,
         Weight::Changed => Cause::Changed,
     };
-    queue.add_brought(key, priority(initial), cause, tag(index, initial), echo::brought(change));
+    queue.add_from_event(key, priority(initial), cause, tag(index, initial), own_writes::version_number(change));
 }
 
 fn priority(initial: bool) -> i32 {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_deleted_or_changes_finalizers_always_passes() {
+    fn deletions_and_finalizer_changes_always_pass() {
         for predicate in ALL {
             let plain = json!({"generation": 1, "uid": "a"});
             let time = "2026-01-01T00:00:00Z";

@@ -15,7 +15,7 @@ pub(super) enum Weight {
     Unchanged,
     /// The key runs now and its failures are kept: something else than the primary's spec changed, on which the outcome
     /// may depend.
-    Asked,
+    Requested,
     /// The key runs now and its failures are reset: they belong to another spec.
     Changed,
 }
@@ -37,13 +37,13 @@ impl Weight {
         // definition without a status subresource grows with the status, too.
         let same_generation = before.generation().is_some() && before.generation() == after.generation();
         let (old, new) = (old.json(), new.json());
-        let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return Self::Asked };
+        let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return Self::Requested };
         if !same_generation && !equal(&old, &new, &NOT_SPECIFIED) {
             return Self::Changed;
         }
         match (metadata(&old), metadata(&new)) {
             (Some(old), Some(new)) if equal(&old, &new, &WRITTEN_ALWAYS) => Self::Unchanged,
-            _ => Self::Asked,
+            _ => Self::Requested,
         }
     }
 }
@@ -95,18 +95,18 @@ mod tests {
 
     #[test]
     fn every_update_of_the_primary_has_its_weight() {
-        use Weight::{Asked, Changed, Unchanged};
+        use Weight::{Changed, Requested, Unchanged};
         let table = [
-            // An echo, a status, and what grows with them.
+            // A write of the controller itself, a status, and the fields that change with it.
             (json!({"/metadata/resourceVersion": "2"}), Unchanged),
             (json!({"/metadata/resourceVersion": "2", "/status/n": 2}), Unchanged),
             (json!({"/metadata/generation": 2, "/status/n": 2}), Unchanged),
             (json!({"/metadata/generation": null, "/status/n": 2}), Unchanged),
             (json!({"/kind": "ConfigMap"}), Unchanged),
-            // Metadata: somebody pokes the object, or the reconcile itself writes an annotation.
-            (json!({"/metadata/labels": {"a": "c"}}), Asked),
-            (json!({"/metadata/annotations": {"a": "c"}}), Asked),
-            (json!({"/metadata/finalizers": ["a/b"]}), Asked),
+            // Metadata: a user annotates the object to trigger a reconcile, or the reconcile writes an annotation.
+            (json!({"/metadata/labels": {"a": "c"}}), Requested),
+            (json!({"/metadata/annotations": {"a": "c"}}), Requested),
+            (json!({"/metadata/finalizers": ["a/b"]}), Requested),
             // The specification, with and without a generation.
             (json!({"/metadata/generation": 2, "/spec/n": 2}), Changed),
             (json!({"/metadata/generation": null, "/spec/n": 2}), Changed),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_come_and_go_forget_the_failures_of_their_key() {
+    fn adds_and_deletes_reset_failures() {
         let object = stored(&json!({}));
         assert_eq!(Weight::of_primary(&Change::Added(object.clone())), Weight::Changed);
         assert_eq!(Weight::of_primary(&Change::Deleted { last: object }), Weight::Changed);

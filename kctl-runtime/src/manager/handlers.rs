@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::{
-    handler::{self, Aside},
+    handler::{self, SpawnedHandler},
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
@@ -37,7 +37,7 @@ enum By {
     /// The writer of the store calls it, because it only queues a key.
     Writer(Handler),
     /// A separate task calls it, because it runs user code, which may be slow.
-    Aside(Arc<Aside>),
+    SpawnedHandler(Arc<SpawnedHandler>),
 }
 
 impl Handlers {
@@ -50,7 +50,7 @@ impl Handlers {
             let primaries = env.primary.store().clone();
             let handler = handler::for_relation(index, relation, primary, primaries, queue.clone());
             let by = if relation.map.is_some() || relation.when.is_some() {
-                By::Aside(Arc::new(Aside::new(&env.spec.name, name(relation), handler)))
+                By::SpawnedHandler(Arc::new(SpawnedHandler::new(&env.spec.name, name(relation), handler)))
             } else {
                 By::Writer(handler)
             };
@@ -62,9 +62,9 @@ impl Handlers {
     }
 
     /// Returns the handlers that run in a separate task.
-    pub(super) fn asides(&self) -> impl Iterator<Item = &Arc<Aside>> {
+    pub(super) fn spawned_handlers(&self) -> impl Iterator<Item = &Arc<SpawnedHandler>> {
         self.all.iter().filter_map(|(_, by)| match by {
-            By::Aside(aside) => Some(aside),
+            By::SpawnedHandler(spawned) => Some(spawned),
             By::Writer(_) => None,
         })
     }
@@ -80,10 +80,10 @@ impl Handlers {
         for (source, by) in &self.all {
             let handler = match by {
                 By::Writer(handler) => handler.clone(),
-                By::Aside(aside) => {
-                    let (aside, env, queue) = (aside.clone(), self.env.clone(), self.queue.clone());
-                    let inlet = aside.inlet();
-                    tasks.spawn(async move { aside.run(|| queue_all(&env, &queue)).await });
+                By::SpawnedHandler(spawned) => {
+                    let (spawned, env, queue) = (spawned.clone(), self.env.clone(), self.queue.clone());
+                    let inlet = spawned.inlet();
+                    tasks.spawn(async move { spawned.run(|| queue_all(&env, &queue)).await });
                     inlet
                 }
             };
@@ -97,8 +97,8 @@ impl Handlers {
         for subscription in subscriptions {
             subscription.delivered().await;
         }
-        for aside in self.asides() {
-            aside.delivered().await;
+        for spawned in self.spawned_handlers() {
+            spawned.delivered().await;
         }
     }
 }

@@ -134,9 +134,9 @@ impl Health {
             let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
             checks.push((name, "deltas wait and none is taken", stuck));
         }
-        for (n, aside) in self.view.asides().iter().enumerate() {
-            let name = format!("handler-{}-{}", aside.controller(), n + 1);
-            let stuck = self.stuck(&name, aside.waiting() > 0, aside.n_handled());
+        for (n, spawned) in self.view.spawned_handlers().iter().enumerate() {
+            let name = format!("handler-{}-{}", spawned.controller(), n + 1);
+            let stuck = self.stuck(&name, spawned.waiting() > 0, spawned.n_handled());
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
         let mut checks: Vec<Check> =
@@ -304,7 +304,7 @@ mod tests {
     use crate::queue::QueueConfig;
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_reconcile_is_told_and_one_beyond_its_timeout_is_a_failure() {
+    async fn long_reconcile_is_reported_then_fails_liveness() {
         let queue = WorkQueue::new(QueueConfig::default());
         let timeout = Some(Duration::from_secs(30));
         queue.add(ObjectKey::new(Some("default"), "web"));

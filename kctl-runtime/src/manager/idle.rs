@@ -24,7 +24,7 @@ impl View {
         // Whatever is watched at run time may never be there.
         self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
             && self.sources.iter().all(|source| source.store().is_synced())
-            && self.asides.iter().all(|aside| aside.waiting() == 0)
+            && self.spawned_handlers.iter().all(|spawned| spawned.waiting() == 0)
             && self.queues.iter().all(|(_, queue)| is_quiet(queue))
             && self.shards.as_ref().is_none_or(|shards| shards.is_settled(&self.gates))
     }
@@ -50,9 +50,9 @@ impl View {
     /// ```
     pub fn unfinished(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
-        let behind = self.asides.iter().filter(|aside| aside.waiting() > 0);
-        lines.extend(behind.map(|aside| {
-            let (controller, relation, n) = (aside.controller(), aside.relation(), aside.waiting());
+        let behind = self.spawned_handlers.iter().filter(|spawned| spawned.waiting() > 0);
+        lines.extend(behind.map(|spawned| {
+            let (controller, relation, n) = (spawned.controller(), spawned.relation(), spawned.waiting());
             format!("{controller}: changes that wait for `map` and `when` of `{relation}`: {n}")
         }));
         for (spec, queue) in &self.queues {

@@ -47,12 +47,12 @@ use super::{
     unreadable,
 };
 use crate::{
-    effect::{RecorderView, WritePermit},
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
     shard::Tenures,
-    watches::{Closing, Held},
+    watches::{Closing, InformerHandle},
+    writer::{RecorderView, WritePermit},
 };
 
 /// Time to send waiting events after all work is done; the rest is dropped.
@@ -99,7 +99,7 @@ pub enum ManagerError {
 struct Running {
     /// Caches with their watches. They never end by themselves, and end with this value.
     informers: Closing,
-    _caches: Vec<Held>,
+    _caches: Vec<InformerHandle>,
     /// Empty without leader election.
     election: JoinSet<End>,
     /// Stops the election: `true` to release the Lease, `false` to let it expire.
@@ -154,7 +154,7 @@ impl Manager {
         if matches!(drained, Err(ManagerError::LeaseLost(_))) {
             return drained;
         }
-        // What still runs now is cut off; a write of it may be on its way, so the lease has to run out by itself.
+        // Reconciles that still run are dropped. Their writes may be on the way, so the Lease is not released but expires.
         running.workers.shutdown().await;
         recorders.iter().for_each(RecorderView::close);
         let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
@@ -450,11 +450,11 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
 
 /// Logs handlers that have been at one change for longer than [`HANGING_AFTER`].
 fn report_hanging_handlers(handlers: &Handlers) {
-    for aside in handlers.asides() {
-        let Some(busy) = aside.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };
+    for spawned in handlers.spawned_handlers() {
+        let Some(busy) = spawned.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };
         tracing::warn!(
-            controller = aside.controller(),
-            relation = aside.relation(),
+            controller = spawned.controller(),
+            relation = spawned.relation(),
             "its `map` or `when` has been at one change for {} s: until it returns no change of the kind queues anything for this \
              controller; what may wait belongs into the reconcile",
             busy.as_secs()

@@ -102,16 +102,16 @@ use self::{
     unused::Declared,
 };
 use crate::{
-    effect::{Recorder, RecorderView, WritePermit, Writer},
-    handler::Aside,
+    handler::SpawnedHandler,
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
-    reconcile::{Applied, Env, Reconcile, Used, Vain},
+    reconcile::{Applied, Env, NoopWrites, Reconcile, UsedCaches},
     shard::Gate,
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role, finalizer_warning},
-    watches::{Closing, Held, Informers, Watches},
+    watches::{Closing, InformerHandle, Informers, Watches},
     worker::{BeginObserver, Observer, Pool},
+    writer::{Recorder, RecorderView, WritePermit, Writer},
 };
 
 /// Default time that running reconciles get to finish after the manager is stopped (as in
@@ -171,7 +171,7 @@ pub struct Manager {
     /// All caches, declared and opened at run time. Dropping it ends their watches.
     informers: Closing,
     /// The caches of its controllers.
-    caches: Vec<Held>,
+    caches: Vec<InformerHandle>,
     controllers: Vec<Registered>,
 }
 
@@ -250,7 +250,7 @@ pub struct View {
     awaited: Vec<Vec<Arc<Source>>>,
     recorders: Vec<RecorderView>,
     /// Handlers with user code, which have their own backlogs.
-    asides: Vec<Arc<Aside>>,
+    spawned_handlers: Vec<Arc<SpawnedHandler>>,
     leadership: Option<Leadership>,
     shards: Option<ShardView>,
     /// The gates of all controllers, which are open for the slots that they work on.
@@ -574,7 +574,7 @@ impl Manager {
         let env = Arc::new(Env {
             spec,
             primary,
-            used: Used::none_of(sources.len()),
+            used: UsedCaches::new(sources.len()),
             sources,
             writer,
             raw: Mutex::default(),
@@ -583,7 +583,7 @@ impl Manager {
             traces: self.settable.traces(),
             applied: Applied::default(),
             clusters: self.clusters.clone(),
-            vain: Vain::default(),
+            noop_writes: NoopWrites::default(),
             clock: self.settable.clock(),
             stopping: self.stopping.subscribe(),
             gate: Gate::default(),
@@ -636,12 +636,12 @@ impl Manager {
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
         let known = self.caches.iter().position(|held| *held.source().identity() == identity);
         let index = known.unwrap_or_else(|| {
-            self.caches.push(self.informers.0.hold_own(identity, &relation.keep, client));
+            self.caches.push(self.informers.0.acquire_for_relation(identity, &relation.field_mask, client));
             self.caches.len() - 1
         });
         let source = self.caches[index].source();
         // Two that read different parts of a kind share one watch, which keeps what both read.
-        source.keep_also(&relation.keep);
+        source.widen_field_mask(&relation.field_mask);
         source.add_check(relation.check);
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
@@ -745,7 +745,7 @@ impl Manager {
             primaries: self.controllers.iter().map(|c| c.env.primary.clone()).collect(),
             awaited: self.controllers.iter().map(|c| c.env.caches().cloned().collect()).collect(),
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
-            asides: self.controllers.iter().flat_map(|c| c.handlers.asides().cloned()).collect(),
+            spawned_handlers: self.controllers.iter().flat_map(|c| c.handlers.spawned_handlers().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
             shards: self.coordinator.as_ref().map(Coordinator::view),
             gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
@@ -787,8 +787,8 @@ impl View {
     }
 
     /// Returns the handlers with user code (`map`, `when`), which can be behind their stores.
-    pub(crate) fn asides(&self) -> &[Arc<Aside>] {
-        &self.asides
+    pub(crate) fn spawned_handlers(&self) -> &[Arc<SpawnedHandler>] {
+        &self.spawned_handlers
     }
 
     /// Returns the state of the leader election, `None` without one.

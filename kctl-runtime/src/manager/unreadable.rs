@@ -10,12 +10,12 @@ use std::{collections::BTreeMap, future::pending, sync::Arc};
 use futures::{StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    effect::{EventType, Happening},
     key::ObjectKey,
     object::Uid,
     queue::WorkQueue,
     reconcile::Env,
     source::{Source, Unreadable},
+    writer::{EventRecord, EventType},
 };
 
 /// The states that were reported, by uid and version.
@@ -56,7 +56,7 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
             if told.insert(meta.key.clone(), state.clone()).as_ref() == Some(&state) {
                 continue;
             }
-            tell(env, source, &one);
+            record_event(env, source, &one);
             if is_primary && meta.deletion_timestamp().is_some() {
                 queue.add(meta.key.clone());
             }
@@ -68,7 +68,7 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
 }
 
 /// Records the `Warning` event on an unreadable object, with the field and the consequence.
-fn tell(env: &Env, source: &Source, one: &Unreadable) {
+fn record_event(env: &Env, source: &Source, one: &Unreadable) {
     let kind = &source.identity().kind;
     let known = source.store().get(one.stored.key()).is_some_and(|known| known.meta().uid == one.stored.meta().uid);
     let until = if known { "its last readable state is used until then" } else { "it is ignored until then" };
@@ -76,6 +76,6 @@ fn tell(env: &Env, source: &Source, one: &Unreadable) {
         "can't be read as {}: {}; correct the object, or the type of the program; {until}",
         kind.kind, one.error
     );
-    let happening = Happening::new(EventType::Warning, "Unreadable", note);
-    env.recorder.record_about(kind, &env.spec, &one.stored, happening);
+    let record = EventRecord::new(EventType::Warning, "Unreadable", note);
+    env.recorder.record_about(kind, &env.spec, &one.stored, record);
 }

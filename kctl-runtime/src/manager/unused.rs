@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::{
-    reconcile::Used,
+    reconcile::UsedCaches,
     spec::{RelationSpec, Role},
 };
 
@@ -12,7 +12,7 @@ pub(super) struct Declared {
     pub(super) controller: String,
     pub(super) relations: Vec<RelationSpec>,
     /// One flag per relation, set by the first read in a reconcile.
-    pub(super) used: Used,
+    pub(super) used: UsedCaches,
 }
 
 /// A cache that a controller declares by `reads` or `watches`, and that no reconcile has read.
@@ -65,7 +65,7 @@ impl View {
             for (index, relation) in declared.relations.iter().enumerate() {
                 let is_meant = match relation.role {
                     Role::Read => true,
-                    Role::Watched => !relation.keep.is_metadata(),
+                    Role::Watched => !relation.field_mask.is_metadata(),
                     _ => false,
                 };
                 if is_meant && !declared.used.has(index) && !is_watched_at_run_time(relation) {

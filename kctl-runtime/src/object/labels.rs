@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_come_back_in_one_order_however_they_were_written() {
+    fn labels_are_sorted() {
         let cases = [
             (r#"{"b":"2","a":"1"}"#, r#"{"a":"1","b":"2"}"#),
             (r#" { "\u0061" : "é\"" } "#, r#"{"a":"é\""}"#),

@@ -30,24 +30,24 @@
 //!
 //! A cache of 100,000 Pods is mostly repetition. Three things keep it small:
 //!
-//! - [`Keep`] says which fields a cache needs. A controller that reads one field of Pods declares a
+//! - [`FieldMask`] says which fields a cache needs. A controller that reads one field of Pods declares a
 //!   [`View`], and only that field is kept.
 //! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
 //!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
-//! - Decoded values are dropped again after [`HOT_BYTES_MAX`] bytes of JSON were read by others.
+//! - Decoded values are dropped again after [`DECODED_BYTES_MAX`] bytes of JSON were read by others.
 //!
 //! [`Uid`], [`Version`] and [`Time`] are the strings of the metadata in a few bytes each. They compare
 //! with `str` and print exactly as the API server wrote them.
 //!
 //! The [`source`](crate::source) produces these objects and the [`store`](crate::store) holds them.
 
-mod hot;
-mod keep;
+mod compact;
+mod decode_cache;
+mod dictionary;
+mod field_mask;
 mod labels;
 mod meta;
 mod names;
-mod shelf;
-mod short;
 mod stored;
 mod view;
 
@@ -59,16 +59,16 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-pub(crate) use self::shelf::Shelf;
+pub(crate) use self::dictionary::Deduplicator;
 #[doc(hidden)]
-pub use self::view::{Always, FieldAt, Keyed, Maybe, Open, Parts, Path, Place, Places};
+pub use self::view::{Always, FieldAt, FieldPaths, Keyed, Maybe, Open, Path, TypedPath, ViewReader};
 pub use self::{
-    hot::HOT_BYTES_MAX,
-    keep::Keep,
+    compact::{Time, Uid, Version},
+    decode_cache::DECODED_BYTES_MAX,
+    dictionary::DICTIONARIES_MAX,
+    field_mask::FieldMask,
     labels::Labels,
     meta::{Meta, Owner},
-    shelf::DICTIONARIES_MAX,
-    short::{Time, Uid, Version},
     stored::{DecodeError, Stored},
     view::{View, ViewOf},
 };

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "has another name in JSON, one of: maxSurge, elsewhere")]
-    fn field_that_is_renamed_is_a_mistake_that_is_said() {
+    fn renamed_field_panics_with_the_members() {
         name_of::<Own>("renamed");
     }
 }

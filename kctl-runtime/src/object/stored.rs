@@ -5,11 +5,12 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Keep, Kind, Meta, Readable, hot, keep,
+    FieldMask, Kind, Meta, Readable, decode_cache,
+    dictionary::{Compressed, Deduplicator},
+    field_mask,
     meta::{Head, HeadMeta},
-    shelf::{Packed, Shelf},
 };
-use crate::{key::ObjectKey, trim};
+use crate::{key::ObjectKey, managed_fields};
 
 /// The error for JSON that is not an object of the expected kind.
 ///
@@ -51,13 +52,13 @@ pub struct Stored {
     /// outside of the metadata begin. `None` if the JSON is whole.
     slim: Option<u32>,
     /// The key of this state in the ring of decoded values.
-    id: hot::Id,
+    id: decode_cache::StateId,
 }
 
 /// The kept JSON, either as it came or compressed.
 enum Text {
     Plain(Box<str>),
-    Packed(Packed),
+    Compressed(Compressed),
 }
 
 impl Stored {
@@ -70,19 +71,19 @@ impl Stored {
     /// [`DecodeError`] if the JSON is broken, if `metadata` has fields of the wrong type, or if it has no
     /// `name`.
     pub fn accept(kind: &Kind, json: &str) -> Result<Self, DecodeError> {
-        Self::accept_kept(kind, json, &Keep::whole())
+        Self::accept_masked(kind, json, &FieldMask::whole())
     }
 
-    /// Like [`accept`](Self::accept), but keeps only the fields in `keep`.
+    /// Like [`accept`](Self::accept), but keeps only the fields in `field_mask`.
     ///
     /// # Errors
     /// As `accept`; also if a kept path leads through a value that is not an object.
-    pub(crate) fn accept_kept(kind: &Kind, json: &str, keep: &Keep) -> Result<Self, DecodeError> {
+    pub(crate) fn accept_masked(kind: &Kind, json: &str, field_mask: &FieldMask) -> Result<Self, DecodeError> {
         let (head, meta) = read(kind, json)?;
-        if let Some(slim) = Self::slim(kind, &meta, json, keep)? {
+        if let Some(slim) = Self::slim(kind, &meta, json, field_mask)? {
             return Ok(slim);
         }
-        Ok(Self::new(meta, trim::trimmed(json, head.managed_fields, "")))
+        Ok(Self::new(meta, managed_fields::remove(json, head.managed_fields, "")))
     }
 
     /// Accepts one item of a list response.
@@ -93,18 +94,18 @@ impl Stored {
     /// new one.
     ///
     /// # Errors
-    /// As [`accept_kept`](Self::accept_kept).
+    /// As [`accept_masked`](Self::accept_masked).
     pub(crate) fn accept_item(
         kind: &Kind,
         json: &str,
-        keep: &Keep,
+        field_mask: &FieldMask,
         known: impl FnOnce(&Meta) -> Option<Arc<Self>>,
     ) -> Result<Result<Arc<Self>, Self>, DecodeError> {
         let (head, meta) = read(kind, json)?;
         if let Some(known) = known(&meta) {
             return Ok(Ok(known));
         }
-        if let Some(slim) = Self::slim(kind, &meta, json, keep)? {
+        if let Some(slim) = Self::slim(kind, &meta, json, field_mask)? {
             return Ok(Err(slim));
         }
         let name = if head.is_typed {
@@ -112,16 +113,16 @@ impl Stored {
         } else {
             format!(r#""apiVersion":"{}","kind":"{}","#, kind.api_version(), kind.kind)
         };
-        Ok(Err(Self::new(meta, trim::trimmed(json, head.managed_fields, &name))))
+        Ok(Err(Self::new(meta, managed_fields::remove(json, head.managed_fields, &name))))
     }
 
     fn new(meta: Meta, json: Box<str>) -> Self {
-        Self { meta, text: Text::Plain(json), slim: None, id: hot::Id::new() }
+        Self { meta, text: Text::Plain(json), slim: None, id: decode_cache::StateId::new() }
     }
 
     /// Cuts an object down to the kept fields; `None` if all are kept.
-    fn slim(kind: &Kind, meta: &Meta, json: &str, keep: &Keep) -> Result<Option<Self>, DecodeError> {
-        let cut = keep.cut(json).map_err(|source| DecodeError {
+    fn slim(kind: &Kind, meta: &Meta, json: &str, field_mask: &FieldMask) -> Result<Option<Self>, DecodeError> {
+        let cut = field_mask.cut(json).map_err(|source| DecodeError {
             kind: kind.kind.clone(),
             name: meta.key.to_string(),
             source,
@@ -145,16 +146,16 @@ impl Stored {
     ///
     /// `known` is an earlier state of the same object. Its dictionary is tried first, because an object
     /// resembles itself best.
-    pub(crate) fn shelved(mut self, shelf: &Shelf, known: Option<&Self>) -> Self {
-        shelf.share(&mut self.meta);
+    pub(crate) fn deduplicated(mut self, deduplicator: &Deduplicator, known: Option<&Self>) -> Self {
+        deduplicator.share(&mut self.meta);
         let before = match known.map(|known| &known.text) {
-            Some(Text::Packed(packed)) => Some(packed),
+            Some(Text::Compressed(compressed)) => Some(compressed),
             _ => None,
         };
         if let Text::Plain(json) = &self.text
-            && let Some(packed) = shelf.pack(json, before)
+            && let Some(compressed) = deduplicator.compress(json, before)
         {
-            self.text = Text::Packed(packed);
+            self.text = Text::Compressed(compressed);
         }
         self
     }
@@ -172,7 +173,7 @@ impl Stored {
     /// Returns the object as JSON: without `managedFields`, and only the fields that the cache keeps.
     ///
     /// The string is borrowed unless the object was compressed or only partly kept. An object of which
-    /// [`Keep`] left fields out has no `apiVersion` and `kind`.
+    /// [`FieldMask`] left fields out has no `apiVersion` and `kind`.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -187,7 +188,7 @@ impl Stored {
         let text = self.kept();
         match self.slim {
             None => text,
-            Some(at) => Cow::Owned(keep::json(&self.meta, &text, at as usize)),
+            Some(at) => Cow::Owned(field_mask::json(&self.meta, &text, at as usize)),
         }
     }
 
@@ -195,7 +196,7 @@ impl Stored {
     fn kept(&self) -> Cow<'_, str> {
         match &self.text {
             Text::Plain(text) => Cow::Borrowed(text),
-            Text::Packed(packed) => Cow::Owned(packed.text()),
+            Text::Compressed(compressed) => Cow::Owned(compressed.text()),
         }
     }
 
@@ -205,13 +206,13 @@ impl Stored {
     pub fn n_bytes(&self) -> usize {
         match &self.text {
             Text::Plain(json) => json.len(),
-            Text::Packed(packed) => packed.n_bytes(),
+            Text::Compressed(compressed) => compressed.n_bytes(),
         }
     }
 
     /// Returns the object as the type `K`.
     ///
-    /// The decoded value is cached for a short while (see [`HOT_BYTES_MAX`](super::HOT_BYTES_MAX)), so
+    /// The decoded value is cached for a short while (see [`DECODED_BYTES_MAX`](super::DECODED_BYTES_MAX)), so
     /// several reconciles that read the same Pod share one allocation. If two types read the same object,
     /// only the first one is cached; the second decodes at each call.
     ///
@@ -239,7 +240,7 @@ impl Stored {
     where
         T: DeserializeOwned + Send + Sync + 'static,
     {
-        let present = hot::get(self.id);
+        let present = decode_cache::get(self.id);
         let is_new = present.is_none();
         if let Some(Ok(value)) = present.map(Arc::downcast::<T>) {
             return Ok(value);
@@ -248,7 +249,7 @@ impl Stored {
         let value: Arc<T> = Arc::new(self.read(&json, kind)?);
         // Another type may have come first: then this one is decoded at each read.
         if is_new {
-            hot::keep(self.id, json.len(), value.clone());
+            decode_cache::insert(self.id, json.len(), value.clone());
         }
         Ok(value)
     }
@@ -256,7 +257,7 @@ impl Stored {
     /// Returns `true` while the decoded value is cached.
     #[cfg(test)]
     pub(crate) fn is_decoded(&self) -> bool {
-        hot::get(self.id).is_some()
+        decode_cache::get(self.id).is_some()
     }
 
     /// Decodes into a type whose value is not cached, for readers that run once per object.
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_object_is_an_error_that_names_the_kind() {
+    fn broken_object_names_its_kind() {
         for json in [r#"{"metadata":{"name":3}}"#, r#"{"metadata":{}}"#, r#"{"metadata":null}"#, "{}", "", "[]", "{"] {
             let error = Stored::accept(&Kind::of::<Pod>(), json).unwrap_err();
             assert!(error.to_string().starts_with("Pod "), "{json}: {error}");
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn item_of_a_list_gets_the_kind_that_it_has_not() {
+    fn list_item_gets_its_missing_kind() {
         let kind = Kind::of::<Pod>();
         let cases = [
             (r#"{"metadata":{"name":"a"}}"#, r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#),
@@ -336,24 +337,24 @@ mod tests {
             ),
         ];
         for (json, expected) in cases {
-            let stored = Stored::accept_item(&kind, json, &Keep::whole(), |_| None).unwrap().unwrap_err();
+            let stored = Stored::accept_item(&kind, json, &FieldMask::whole(), |_| None).unwrap().unwrap_err();
             assert_eq!(stored.json(), expected);
         }
     }
 
     #[test]
-    fn object_takes_no_more_beside_its_text_than_the_figures_say() {
+    fn overhead_of_an_object_stays_within_its_figures() {
         assert_eq!(size_of::<Stored>(), 184);
     }
 
     #[test]
     fn decoded_object_is_shared_for_a_while() {
-        let (kind, shelf) = (Kind::of::<Pod>(), Shelf::default());
+        let (kind, deduplicator) = (Kind::of::<Pod>(), Deduplicator::default());
         let env = format!(r#"[{{"name":"A","value":"{}"}}]"#, "b".repeat(500));
         let json = format!(
             r#"{{"metadata":{{"name":"a"}},"spec":{{"containers":[{{"name":"c","image":"d","env":{env}}}]}}}}"#
         );
-        let stored = Stored::accept(&kind, &json).unwrap().shelved(&shelf, None);
+        let stored = Stored::accept(&kind, &json).unwrap().deduplicated(&deduplicator, None);
         assert!(stored.n_bytes() < json.len() / 4 && stored.json() == json);
         let one = stored.decode::<Pod>().unwrap();
         assert!(Arc::ptr_eq(&one, &stored.decode::<Pod>().unwrap()));

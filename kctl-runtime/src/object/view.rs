@@ -1,13 +1,13 @@
 //! Views: structs with some fields of a kind, and where each field is in the object.
 //!
 //! `#[view(of = Pod)]` expands to a [`View`] whose deserializer reads just the listed paths. The types
-//! in this file check a path such as `#[view(spec.node_name)]` at compile time: [`Place`] walks the
+//! in this file check a path such as `#[view(spec.node_name)]` at compile time: [`TypedPath`] walks the
 //! Rust types of the kind, and [`FieldAt`] compares the end of the path with the type of the field.
 //!
 //! ```text
 //! #[view(of = Pod)]
 //! struct Placement {
-//!     #[view(spec.node_name)]                       // Place::root().field("spec", …).open().field("node_name", …)
+//!     #[view(spec.node_name)]                       // TypedPath::root().field("spec", …).open().field("node_name", …)
 //!     node: Option<String>,                         // may be missing: `Option`
 //!     #[view(metadata.labels["app"])]               // ….field("labels", …).open().key("app")
 //!     app: Option<String>,
@@ -26,7 +26,7 @@ use serde::{
 };
 use serde_json::{Error, Map, Value};
 
-use super::{Keep, Object, Readable, names::name_of};
+use super::{FieldMask, Object, Readable, names::name_of};
 
 /// A struct with a few fields of a kind, read only.
 ///
@@ -38,7 +38,7 @@ pub trait View: Readable {
     type Of: Object;
     /// Returns the paths of the fields, in the order in which the struct declares them.
     #[doc(hidden)]
-    fn places() -> &'static Places;
+    fn paths() -> &'static FieldPaths;
 }
 
 /// A view of the kind `K`; the bound of `reads = K(as = V)`.
@@ -53,39 +53,39 @@ pub trait ViewOf<K>: View {}
 /// Paths of the fields of a view, in the order in which the struct declares them.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Places(Vec<Path>);
+pub struct FieldPaths(Vec<Path>);
 
 /// JSON field names from the root of an object to a value: `["spec", "nodeName"]`.
 pub type Path = Vec<Cow<'static, str>>;
 
-impl Places {
+impl FieldPaths {
     /// Collects the paths, in the order of the fields.
     pub fn new(paths: impl IntoIterator<Item = Path>) -> Self {
         Self(paths.into_iter().collect())
     }
 
     /// Returns the fields that a cache has to keep for the view.
-    pub(crate) fn keep(&self) -> Keep {
-        Keep::fields(self.0.iter().map(|path| path.iter().cloned()))
+    pub(crate) fn field_mask(&self) -> FieldMask {
+        FieldMask::fields(self.0.iter().map(|path| path.iter().cloned()))
     }
 }
 
 /// The values of one object, handed out in the order of the paths. Generated deserializers use it.
 #[doc(hidden)]
-pub struct Parts {
+pub struct ViewReader {
     object: Value,
-    places: std::slice::Iter<'static, Path>,
+    paths: std::slice::Iter<'static, Path>,
 }
 
-impl Parts {
+impl ViewReader {
     /// Reads an object and keeps only the metadata and the values at these paths.
     ///
     /// # Errors
     /// The input is not a JSON object, or a value on the way to a path is not an object.
-    pub fn read<'de, D: Deserializer<'de>>(places: &'static Places, deserializer: D) -> Result<Self, D::Error> {
+    pub fn read<'de, D: Deserializer<'de>>(paths: &'static FieldPaths, deserializer: D) -> Result<Self, D::Error> {
         let object =
-            Sieve { paths: places.0.iter().map(Vec::as_slice).collect(), depth: 0 }.deserialize(deserializer)?;
-        Ok(Self { object, places: places.0.iter() })
+            PathFilter { paths: paths.0.iter().map(Vec::as_slice).collect(), depth: 0 }.deserialize(deserializer)?;
+        Ok(Self { object, paths: paths.0.iter() })
     }
 
     /// Returns the metadata as the type of the view's `metadata` field.
@@ -101,7 +101,7 @@ impl Parts {
     /// # Errors
     /// A required value is missing, or the value has another type. The message has the path.
     pub fn field<T: DeserializeOwned, E: serde::de::Error>(&mut self) -> Result<T, E> {
-        let path = self.places.next().ok_or_else(|| E::custom("the view has no further field"))?;
+        let path = self.paths.next().ok_or_else(|| E::custom("the view has no further field"))?;
         let mut value = &self.object;
         for name in path {
             value = &value[&**name];
@@ -114,12 +114,12 @@ impl Parts {
 /// Deserializes an object, skipping all but the metadata and the values at the paths.
 ///
 /// `depth` is the number of names of each path that lead here.
-struct Sieve<'p> {
+struct PathFilter<'p> {
     paths: Vec<&'p [Cow<'static, str>]>,
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Sieve<'_> {
+impl<'de> DeserializeSeed<'de> for PathFilter<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -130,7 +130,7 @@ impl<'de> DeserializeSeed<'de> for Sieve<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Sieve<'_> {
+impl<'de> Visitor<'de> for PathFilter<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for Sieve<'_> {
             } else if paths.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                object.insert(name.into_owned(), map.next_value_seed(Sieve { paths, depth })?);
+                object.insert(name.into_owned(), map.next_value_seed(PathFilter { paths, depth })?);
             }
         }
         Ok(Value::Object(object))
@@ -202,21 +202,21 @@ pub struct Maybe;
 /// `M` is [`Always`] or [`Maybe`]. The macro writes a chain of [`field`](Self::field), [`open`](Open::open)
 /// and [`key`](Self::key) calls; a wrong step is a type error at that step of the path.
 #[doc(hidden)]
-pub struct Place<T, M> {
+pub struct TypedPath<T, M> {
     path: Path,
     is: PhantomData<fn() -> (T, M)>,
 }
 
-impl<T> Place<T, Always> {
+impl<T> TypedPath<T, Always> {
     /// Returns the place of the whole object.
     pub fn root() -> Self {
         Self { path: Vec::new(), is: PhantomData }
     }
 }
 
-impl<T, M> Place<T, M> {
-    fn become_at<U, N>(self) -> Place<U, N> {
-        Place { path: self.path, is: PhantomData }
+impl<T, M> TypedPath<T, M> {
+    fn retype<U, N>(self) -> TypedPath<U, N> {
+        TypedPath { path: self.path, is: PhantomData }
     }
 
     /// Steps to a field of a struct. The function is never called: it carries the field's type.
@@ -225,12 +225,12 @@ impl<T, M> Place<T, M> {
     /// If no JSON member of the type matches the Rust name, as with `#[serde(rename = "…")]`. The message
     /// lists the members.
     #[must_use]
-    pub fn field<U>(mut self, name: &str, _is: fn(&T) -> &U) -> Place<U, M>
+    pub fn field<U>(mut self, name: &str, _is: fn(&T) -> &U) -> TypedPath<U, M>
     where
         T: DeserializeOwned,
     {
         self.path.push(name_of::<T>(name));
-        self.become_at()
+        self.retype()
     }
 
     /// Returns the path, if a field of the type `F` can hold the value there.
@@ -240,26 +240,26 @@ impl<T, M> Place<T, M> {
 
     /// Steps to the value under a key of a map, such as a label or an annotation.
     #[must_use]
-    pub fn key<U>(mut self, key: &'static str) -> Place<U, Maybe>
+    pub fn key<U>(mut self, key: &'static str) -> TypedPath<U, Maybe>
     where
         T: Keyed<U>,
     {
         self.path.push(key.into());
-        self.become_at()
+        self.retype()
     }
 }
 
-impl<T, M> Place<Option<T>, M> {
+impl<T, M> TypedPath<Option<T>, M> {
     /// Steps into an `Option`; the value may be missing from here on.
     #[must_use]
-    pub fn open(self) -> Place<T, Maybe> {
-        self.become_at()
+    pub fn open(self) -> TypedPath<T, Maybe> {
+        self.retype()
     }
 }
 
 /// Makes `open` a no-op for types that are not an `Option`.
 ///
-/// Method resolution finds the inherent method of `Place<Option<T>, M>` first and this trait for every
+/// Method resolution finds the inherent method of `TypedPath<Option<T>, M>` first and this trait for every
 /// other type, so the macro can write `open` after each step.
 #[doc(hidden)]
 pub trait Open: Sized {
@@ -268,7 +268,7 @@ pub trait Open: Sized {
         self
     }
 }
-impl<T, M> Open for Place<T, M> {}
+impl<T, M> Open for TypedPath<T, M> {}
 
 /// A map with string keys and values of the type `U`.
 #[doc(hidden)]
@@ -309,32 +309,38 @@ mod tests {
 
     use super::*;
 
-    static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    static PATHS: LazyLock<FieldPaths> = LazyLock::new(|| {
         let path = |text: &'static str| text.split('.').map(Cow::from).collect();
-        Places::new([path("spec.nodeName"), path("spec.count"), path("spec.parts"), path("metadata.annotations.x")])
+        FieldPaths::new([
+            path("spec.nodeName"),
+            path("spec.count"),
+            path("spec.reader"),
+            path("metadata.annotations.x"),
+        ])
     });
 
     type Fields = (Option<String>, i32, Vec<i32>, Option<String>);
 
     fn read(object: &Value) -> Result<Fields, String> {
-        let mut parts = Parts::read(&PLACES, object).map_err(|error| error.to_string())?;
-        let read =
-            |parts: &mut Parts| Ok::<Fields, Error>((parts.field()?, parts.field()?, parts.field()?, parts.field()?));
-        read(&mut parts).map_err(|error| error.to_string())
+        let mut reader = ViewReader::read(&PATHS, object).map_err(|error| error.to_string())?;
+        let read = |reader: &mut ViewReader| {
+            Ok::<Fields, Error>((reader.field()?, reader.field()?, reader.field()?, reader.field()?))
+        };
+        read(&mut reader).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn fields_are_read_from_their_places_and_what_may_be_left_out_is_nothing() {
+    fn fields_are_read_and_missing_ones_are_empty() {
         let whole = json!({
             "metadata": { "name": "a", "annotations": { "x": "1" } },
-            "spec": { "nodeName": "n", "count": 3, "parts": [1, 2], "other": { "deep": [] } },
+            "spec": { "nodeName": "n", "count": 3, "reader": [1, 2], "other": { "deep": [] } },
         });
         assert_eq!(read(&whole), Ok((Some("n".into()), 3, vec![1, 2], Some("1".into()))));
-        assert_eq!(read(&json!({ "spec": { "count": 3, "parts": null } })), Ok((None, 3, vec![], None)));
+        assert_eq!(read(&json!({ "spec": { "count": 3, "reader": null } })), Ok((None, 3, vec![], None)));
     }
 
     #[test]
-    fn field_that_is_missing_or_of_another_type_is_named() {
+    fn missing_or_mistyped_field_is_named() {
         let cases = [
             (json!({ "spec": {} }), "spec.count: it is not there; write `Option<…>` if it may be left out"),
             (json!({ "spec": { "count": "3" } }), "spec.count: invalid type: string \"3\", expected i32"),

@@ -65,7 +65,7 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     #[test]
-    fn waits_double_from_five_milliseconds_to_a_thousand_seconds() {
+    fn waits_double_from_5ms_to_1000s() {
         let expected = [(0, 5 * MS), (1, 10 * MS), (2, 20 * MS), (3, 40 * MS), (4, 80 * MS), (17, 655_360 * MS)];
         for (failures, wait) in expected {
             check(5 * MS, 1000 * S, failures, wait);

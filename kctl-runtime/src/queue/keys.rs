@@ -8,18 +8,20 @@ use hashbrown::HashTable;
 
 /// The number of a known key. It is reused after the key was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Id(usize);
+pub(super) struct KeyId(usize);
 
-/// A map from keys to values that also gives each key an [`Id`].
+/// A map from keys to values that also gives each key a [`KeyId`].
 pub(super) struct Keys<K, V> {
     hasher: FixedState,
-    table: HashTable<Id>,
+    table: HashTable<KeyId>,
     /// By id. Invariant: with a key exactly where `table` has the id, without one exactly where `free` has it.
     slots: Vec<Slot<K, V>>,
-    free: Vec<Id>,
+    free: Vec<KeyId>,
 }
 
+/// The entry of one number.
 struct Slot<K, V> {
+    /// The hash of the key, so that the table can grow without hashing keys again.
     hash: u64,
     key: Option<K>,
     value: V,
@@ -32,26 +34,28 @@ impl<K, V> Default for Keys<K, V> {
 }
 
 impl<K: Eq + Hash, V: Default> Keys<K, V> {
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    pub(super) fn find(&self, key: &K) -> Option<Id> {
+    /// Returns the number of a key, or `None` if it has no entry.
+    pub(super) fn find(&self, key: &K) -> Option<KeyId> {
         self.find_hashed(self.hasher.hash_one(key), key)
     }
 
-    fn find_hashed(&self, hash: u64, key: &K) -> Option<Id> {
+    fn find_hashed(&self, hash: u64, key: &K) -> Option<KeyId> {
         self.table.find(hash, |id| self.key(*id) == Some(key)).copied()
     }
 
     /// Returns the ID of a key, after adding the key with a default value if it is unknown.
-    pub(super) fn ensure(&mut self, key: K) -> Id {
+    pub(super) fn ensure(&mut self, key: K) -> KeyId {
         let hash = self.hasher.hash_one(&key);
         if let Some(id) = self.find_hashed(hash, &key) {
             return id;
         }
         let slot = Slot { hash, key: Some(key), value: V::default() };
-        let id = self.free.pop().unwrap_or(Id(self.slots.len()));
+        let id = self.free.pop().unwrap_or(KeyId(self.slots.len()));
         if let Some(free) = self.slots.get_mut(id.0) {
             *free = slot;
         } else {
@@ -62,20 +66,23 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         id
     }
 
-    pub(super) fn key(&self, id: Id) -> Option<&K> {
+    /// Returns the key of a number, or `None` after it was removed.
+    pub(super) fn key(&self, id: KeyId) -> Option<&K> {
         self.slots[id.0].key.as_ref()
     }
 
-    pub(super) fn value(&self, id: Id) -> &V {
+    /// Returns the value of a key: the default one after it was removed.
+    pub(super) fn value(&self, id: KeyId) -> &V {
         &self.slots[id.0].value
     }
 
-    pub(super) fn value_mut(&mut self, id: Id) -> &mut V {
+    /// Returns the value of a key to change it.
+    pub(super) fn value_mut(&mut self, id: KeyId) -> &mut V {
         &mut self.slots[id.0].value
     }
 
     /// Removes a key. Does nothing if the ID has no key.
-    pub(super) fn remove(&mut self, id: Id) {
+    pub(super) fn remove(&mut self, id: KeyId) {
         let slot = &mut self.slots[id.0];
         if slot.key.take().is_some() {
             slot.value = V::default();
@@ -83,15 +90,17 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
                 entry.remove();
             }
             self.free.push(id);
+            debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
         }
     }
 
     /// Returns the IDs of the keys that `of` selects.
-    pub(super) fn ids(&self, of: impl Fn(&K) -> bool) -> Vec<Id> {
+    pub(super) fn ids(&self, of: impl Fn(&K) -> bool) -> Vec<KeyId> {
         let slots = self.slots.iter().enumerate();
-        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&of)).map(|(index, _)| Id(index)).collect()
+        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&of)).map(|(index, _)| KeyId(index)).collect()
     }
 
+    /// Iterates over keys and values, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.slots.iter().filter_map(|slot| Some((slot.key.as_ref()?, &slot.value)))
     }

@@ -23,6 +23,7 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Line<T> {
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.row.len() - self.n_gaps + self.late.len()
     }
@@ -50,6 +51,7 @@ impl<T> Line<T> {
         }
     }
 
+    /// Removes and returns the value of a number. In the middle of the row it leaves a gap.
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         if self.row.front().is_some_and(|(first, _)| *first == number) {
             let (_, value) = self.row.pop_front()?;
@@ -70,6 +72,7 @@ impl<T> Line<T> {
         self.late.remove(&number)
     }
 
+    /// Removes the gaps at the front.
     fn trim(&mut self) {
         while self.row.front().is_some_and(|(_, value)| value.is_none()) {
             self.row.pop_front();

@@ -61,9 +61,9 @@ pub use ready::PASSED_OVER_MAX;
 pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
-use crate::turns::Mutex;
-pub(crate) use state::{Cause, ECHOES_MAX};
-use state::{Next, Phase, Reason, State, Wake};
+use crate::sync::Mutex;
+pub(crate) use state::{Cause, OWN_WRITES_MAX};
+use state::{Next, Phase, QueueState, Reason, Wake};
 
 /// The configuration of a [`WorkQueue`].
 ///
@@ -139,7 +139,7 @@ pub struct WorkQueue<K> {
 }
 
 struct Shared<K> {
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     /// Woken when a key becomes ready, when no worker keeps the time, and at the end.
     ready: Notify,
     /// Woken when the first of the delayed keys is another one, for the worker that sleeps until it is due.
@@ -198,7 +198,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 
     fn build(config: QueueConfig, observer: Option<Arc<dyn QueueObserver>>) -> Self {
         let shared = Shared {
-            state: Mutex::new(State::default()),
+            state: Mutex::new(QueueState::default()),
             ready: Notify::new(),
             rescheduled: Notify::new(),
             done: Notify::new(),
@@ -249,7 +249,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 
     /// Adds a key with a priority; higher ones are taken first.
     ///
-    /// - A key that is ready keeps its place, or moves up if the new priority is higher.
+    /// - A key that is ready keeps its position, or moves up if the new priority is higher.
     /// - A key that waits for a time becomes ready now.
     /// - A key that is processed runs once more after [`done`](Self::done).
     ///
@@ -266,7 +266,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # });
     /// ```
     pub fn add_with(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Asked, 0);
+        self.add_for(key, priority, Cause::Requested, 0);
     }
 
     /// Adds a key like [`add_with`](Self::add_with), with tags that say why it was added.
@@ -287,7 +287,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # });
     /// ```
     pub fn add_tagged(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, Cause::Asked, tags);
+        self.add_for(key, priority, Cause::Requested, tags);
     }
 
     /// Adds a key whose object has really changed, for example its spec.
@@ -308,12 +308,12 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Adds a key because of an event that brings this version of an object: like the method for `cause`, unless the
-    /// last run [wrote](WorkQueue::disown) the version itself.
-    pub(crate) fn add_brought(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
+    /// last run [wrote](WorkQueue::ignore_versions) the version itself.
+    pub(crate) fn add_from_event(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
         if !self.shared.admits(&key) {
             return;
         }
-        let wake = self.shared.state.lock().add_brought(key, priority, (cause, version), tags, Instant::now());
+        let wake = self.shared.state.lock().add_from_event(key, priority, (cause, version), tags, Instant::now());
         self.shared.wake(wake);
     }
 
@@ -344,7 +344,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         if !self.shared.admits(&key) {
             return;
         }
-        let wake = self.shared.state.lock().add_after(key, wait, Reason::Wish, Instant::now());
+        let wake = self.shared.state.lock().add_after(key, wait, Reason::Requeue, Instant::now());
         self.shared.wake(wake);
     }
 
@@ -383,7 +383,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// [`CONFLICTS_USUAL`] conflicts in a row are normal with concurrent writers; a key with more counts as
     /// [failing](Self::failing).
     pub fn add_outdated(&self, key: K, least: Duration) {
-        let wake = self.shared.state.lock().meet(key, least, self.shared.backoff, Instant::now());
+        let wake = self.shared.state.lock().add_conflict(key, least, self.shared.backoff, Instant::now());
         self.shared.wake(wake);
     }
 
@@ -436,8 +436,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Records the versions that the run of a key wrote, before the key is given up or waits after a conflict. If no
     /// other event came meanwhile, [`done`](WorkQueue::done) does not make the key ready, and no later event of these
     /// versions does.
-    pub(crate) fn disown(&self, key: &K, written: Vec<u64>) {
-        self.shared.state.lock().disown(key, written);
+    pub(crate) fn ignore_versions(&self, key: &K, written: Vec<u64>) {
+        self.shared.state.lock().ignore_versions(key, written);
     }
 
     /// Returns the number of keys whose last run failed, including those that were given up.
@@ -585,7 +585,7 @@ impl<K: Eq + Hash + Clone> Shared<K> {
 
     fn wake(&self, wake: Wake) {
         match wake {
-            Wake::Nobody => {}
+            Wake::None => {}
             Wake::Timekeeper if self.state.lock().timekeeper => self.rescheduled.notify_one(),
             Wake::Worker | Wake::Timekeeper => self.ready.notify_one(),
         }

@@ -15,7 +15,7 @@ pub const PASSED_OVER_MAX: u32 = 9;
 
 /// The position of a key among the ready ones: its priority, its order within that priority, and its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ReadyPosition {
     priority: Reverse<i32>,
     /// The order in which keys came to this priority.
     order: u64,
@@ -30,7 +30,7 @@ pub(super) struct Age {
     pub(super) since: Instant,
 }
 
-impl Place {
+impl ReadyPosition {
     pub(super) fn new(priority: i32, order: u64, age: Age) -> Self {
         Self { priority: Reverse(priority), order, age }
     }
@@ -44,12 +44,12 @@ impl Place {
     }
 }
 
-/// The ready keys, sorted by [`Place`] and by [`Age`] at the same time.
+/// The ready keys, sorted by [`ReadyPosition`] and by [`Age`] at the same time.
 pub(super) struct Ready<K> {
     /// The keys of each priority by `order`. Invariant: no lane is empty.
-    lanes: BTreeMap<Reverse<i32>, Line<(Place, K)>>,
-    /// Invariant: the places in `lanes`, by the sequence of their age.
-    ages: Line<Place>,
+    lanes: BTreeMap<Reverse<i32>, Line<(ReadyPosition, K)>>,
+    /// Invariant: the positions in `lanes`, by the sequence of their age.
+    ages: Line<ReadyPosition>,
     /// Number of takes in a row that were not the oldest key. Invariant: at most `PASSED_OVER_MAX`.
     passed_over: u32,
 }
@@ -65,33 +65,33 @@ impl<K> Ready<K> {
         self.ages.len()
     }
 
-    pub(super) fn insert(&mut self, place: Place, key: K) {
-        self.lanes.entry(place.priority).or_default().insert(place.order, (place, key));
-        self.ages.insert(place.age.sequence, place);
+    pub(super) fn insert(&mut self, position: ReadyPosition, key: K) {
+        self.lanes.entry(position.priority).or_default().insert(position.order, (position, key));
+        self.ages.insert(position.age.sequence, position);
     }
 
-    pub(super) fn remove(&mut self, place: &Place) -> Option<K> {
-        let lane = self.lanes.get_mut(&place.priority)?;
-        let (_, key) = lane.remove(place.order)?;
+    pub(super) fn remove(&mut self, position: &ReadyPosition) -> Option<K> {
+        let lane = self.lanes.get_mut(&position.priority)?;
+        let (_, key) = lane.remove(position.order)?;
         if lane.len() == 0 {
-            self.lanes.remove(&place.priority);
+            self.lanes.remove(&position.priority);
         }
-        self.ages.remove(place.age.sequence);
+        self.ages.remove(position.age.sequence);
         Some(key)
     }
 
     /// Takes the first key by priority, or the oldest one if it is its turn.
-    pub(super) fn take(&mut self) -> Option<(Place, K)> {
+    pub(super) fn take(&mut self) -> Option<(ReadyPosition, K)> {
         let (first, _) = self.lanes.first_key_value()?.1.first()?;
         let oldest = self.ages.first()?;
-        let place = if self.passed_over >= PASSED_OVER_MAX { *oldest } else { *first };
-        self.passed_over = if place == *oldest { 0 } else { self.passed_over + 1 };
-        self.remove(&place).map(|key| (place, key))
+        let position = if self.passed_over >= PASSED_OVER_MAX { *oldest } else { *first };
+        self.passed_over = if position == *oldest { 0 } else { self.passed_over + 1 };
+        self.remove(&position).map(|key| (position, key))
     }
 
     /// Returns the moment since which the oldest key has waited.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.ages.first().map(|place| place.age.since)
+        self.ages.first().map(|position| position.age.since)
     }
 
     /// Iterates over the priorities with their numbers of keys, the highest first.
@@ -122,11 +122,11 @@ mod tests {
                 if let Some(priority) = step {
                     let n_older = u32::try_from(deadlines.len()).unwrap();
                     deadlines.insert(next, n_takes + (n_older + 1) * (PASSED_OVER_MAX + 1));
-                    ready.insert(Place::new(priority, next, Age { sequence: next, since: now }), next);
+                    ready.insert(ReadyPosition::new(priority, next, Age { sequence: next, since: now }), next);
                     next += 1;
-                } else if let Some((place, key)) = ready.take() {
+                } else if let Some((position, key)) = ready.take() {
                     n_takes += 1;
-                    prop_assert_eq!(place.age().sequence, key);
+                    prop_assert_eq!(position.age().sequence, key);
                     let deadline = deadlines.remove(&key);
                     prop_assert!(deadline.is_some_and(|deadline| n_takes <= deadline), "{} is late or came twice", key);
                 }
@@ -142,9 +142,9 @@ mod tests {
             let now = Instant::now();
             let mut ready = Ready::default();
             for (order, priority) in (0_u64..).zip(&priorities) {
-                ready.insert(Place::new(*priority, order, Age { sequence: order, since: now }), order);
+                ready.insert(ReadyPosition::new(*priority, order, Age { sequence: order, since: now }), order);
             }
-            let taken: Vec<_> = std::iter::from_fn(|| ready.take()).map(|(place, order)| (-place.priority(), order)).collect();
+            let taken: Vec<_> = std::iter::from_fn(|| ready.take()).map(|(position, order)| (-position.priority(), order)).collect();
             prop_assert!(taken.is_sorted(), "{:?}", taken);
         }
     }

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use shuttle::future::{block_on, spawn, yield_now};
 
 use super::{QueueConfig, WorkQueue};
-use crate::turns::any_schedule;
+use crate::sync::any_schedule;
 
 const KEYS: u8 = 2;
 const ROUNDS: u64 = 2;
@@ -59,7 +59,7 @@ async fn work(queue: WorkQueue<u8>, seen: Shared) {
 }
 
 #[test]
-fn under_any_schedule_a_key_is_in_one_worker_at_most_and_none_is_lost() {
+fn any_schedule_gives_each_key_to_one_worker() {
     any_schedule(|| {
         block_on(async {
             let (queue, seen) = (WorkQueue::new(QueueConfig::default()), Shared::default());
@@ -83,7 +83,7 @@ fn under_any_schedule_a_key_is_in_one_worker_at_most_and_none_is_lost() {
 /// Without a drain only handlers wake a worker, so a lost wake-up ends here as a deadlock. This was checked with
 /// an add that wakes no worker, in the usual number of schedules.
 #[test]
-fn under_any_schedule_no_wake_up_is_lost_though_workers_go_while_they_wait() {
+fn any_schedule_keeps_wakeups_of_dropped_workers() {
     any_schedule(|| {
         block_on(async {
             let queue = WorkQueue::new(QueueConfig::default());
@@ -98,7 +98,7 @@ fn under_any_schedule_no_wake_up_is_lost_though_workers_go_while_they_wait() {
                 })
                 .collect();
             let (gone, adding) = (queue.clone(), queue.clone());
-            // Asks and is dropped, at once or when it has been woken: what it was woken for is for another one.
+            // A `get` that is dropped, before or after it was woken. Another worker must get the key.
             let leaves = spawn(async move {
                 let mut asks = Box::pin(gone.get());
                 let at_once = (&mut asks).now_or_never().flatten();
@@ -130,7 +130,7 @@ fn under_any_schedule_no_wake_up_is_lost_though_workers_go_while_they_wait() {
 /// Nothing else wakes these workers, and no other task runs, so that many schedules come by: without passing it on, the
 /// usual number of them was seen to find the deadlock, while the test above found it in one run and in another one not.
 #[test]
-fn under_any_schedule_workers_that_looked_before_two_keys_came_get_one_each() {
+fn any_schedule_wakes_one_worker_per_key() {
     any_schedule(|| {
         block_on(async {
             let queue = WorkQueue::new(QueueConfig::default());

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     Backoff, Item,
-    keys::{Id, Keys},
-    ready::{Age, Place, Ready},
+    keys::{KeyId, Keys},
+    ready::{Age, Ready, ReadyPosition},
     stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueStats},
 };
 
@@ -25,13 +25,13 @@ pub const TAG_CONFLICTED: u32 = 1 << 5;
 
 /// Maximum number of versions that are remembered of the writes of one run, and of the events during it. An event
 /// beyond the limit counts as the write of another client.
-pub(crate) const ECHOES_MAX: usize = 64;
+pub(crate) const OWN_WRITES_MAX: usize = 64;
 
 /// The reason for an add: it decides if failures are kept and if a backoff ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// A user, a mapper or a timer asks for the key: it runs now, and its failures are kept.
-    Asked,
+    Requested,
     /// The object is in another state than the one that failed: the key runs now, and its failures are reset.
     Changed,
     /// An event that makes another outcome unlikely: a failed key stays in its backoff.
@@ -42,7 +42,7 @@ pub(crate) enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Its last run asked for it.
-    Wish,
+    Requeue,
     /// Its last run was based on an outdated state.
     Conflict,
     /// Its last run failed.
@@ -50,9 +50,10 @@ pub(super) enum Reason {
 }
 
 impl Reason {
+    /// Returns the tag that the key gets when its wait ends.
     fn tag(self) -> u32 {
         match self {
-            Self::Wish => TAG_REQUEUED,
+            Self::Requeue => TAG_REQUEUED,
             Self::Conflict => TAG_CONFLICTED,
             Self::Backoff => TAG_RETRIED,
         }
@@ -62,7 +63,8 @@ impl Reason {
 /// The task to wake after a change of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
-    Nobody,
+    /// No task: the key was added to an existing entry, or waits.
+    None,
     /// A key became ready: any worker.
     Worker,
     /// The earliest time is another one: the worker that sleeps until it.
@@ -82,25 +84,35 @@ pub(super) enum Next<K> {
 /// The phase of the queue: it only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// Keys are added and taken.
     Open,
-    /// Adds are ignored; what is ready is handed out.
+    /// Adds are ignored. Workers still get the keys that are ready.
     ShutDown,
     /// Adds are ignored, and a caller waits until all keys are done.
     Draining,
 }
 
-pub(super) struct State<K> {
+/// All keys of a queue, and the orders in which they become ready and are taken.
+///
+/// A key has one entry, however often it was added. The collections beside `keys` hold only its number. An entry without
+/// any information is removed, so the memory depends on the keys that wait, run or fail, and not on those ever seen.
+pub(super) struct QueueState<K> {
     keys: Keys<K, Entry>,
-    ready: Ready<Id>,
+    /// Keys that a worker can take now.
+    ready: Ready<KeyId>,
     /// Keys with a delay. Invariant: empty after a shutdown.
-    delayed: BTreeMap<(Instant, u64), Id>,
+    delayed: BTreeMap<(Instant, u64), KeyId>,
     /// Keys that are being processed; each entry knows its index here.
-    working: Vec<Id>,
+    working: Vec<KeyId>,
+    /// The last number that [`next_number`](Self::next_number) returned. Adds, waits and failures share the counter, so
+    /// that each of them has its place in one order.
     sequence: u64,
     pub(super) phase: Phase,
     /// Is `true` while a worker sleeps until the first of `delayed` is due. Invariant: at most one worker does.
     pub(super) timekeeper: bool,
+    /// Number of adds that made a key ready or dirty, as client-go's `workqueue_adds_total`.
     adds: u64,
+    /// Number of adds with a wait, as client-go's `workqueue_retries_total`.
     retries: u64,
 }
 
@@ -110,15 +122,17 @@ pub const CONFLICTS_USUAL: u32 = 5;
 /// All that the queue knows about one key.
 #[derive(Default)]
 struct Entry {
-    /// Its place in `ready`. Invariant: `None` while it is processed.
-    queued: Option<Place>,
+    /// Its position in `ready`. Invariant: `None` while it is processed.
+    queued: Option<ReadyPosition>,
     /// Its wait for a time. Invariant: `None` while it is queued.
     delayed: Option<Delayed>,
+    /// Set while a worker has it.
     processing: Option<Work>,
     /// Set if it was added while it was processed. Invariant: `None` at all other times.
     dirty: Option<Dirty>,
     /// Tags of all adds since it was last taken.
     tags: u32,
+    /// Failures since the last success or change: the exponent of its backoff.
     failures: u32,
     /// Conflicts in a row, which are not failures.
     conflicts: u32,
@@ -127,18 +141,18 @@ struct Entry {
     /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
     given_up: bool,
     /// Versions that its last run wrote. Their events do not make the key ready.
-    echoes: Vec<u64>,
+    own_versions: Vec<u64>,
 }
 
 impl Entry {
     /// Returns `true` if the entry holds no information, so that it can be removed.
-    fn says_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         let idle = self.queued.is_none() && self.delayed.is_none() && self.processing.is_none();
         idle && self.failures == 0 && self.conflicts == 0 && !self.given_up
     }
 
     /// Returns `true` if its last run failed.
-    fn fails(&self) -> bool {
+    fn is_failing(&self) -> bool {
         self.given_up || self.in_a_row() > 0
     }
 
@@ -153,19 +167,24 @@ impl Entry {
     }
 }
 
+/// The wait of a key. `due` and `order` are its key in [`QueueState::delayed`].
 #[derive(Clone, Copy)]
 struct Delayed {
     due: Instant,
+    /// Unique. It keeps keys that are due at the same time in the order of their adds.
     order: u64,
+    /// The priority with which it becomes ready.
     priority: i32,
     reason: Reason,
 }
 
+/// A key in the hands of a worker.
 #[derive(Clone, Copy)]
 struct Work {
     /// Its index in `working`.
     idx: usize,
     since: Instant,
+    /// The priority with which it was taken, which a retry keeps.
     priority: i32,
 }
 
@@ -180,15 +199,17 @@ struct Dirty {
 }
 
 impl Dirty {
-    fn note(&mut self, version: Option<u64>) {
+    /// Adds the version of an event. An add without a version, or one beyond the limit, can no longer be recognized as
+    /// an own write.
+    fn add_version(&mut self, version: Option<u64>) {
         match (&mut self.versions, version) {
-            (Some(known), Some(version)) if known.len() < ECHOES_MAX => known.push(version),
+            (Some(known), Some(version)) if known.len() < OWN_WRITES_MAX => known.push(version),
             _ => self.versions = None,
         }
     }
 }
 
-impl<K> Default for State<K> {
+impl<K> Default for QueueState<K> {
     fn default() -> Self {
         Self {
             keys: Keys::default(),
@@ -204,22 +225,25 @@ impl<K> Default for State<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> State<K> {
+impl<K: Eq + Hash + Clone> QueueState<K> {
+    /// Returns the next number of the common order.
     fn next_number(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
+    /// Adds a key that is ready at once, unless it is processed: then it runs again afterwards. Does nothing after a
+    /// shutdown.
     pub(super) fn add(&mut self, key: K, priority: i32, cause: Cause, tags: u32, now: Instant) -> Wake {
         if self.phase != Phase::Open {
-            return Wake::Nobody;
+            return Wake::None;
         }
         let id = self.keys.ensure(key);
         self.add_known(id, priority, cause, tags, None, now)
     }
 
     /// Adds a key because of an event that brings this version of an object, unless its last run wrote that version.
-    pub(super) fn add_brought(
+    pub(super) fn add_from_event(
         &mut self,
         key: K,
         priority: i32,
@@ -228,22 +252,26 @@ impl<K: Eq + Hash + Clone> State<K> {
         now: Instant,
     ) -> Wake {
         if self.phase != Phase::Open {
-            return Wake::Nobody;
+            return Wake::None;
         }
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
-        if cause != Cause::Changed && entry.echoes.contains(&version) {
+        if cause != Cause::Changed && entry.own_versions.contains(&version) {
             entry.tags |= tags;
-            return Wake::Nobody;
+            return Wake::None;
         }
-        // A changed specification is worth a run whoever wrote it.
+        // A changed specification is reconciled even if the last run wrote it.
         let version = Some(version).filter(|_| cause != Cause::Changed);
         self.add_known(id, priority, cause, tags, version, now)
     }
 
+    /// Adds a key that has an entry.
+    ///
+    /// A key that waits becomes ready, except for a change that does not end its backoff. A ready key moves up if the
+    /// new priority is higher, and keeps its age.
     fn add_known(
         &mut self,
-        id: Id,
+        id: KeyId,
         priority: i32,
         cause: Cause,
         tags: u32,
@@ -261,7 +289,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         if let Some(delayed) = &mut entry.delayed {
             delayed.priority = delayed.priority.max(priority);
             if cause == Cause::Unchanged && delayed.reason == Reason::Backoff {
-                return Wake::Nobody;
+                return Wake::None;
             }
             priority = delayed.priority;
             self.delayed.remove(&(delayed.due, delayed.order));
@@ -272,66 +300,72 @@ impl<K: Eq + Hash + Clone> State<K> {
             self.adds += u64::from(entry.dirty.is_none());
             let clean = Dirty { priority, age: fresh, at_once: false, versions: Some(Vec::new()) };
             let dirty = entry.dirty.get_or_insert(clean);
-            dirty.note(version);
+            dirty.add_version(version);
             dirty.priority = dirty.priority.max(priority);
             dirty.at_once |= cause != Cause::Unchanged;
-            return Wake::Nobody;
+            return Wake::None;
         }
         let age = match entry.queued {
-            Some(place) if place.priority() >= priority => return Wake::Nobody,
-            Some(place) => {
-                self.ready.remove(&place);
-                place.age()
+            Some(position) if position.priority() >= priority => return Wake::None,
+            Some(position) => {
+                self.ready.remove(&position);
+                position.age()
             }
             None => {
                 self.adds += 1;
                 fresh
             }
         };
-        let place = Place::new(priority, sequence, age);
-        entry.queued = Some(place);
-        self.ready.insert(place, id);
+        debug_assert!(entry.delayed.is_none(), "a key that becomes ready does not wait for a time");
+        let position = ReadyPosition::new(priority, sequence, age);
+        entry.queued = Some(position);
+        self.ready.insert(position, id);
         Wake::Worker
     }
 
+    /// Adds a key that is ready after `wait`.
+    ///
     /// A key that is processed keeps the priority with which it was taken (controller-runtime,
     /// `pkg/internal/controller/controller.go`, `reconcileHandler`).
     pub(super) fn add_after(&mut self, key: K, wait: Duration, reason: Reason, now: Instant) -> Wake {
         if self.phase != Phase::Open {
-            return Wake::Nobody;
+            return Wake::None;
         }
         let id = self.keys.ensure(key);
         self.add_known_after(id, wait, reason, now)
     }
 
-    fn add_known_after(&mut self, id: Id, wait: Duration, reason: Reason, now: Instant) -> Wake {
+    /// Adds a key that has an entry, after a wait of at most [`WAIT_MAX`].
+    fn add_known_after(&mut self, id: KeyId, wait: Duration, reason: Reason, now: Instant) -> Wake {
         self.retries += 1;
         let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
         if wait.is_zero() {
-            return self.add_known(id, priority, Cause::Asked, reason.tag(), None, now);
+            return self.add_known(id, priority, Cause::Requested, reason.tag(), None, now);
         }
         self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
     }
 
-    fn delay(&mut self, id: Id, priority: i32, due: Instant, reason: Reason) -> Wake {
+    /// Lets a key wait until `due`. Of two waits the earlier one counts, and of two priorities the higher one. A key that
+    /// is ready, or runs again at once, does not wait.
+    fn delay(&mut self, id: KeyId, priority: i32, due: Instant, reason: Reason) -> Wake {
         let order = self.next_number();
         let entry = self.keys.value_mut(id);
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
             // It runs again before that.
-            Some(dirty) if dirty.at_once || reason != Reason::Backoff => return Wake::Nobody,
+            Some(dirty) if dirty.at_once || reason != Reason::Backoff => return Wake::None,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
-            None if entry.queued.is_some() => return Wake::Nobody,
+            None if entry.queued.is_some() => return Wake::None,
             None => {}
         }
         entry.dirty = None;
         if let Some(present) = &mut entry.delayed {
-            if reason == Reason::Backoff || present.reason == Reason::Wish {
+            if reason == Reason::Backoff || present.reason == Reason::Requeue {
                 present.reason = reason;
             }
             present.priority = present.priority.max(delayed.priority);
             if present.due <= due {
-                return Wake::Nobody;
+                return Wake::None;
             }
             self.delayed.remove(&(present.due, present.order));
             delayed = Delayed { due, order, ..*present };
@@ -339,7 +373,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         entry.delayed = Some(delayed);
         self.delayed.insert((due, order), id);
         let is_first = self.delayed.first_key_value().is_some_and(|(first, _)| *first == (due, order));
-        if is_first { Wake::Timekeeper } else { Wake::Nobody }
+        if is_first { Wake::Timekeeper } else { Wake::None }
     }
 
     /// Counts a failure; the key waits for `wait`, or else for the next wait of the backoff, which is returned.
@@ -354,18 +388,19 @@ impl<K: Eq + Hash + Clone> State<K> {
         entry.failures = entry.failures.saturating_add(1);
         entry.given_up = false;
         if self.phase != Phase::Open {
-            return (wait, Wake::Nobody);
+            return (wait, Wake::None);
         }
         (wait, self.add_known_after(id, wait, Reason::Backoff, now))
     }
 
+    /// Resets failures and conflicts after a success.
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(id) = self.keys.find(key) {
             let entry = self.keys.value_mut(id);
             entry.failures = 0;
             entry.conflicts = 0;
             entry.given_up = false;
-            self.tidy(id);
+            self.remove_if_empty(id);
         }
     }
 
@@ -380,20 +415,20 @@ impl<K: Eq + Hash + Clone> State<K> {
 
     /// Records the versions that the ending run wrote. Events of these versions alone, earlier or later, do not make
     /// the key run again.
-    pub(super) fn disown(&mut self, key: &K, mut written: Vec<u64>) {
+    pub(super) fn ignore_versions(&mut self, key: &K, mut written: Vec<u64>) {
         let Some(id) = self.keys.find(key) else { return };
         let entry = self.keys.value_mut(id);
-        written.truncate(ECHOES_MAX);
+        written.truncate(OWN_WRITES_MAX);
         let heard = entry.dirty.as_ref().and_then(|dirty| dirty.versions.as_ref());
         if heard.is_some_and(|heard| heard.iter().all(|version| written.contains(version))) {
             entry.dirty = None;
         }
-        entry.echoes = written;
+        entry.own_versions = written;
     }
 
     /// Counts a conflict; the key waits for at least `wait`, and for as long as after so many failures. Each add makes
     /// it ready earlier.
-    pub(super) fn meet(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
+    pub(super) fn add_conflict(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
         let sequence = self.next_number();
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
@@ -403,23 +438,27 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
         entry.conflicts = entry.conflicts.saturating_add(1);
         if self.phase != Phase::Open {
-            return Wake::Nobody;
+            return Wake::None;
         }
         self.add_known_after(id, wait, Reason::Conflict, now)
     }
 
+    /// Returns the conflicts in a row of a key.
     pub(super) fn conflicts(&self, key: &K) -> u32 {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).conflicts)
     }
 
+    /// Returns the failures in a row of a key.
     pub(super) fn failures(&self, key: &K) -> u32 {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).failures)
     }
 
+    /// Returns the number of keys whose last run failed, with those that were given up.
     pub(super) fn n_failing(&self) -> usize {
-        self.keys.iter().filter(|(_, entry)| entry.fails()).count()
+        self.keys.iter().filter(|(_, entry)| entry.is_failing()).count()
     }
 
+    /// Returns the keys that fail and are retried, with their failures or conflicts in a row, longest failing first.
     pub(super) fn failing(&self) -> Vec<(K, u32)> {
         let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.in_a_row() > 0).collect();
         failing.sort_by_key(|(_, entry)| entry.failed);
@@ -450,20 +489,22 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
+    /// Takes the next ready key for a worker, or returns until when it has to wait.
     pub(super) fn next(&mut self, now: Instant) -> Next<K> {
-        self.mature(now);
-        if let Some((place, id)) = self.ready.take()
+        self.promote_due(now);
+        if let Some((position, id)) = self.ready.take()
             && let Some(key) = self.keys.key(id).cloned()
         {
             let entry = self.keys.value_mut(id);
-            debug_assert!(entry.processing.is_none(), "a key is in one worker's hands at most");
+            debug_assert!(entry.processing.is_none(), "one worker processes a key");
+            debug_assert!(entry.delayed.is_none() && entry.dirty.is_none(), "a ready key neither waits nor runs");
             entry.queued = None;
-            entry.echoes = Vec::new();
-            entry.processing = Some(Work { idx: self.working.len(), since: now, priority: place.priority() });
+            entry.own_versions = Vec::new();
+            entry.processing = Some(Work { idx: self.working.len(), since: now, priority: position.priority() });
             let tags = mem::take(&mut entry.tags);
             self.working.push(id);
-            let item = Item { key, priority: place.priority(), tags };
-            let waited = now.saturating_duration_since(place.age().since);
+            let item = Item { key, priority: position.priority(), tags };
+            let waited = now.saturating_duration_since(position.age().since);
             return Next::Taken { item, waited, more: self.ready.len() > 0 };
         }
         match self.phase {
@@ -473,14 +514,14 @@ impl<K: Eq + Hash + Clone> State<K> {
     }
 
     /// Makes the keys ready whose wait has ended.
-    fn mature(&mut self, now: Instant) {
+    fn promote_due(&mut self, now: Instant) {
         while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let (due, _) = *first.key();
             let id = first.remove();
             let delayed = self.keys.value_mut(id).delayed.take();
-            debug_assert!(delayed.is_some(), "a key that waits for a time says for which");
+            debug_assert!(delayed.is_some(), "a key in `delayed` knows its wait");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
-            self.add_known(id, priority, Cause::Asked, tags, None, due);
+            self.add_known(id, priority, Cause::Requested, tags, None, due);
         }
     }
 
@@ -490,23 +531,24 @@ impl<K: Eq + Hash + Clone> State<K> {
         let order = self.next_number();
         let id = self.keys.find(key)?;
         let work = self.keys.value_mut(id).processing.take()?;
-        self.leave(work.idx);
+        self.remove_working(work.idx);
         let entry = self.keys.value_mut(id);
         let wake = if let Some(dirty) = entry.dirty.take() {
             debug_assert!(entry.delayed.is_none(), "a key that runs again at once waits for no time");
-            let place = Place::new(dirty.priority, order, dirty.age);
-            entry.queued = Some(place);
-            self.ready.insert(place, id);
+            let position = ReadyPosition::new(dirty.priority, order, dirty.age);
+            entry.queued = Some(position);
+            self.ready.insert(position, id);
             Wake::Worker
         } else {
-            self.tidy(id);
-            Wake::Nobody
+            self.remove_if_empty(id);
+            Wake::None
         };
         Some((now.saturating_duration_since(work.since), wake))
     }
 
     /// Removes a key from `working`; the last one moves to its index.
-    fn leave(&mut self, idx: usize) {
+    fn remove_working(&mut self, idx: usize) {
+        debug_assert!(idx < self.working.len(), "a processed key knows its index in `working`");
         self.working.swap_remove(idx);
         if let Some(moved) = self.working.get(idx)
             && let Some(work) = &mut self.keys.value_mut(*moved).processing
@@ -515,11 +557,12 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
+    /// Ends adds, and drops the keys that wait for a time. Ready keys are still taken.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         self.phase = phase;
         for id in mem::take(&mut self.delayed).into_values() {
             self.keys.value_mut(id).delayed = None;
-            self.tidy(id);
+            self.remove_if_empty(id);
         }
     }
 
@@ -537,17 +580,18 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    fn evict_known(&mut self, id: Id) {
+    /// Removes a key from everything but `working`, and forgets its failures.
+    fn evict_known(&mut self, id: KeyId) {
         let entry = self.keys.value_mut(id);
         let (queued, delayed) = (entry.queued.take(), entry.delayed.take());
         *entry = Entry { processing: entry.processing, ..Entry::default() };
-        if let Some(place) = queued {
-            self.ready.remove(&place);
+        if let Some(position) = queued {
+            self.ready.remove(&position);
         }
         if let Some(delayed) = delayed {
             self.delayed.remove(&(delayed.due, delayed.order));
         }
-        self.tidy(id);
+        self.remove_if_empty(id);
     }
 
     /// Returns `true` if a key that `of` selects is processed.
@@ -556,23 +600,26 @@ impl<K: Eq + Hash + Clone> State<K> {
     }
 
     /// Removes an entry that holds no information.
-    fn tidy(&mut self, id: Id) {
-        if self.keys.value(id).says_nothing() {
+    fn remove_if_empty(&mut self, id: KeyId) {
+        if self.keys.value(id).is_empty() {
             self.keys.remove(id);
         }
     }
 
+    /// Returns the number of ready keys.
     pub(super) fn len(&mut self, now: Instant) -> usize {
-        self.mature(now);
+        self.promote_due(now);
         self.ready.len()
     }
 
+    /// Returns the number of keys that workers have.
     pub(super) fn n_processing(&self) -> usize {
         self.working.len()
     }
 
+    /// Returns the number of waiting keys that are due by `until`, or of all with `None`.
     pub(super) fn delayed_until(&mut self, until: Option<Instant>, now: Instant) -> usize {
-        self.mature(now);
+        self.promote_due(now);
         match until {
             Some(until) => self.delayed.keys().take_while(|(due, _)| *due <= until).count(),
             None => self.delayed.len(),
@@ -596,8 +643,9 @@ impl<K: Eq + Hash + Clone> State<K> {
         works
     }
 
+    /// Returns the numbers for metrics, at a cost of the keys in workers and not of all keys.
     pub(super) fn stats(&mut self, now: Instant) -> QueueStats {
-        self.mature(now);
+        self.promote_due(now);
         let running = self.working.iter().filter_map(|id| self.keys.value(*id).processing);
         let running = running.map(|work| now.saturating_duration_since(work.since));
         QueueStats {

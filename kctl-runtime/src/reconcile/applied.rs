@@ -16,12 +16,12 @@ const APPLIED_MAX: usize = 100_000;
 /// The last form of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
 /// `converge` no longer desires are removed, and so are those of a deleted primary.
 #[derive(Default)]
-pub(crate) struct Applied(Mutex<Known>);
+pub(crate) struct Applied(Mutex<AppliedObjects>);
 
 #[derive(Default)]
-struct Known {
+struct AppliedObjects {
     by_primary: HashMap<ObjectKey, HashMap<Identity, Forms>>,
-    /// Of all of them.
+    /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`].
     n_objects: usize,
 }
 
@@ -45,9 +45,9 @@ impl Applied {
     }
 
     /// Remembers all that a primary desires of a kind, and forgets what it desired before.
-    pub(super) fn learn(&self, primary: &ObjectKey, of: &Identity, desired: Forms) {
+    pub(super) fn record(&self, primary: &ObjectKey, of: &Identity, desired: Forms) {
         let mut known = self.0.lock();
-        let Known { by_primary, n_objects } = &mut *known;
+        let AppliedObjects { by_primary, n_objects } = &mut *known;
         if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(of)) {
             *n_objects -= before.len();
         }
@@ -60,7 +60,7 @@ impl Applied {
     }
 
     /// Remembers one object beside the others of its kind.
-    pub(super) fn learn_one(&self, primary: &ObjectKey, of: &Identity, uid: Uid, form: Form) {
+    pub(super) fn record_one(&self, primary: &ObjectKey, of: &Identity, uid: Uid, form: Form) {
         let mut known = self.0.lock();
         let kinds = known.by_primary.get_mut(primary);
         if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(of)?.get_mut(&uid)) {
@@ -79,7 +79,7 @@ impl Applied {
         known.n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
     }
 
-    /// How many objects are remembered.
+    /// Returns the number of remembered objects.
     #[cfg(test)]
     fn len(&self) -> usize {
         let known = self.0.lock();
@@ -89,7 +89,7 @@ impl Applied {
     }
 }
 
-impl Known {
+impl AppliedObjects {
     /// Forgets everything if `n` more objects would be too many.
     fn make_room(&mut self, n: usize) {
         if self.n_objects + n > APPLIED_MAX {
@@ -128,15 +128,15 @@ mod tests {
     fn only_what_is_still_desired_is_remembered() {
         let (applied, pods, configs) = (Applied::default(), Identity::of::<Pod>(), Identity::of::<ConfigMap>());
         let knows = |of: &Identity, uid: &str, n| applied.last(&key(0), of, &uid.into()) == Some(form(n));
-        applied.learn(&key(0), &pods, forms(&["a", "b"]));
-        applied.learn(&key(0), &configs, forms(&["c"]));
+        applied.record(&key(0), &pods, forms(&["a", "b"]));
+        applied.record(&key(0), &configs, forms(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
         assert!(!knows(&pods, "a", 2), "another form");
-        // `a` was deleted by somebody else and has a successor.
-        applied.learn(&key(0), &pods, forms(&["a2", "b"]));
+        // Another client deleted `a`, and it has a successor of the same name.
+        applied.record(&key(0), &pods, forms(&["a2", "b"]));
         assert!(!knows(&pods, "a", 1) && knows(&pods, "a2", 1) && knows(&configs, "c", 1));
         assert_eq!(applied.len(), 3);
-        applied.learn(&key(0), &pods, Forms::new());
+        applied.record(&key(0), &pods, Forms::new());
         assert_eq!(applied.len(), 1);
         applied.forget(&key(0));
         assert!(!knows(&configs, "c", 1));
@@ -144,17 +144,17 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_remembered_beside_others_of_its_kind() {
+    fn one_object_is_recorded_beside_others() {
         let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
         let last = |of: &Identity, uid: &str| applied.last(&key(0), of, &uid.into());
-        applied.learn_one(&key(0), &here, "a".into(), form(1));
-        applied.learn_one(&key(0), &here, "b".into(), form(1));
-        applied.learn_one(&key(0), &here, "a".into(), form(2));
-        applied.learn_one(&key(0), &edge, "c".into(), form(3));
+        applied.record_one(&key(0), &here, "a".into(), form(1));
+        applied.record_one(&key(0), &here, "b".into(), form(1));
+        applied.record_one(&key(0), &here, "a".into(), form(2));
+        applied.record_one(&key(0), &edge, "c".into(), form(3));
         assert_eq!((last(&here, "a"), last(&here, "b")), (Some(form(2)), Some(form(1))));
         assert_eq!(applied.len(), 3);
-        applied.learn(&key(0), &here, forms(&["d"]));
+        applied.record(&key(0), &here, forms(&["d"]));
         assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(form(3))), "another cluster is another kind");
         assert_eq!(applied.len(), 2);
     }
@@ -163,12 +163,12 @@ mod tests {
     fn memory_is_bounded() {
         let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
         for n in 0..=APPLIED_MAX {
-            applied.learn(&key(n), &pods, forms(&["a"]));
+            applied.record(&key(n), &pods, forms(&["a"]));
         }
         assert_eq!(applied.len(), 1);
         assert!(applied.last(&key(APPLIED_MAX), &pods, &"a".into()).is_some());
         for n in 1..=APPLIED_MAX {
-            applied.learn_one(&key(0), &pods, n.to_string().as_str().into(), form(1));
+            applied.record_one(&key(0), &pods, n.to_string().as_str().into(), form(1));
         }
         assert_eq!(applied.len(), 1);
     }

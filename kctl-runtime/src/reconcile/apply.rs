@@ -15,11 +15,11 @@ use super::{
     owner_references::{check_place, with_controller},
 };
 use crate::{
-    effect::{APPLY_PATCH, ApiError, Propagation, Target},
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
     source::Source,
     store::view,
+    writer::{APPLY_PATCH, ApiError, Propagation, Target},
 };
 
 /// A desired object with its key and the hash of its form.
@@ -108,7 +108,7 @@ pub(super) async fn apply_owned<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let desired = Desired::owned(env, primary, &source.identity().kind, object)?;
     let applied = Apply { env, primary, source }.owned(desired).await?;
-    env.applied.learn_one(primary.key(), source.identity(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.identity(), applied.uid, applied.form);
     Ok(applied.object)
 }
 
@@ -127,7 +127,7 @@ pub(super) async fn apply_other<K: Object>(
         Some(unchanged) => unchanged,
         None => apply.send(desired).await?,
     };
-    env.applied.learn_one(primary.key(), source.identity(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.identity(), applied.uid, applied.form);
     Ok(applied.object)
 }
 
@@ -151,7 +151,7 @@ pub(super) async fn converge<K: Object>(
             result.n_unchanged += 1;
         }
     }
-    env.applied.learn(primary.key(), source.identity(), forms);
+    env.applied.record(primary.key(), source.identity(), forms);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
         if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {

@@ -6,7 +6,7 @@ use kube::Client;
 
 use super::{
     Controller, Env, Live, Objects,
-    seal::{NoKind, NorThis, Seal, Whole},
+    seal::{NoKind, NoOtherKind, Seal, Whole},
 };
 use crate::{
     object::{Object, Readable, Stored},
@@ -86,8 +86,8 @@ impl<C: Whole, M> WritesOn<M, NoKind> for C {
     const SEAL: Seal = Seal;
 }
 #[diagnostic::do_not_recommend]
-impl<C: Whole, M> WritesOn<M, NorThis> for C {
-    type Grant = NorThis;
+impl<C: Whole, M> WritesOn<M, NoOtherKind> for C {
+    type Grant = NoOtherKind;
     const SEAL: Seal = Seal;
 }
 

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_the_first_time_whatever_is_set_later() {
+    fn conditions_keep_their_first_order() {
         let list = conditions(known(&[("B", "True"), ("Theirs", "True"), ("A", "False")]));
         let list =
             list.with("A", true, "R", "").with("New", true, "R", "").with("B", false, "R", "").with("A", true, "R", "");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn condition_that_cannot_be_read_costs_no_other_its_time() {
+    fn unreadable_condition_keeps_other_transition_times() {
         let mut known = known(&[("Ready", "True"), ("Broken", "True")]);
         known[1]["lastTransitionTime"] = "yesterday".into();
         for known in [known.clone(), json!([known[1], known[0]])] {

@@ -15,19 +15,19 @@ use tokio::sync::watch;
 
 use super::{
     Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus, Live,
-    MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive,
-    Reason, Request, Used, Vain, WritableBy, Writes, given::Given,
+    MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster, Owned,
+    ReadsLive, Reason, Request, UsedCaches, WritableBy, Writes, payload::Payload,
 };
 use crate::{
     clock::Clock,
     declaration::{ControllerSpec, RelationSpec},
-    effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
     key::{Key, ObjectKey},
     object::{Kind, Object, Readable, Stored},
     shard::Gate,
     source::Source,
     store::Store,
     trace::Traces,
+    writer::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
 };
 
 /// A controller with its caches, its writer and its clock.
@@ -36,7 +36,7 @@ pub(crate) struct Env {
     pub(crate) primary: Arc<Source>,
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
     /// The caches that a reconcile has used, in the same order.
-    pub(crate) used: Used,
+    pub(crate) used: UsedCaches,
     pub(crate) writer: Writer,
     /// The clients for `rbac(…)` by cluster and slot; each is created on first use.
     pub(crate) raw: Mutex<BTreeMap<(String, u32), Client>>,
@@ -49,7 +49,7 @@ pub(crate) struct Env {
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
     /// Status patches that changed nothing.
-    pub(crate) vain: Vain,
+    pub(crate) noop_writes: NoopWrites,
     /// The clock for times in objects, which a simulation replaces.
     pub(crate) clock: Clock,
     /// Becomes `true` when the manager stops.
@@ -308,7 +308,7 @@ impl<C> Context<C> {
         C: Controller,
         C::Grant: MayPatchPrimary<C, C::Primary>,
     {
-        let (inner, patch) = (self.inner.clone(), Given::of(patch));
+        let (inner, patch) = (self.inner.clone(), Payload::of(patch));
         Request::new(async move {
             let target = inner.target();
             let patch = patch.patch(&target.operation("patch"), &inner.primary.meta().uid.to_string())?;
@@ -371,10 +371,10 @@ impl<C> Context<C> {
     /// Records an Event on the primary, which `kubectl describe` and `kubectl events` show.
     ///
     /// `reason` is one word in `CamelCase`, `note` is for people. The event is sent in the background. When
-    /// [`EVENTS_MAX`](crate::effect::EVENTS_MAX) events wait, the newest ones are dropped.
+    /// [`EVENTS_MAX`](crate::writer::EVENTS_MAX) events wait, the newest ones are dropped.
     ///
     /// ```
-    /// use kctl_runtime::{effect::EventType, reconcile::{Context, Controller}};
+    /// use kctl_runtime::{writer::EventType, reconcile::{Context, Controller}};
     ///
     /// fn report<C: Controller>(cx: &Context<C>, n: usize) {
     ///     cx.event(EventType::Normal, "Scaled", format!("scaled to {n} pods"));
@@ -493,15 +493,15 @@ impl<C> Context<C> {
     {
         let inner = self.inner.clone();
         Request::new(async move {
-            let new = Given::of(&status).value(&inner.target().operation("patch"))?;
+            let new = Payload::of(&status).value(&inner.target().operation("patch"))?;
             let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
-            let (meta, key, vain) = (inner.primary.meta(), inner.primary.key(), &inner.env.vain);
-            if vain.is_known(key, &old, &new) {
+            let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);
+            if noop_writes.contains(key, &old, &new) {
                 return Ok(());
             }
             let mut patch = json!({"metadata": {"uid": meta.uid}, "status": change});
-            // What others have put into the list since would be lost.
+            // A merge patch replaces whole lists: without the precondition it would drop items that other clients added.
             if replaces_list(&old, &change) {
                 patch["metadata"]["resourceVersion"] = resource_version.clone().into();
             }
@@ -509,7 +509,7 @@ impl<C> Context<C> {
                 inner.env.writer.patch(&inner.target(), "/status", MERGE_PATCH, &patch).await?;
             let after = kube::Resource::meta(&*written).resource_version.clone().unwrap_or_default();
             if after == meta.resource_version {
-                vain.learn(key, &old, &new);
+                noop_writes.record(key, &old, &new);
             }
             *inner.status.lock() = KnownStatus { value: new, resource_version: after };
             Ok(())
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_that_set_change_or_remove_a_list_are_told_from_others() {
+    fn patches_that_touch_lists_are_detected() {
         let list = json!([{ "type": "Ready" }]);
         for (old, new, wanted) in [
             (json!({}), json!({ "conditions": list }), true),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Request;
-use crate::effect::{ApiError, Propagation};
+use crate::writer::{ApiError, Propagation};
 
 /// Sends the delete with a policy; `None` leaves the policy to the API server.
 type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
@@ -36,9 +36,9 @@ type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
 /// # Cancel safety
 /// After the first poll, dropping it leaves open if the delete took effect; the watch reports it if it did.
 #[must_use = "nothing is sent until the request is awaited"]
-pub struct DeleteRequest(State);
+pub struct DeleteRequest(DeleteState);
 
-enum State {
+enum DeleteState {
     New {
         policy: Option<Propagation>,
         send: SendWith,
@@ -54,7 +54,7 @@ impl DeleteRequest {
         finalizers: &[String],
         send: impl FnOnce(Option<Propagation>) -> Request<()> + Send + 'static,
     ) -> Self {
-        Self(State::New { policy: Propagation::by_default(finalizers), send: Box::new(send) })
+        Self(DeleteState::New { policy: Propagation::by_default(finalizers), send: Box::new(send) })
     }
 
     /// Deletes the object first, and its dependents later: the default.
@@ -77,7 +77,7 @@ impl DeleteRequest {
 
     fn with(self, wanted: Propagation) -> Self {
         Self(match self.0 {
-            State::New { send, .. } => State::New { policy: Some(wanted), send },
+            DeleteState::New { send, .. } => DeleteState::New { policy: Some(wanted), send },
             sent => sent,
         })
     }
@@ -87,14 +87,14 @@ impl Future for DeleteRequest {
     type Output = Result<(), ApiError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
-        if matches!(self.0, State::New { .. })
-            && let State::New { policy, send } = std::mem::replace(&mut self.0, State::Empty)
+        if matches!(self.0, DeleteState::New { .. })
+            && let DeleteState::New { policy, send } = std::mem::replace(&mut self.0, DeleteState::Empty)
         {
-            self.0 = State::Sent(send(policy));
+            self.0 = DeleteState::Sent(send(policy));
         }
         match &mut self.0 {
-            State::Sent(request) => Pin::new(request).poll(cx),
-            State::New { .. } | State::Empty => Poll::Pending,
+            DeleteState::Sent(request) => Pin::new(request).poll(cx),
+            DeleteState::New { .. } | DeleteState::Empty => Poll::Pending,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use crate::effect::ApiError;
+use crate::writer::ApiError;
 
 /// The result of a reconcile and of its helper functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -58,7 +58,7 @@ impl Error {
     /// [`is_not_found`](ApiError::is_not_found).
     ///
     /// ```
-    /// use kctl_runtime::{effect::ApiError, reconcile::Error};
+    /// use kctl_runtime::{writer::ApiError, reconcile::Error};
     ///
     /// fn is_missing(error: &Error) -> bool {
     ///     error.api().is_some_and(ApiError::is_not_found)
@@ -220,12 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn kube_errors_say_the_message_of_the_api_server() {
+    fn kube_errors_have_the_api_servers_message() {
         assert_eq!(answered(500, "").to_string(), "was not so");
     }
 
     #[test]
-    fn conflicts_of_a_client_of_the_user_are_conflicts() {
+    fn conflicts_of_the_users_client_count() {
         assert!(answered(409, "Conflict").is_conflict());
         assert!(!answered(409, "AlreadyExists").is_conflict());
     }

@@ -7,8 +7,8 @@ use kube::Resource;
 
 use super::Env;
 use crate::{
-    effect::{EventType, Happening},
     object::Stored,
+    writer::{EventRecord, EventType},
 };
 
 /// A builder of Events on the primary, from [`cx.events()`](super::Context::events), with more fields than
@@ -16,7 +16,7 @@ use crate::{
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kctl_runtime::{effect::EventType::Normal, reconcile::{Context, Owns, Result}};
+/// use kctl_runtime::{writer::EventType::Normal, reconcile::{Context, Owns, Result}};
 ///
 /// async fn replace<C: Owns<Pod>>(cx: &Context<C>) -> Result<()> {
 ///     let pods = cx.owned::<Pod>();
@@ -63,8 +63,8 @@ impl Events {
     /// Records the event, like [`Context::event`](super::Context::event). Events with different related objects or
     /// actions are not aggregated.
     pub fn record(self, kind: EventType, reason: &str, note: impl Into<String>) {
-        let action = self.action.unwrap_or_else(|| Happening::ACTION.into());
-        let happening = Happening { kind, reason: reason.into(), note: note.into(), action, related: self.related };
-        self.env.recorder.record(&self.env.spec, &self.primary, happening);
+        let action = self.action.unwrap_or_else(|| EventRecord::ACTION.into());
+        let record = EventRecord { kind, reason: reason.into(), note: note.into(), action, related: self.related };
+        self.env.recorder.record(&self.env.spec, &self.primary, record);
     }
 }

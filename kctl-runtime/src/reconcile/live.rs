@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::{
     DeleteRequest, Env, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
-    MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, given::Given,
+    MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, payload::Payload,
 };
 use crate::{
     declaration::Role,
-    effect::{ApiError, MERGE_PATCH, Target, Writer},
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored},
     source::Source,
+    writer::{ApiError, MERGE_PATCH, Target, Writer},
 };
 
 /// Reads of the kind `K` from the API server, from [`cx.live::<K>()`](super::Context::live): always the newest state,
@@ -135,13 +135,13 @@ pub struct Objects<C: ?Sized, K, A> {
 }
 
 /// The target of a request, and the primary on whose behalf it is sent.
-struct Place {
+struct RequestTarget {
     by: ObjectKey,
     source: Arc<Source>,
     meta: ObjectMeta,
 }
 
-impl Place {
+impl RequestTarget {
     fn target(&self) -> Target<'_> {
         let ObjectMeta { namespace, name, .. } = &self.meta;
         let name = name.as_deref().unwrap_or_default();
@@ -170,11 +170,11 @@ impl<C: ?Sized, K, A> Objects<C, K, A> {
 impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     fn request<T: Send + 'static, F, Fut>(&self, meta: ObjectMeta, perform: F) -> Request<T>
     where
-        F: FnOnce(Writer, Place) -> Fut + Send + 'static,
+        F: FnOnce(Writer, RequestTarget) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
-        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
-        Request::new(perform(self.env.writer.clone(), place))
+        let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        Request::new(perform(self.env.writer.clone(), object))
     }
 
     /// Creates an object, with the namespace and the owner references that it names.
@@ -187,7 +187,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let whole = object.clone();
-        self.request(object.meta().clone(), async move |writer, place| writer.create(&place.target(), &whole).await)
+        self.request(object.meta().clone(), async move |writer, object| writer.create(&object.target(), &whole).await)
     }
 
     /// Replaces an object.
@@ -200,7 +200,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let whole = object.clone();
-        self.request(object.meta().clone(), async move |writer, place| writer.update(&place.target(), &whole).await)
+        self.request(object.meta().clone(), async move |writer, object| writer.update(&object.target(), &whole).await)
     }
 
     /// Applies an object by server-side apply: creates it, or changes the given fields, and removes those that this app
@@ -240,7 +240,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let (env, primary, source) = self.parts();
-        let object = Given::of(object);
+        let object = Payload::of(object);
         Request::new(async move {
             let object = object.value(&format!("apply {}", source.identity().kind))?;
             apply_other(&env, &primary, &source, object).await
@@ -252,10 +252,10 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatch<C, K>,
     {
-        let patch = Given::of(patch);
-        self.request(object.meta().clone(), async move |writer, place| {
-            let target = place.target();
-            let patch = patch.patch(&target.operation("patch"), place.uid())?;
+        let patch = Payload::of(patch);
+        self.request(object.meta().clone(), async move |writer, object| {
+            let target = object.target();
+            let patch = patch.patch(&target.operation("patch"), object.uid())?;
             writer.patch(&target, "", MERGE_PATCH, &patch).await
         })
     }
@@ -265,11 +265,11 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatchStatus<C, K>,
     {
-        let status = Given::of(status);
-        self.request(object.meta().clone(), async move |writer, place| {
-            let target = place.target();
+        let status = Payload::of(status);
+        self.request(object.meta().clone(), async move |writer, object| {
+            let target = object.target();
             let status = status.value(&target.operation("patch"))?;
-            let patch = json!({ "metadata": { "uid": place.uid() }, "status": status });
+            let patch = json!({ "metadata": { "uid": object.uid() }, "status": status });
             writer.patch(&target, "/status", MERGE_PATCH, &patch).await
         })
     }
@@ -285,9 +285,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     {
         let (writer, meta) = (self.env.writer.clone(), object.meta().clone());
         let finalizers = meta.finalizers.clone().unwrap_or_default();
-        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
         DeleteRequest::new(&finalizers, move |policy| {
-            Request::new(async move { writer.delete(&place.target(), place.uid(), policy).await })
+            Request::new(async move { writer.delete(&object.target(), object.uid(), policy).await })
         })
     }
 
@@ -303,9 +303,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     {
         let (writer, labels) = (self.env.writer.clone(), labels.to_owned());
         let meta = ObjectMeta { namespace: namespace.map(str::to_owned), ..ObjectMeta::default() };
-        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
         DeleteRequest::new(&[], move |policy| {
-            Request::new(async move { writer.delete_collection(&place.target(), &labels, policy).await })
+            Request::new(async move { writer.delete_collection(&object.target(), &labels, policy).await })
         })
     }
 
@@ -314,8 +314,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayScale<C, K>,
     {
-        self.request(object.meta().clone(), async move |writer, place| {
-            writer.scale(&place.target(), place.uid(), replicas).await
+        self.request(object.meta().clone(), async move |writer, object| {
+            writer.scale(&object.target(), object.uid(), replicas).await
         })
     }
 
@@ -371,17 +371,17 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayToken<C, K>,
     {
-        self.request(object.meta().clone(), async move |writer, place| {
+        self.request(object.meta().clone(), async move |writer, object| {
             let request = json!({
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",
                 // An account of that name that was made anew meanwhile is another one.
-                "metadata": { "uid": place.meta.uid },
+                "metadata": { "uid": object.meta.uid },
                 "spec": spec,
             });
-            let answer = writer.token(&place.target(), &request).await?;
+            let answer = writer.token(&object.target(), &request).await?;
             serde_json::from_value(answer["status"].clone()).map_err(|error| ApiError::Unreadable {
-                operation: format!("create token of {}", place.target().name),
+                operation: format!("create token of {}", object.target().name),
                 cause: error.to_string(),
             })
         })
@@ -389,8 +389,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
 
     fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> Request<()> {
         let body = body(object);
-        self.request(object.meta().clone(), async move |writer, place| {
-            writer.post(&place.target(), name, place.uid(), &body).await
+        self.request(object.meta().clone(), async move |writer, object| {
+            writer.post(&object.target(), name, object.uid(), &body).await
         })
     }
 }

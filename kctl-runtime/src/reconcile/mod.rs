@@ -49,28 +49,28 @@
 
 mod applied;
 mod apply;
-pub(crate) mod astray;
 mod cluster;
 mod conditions;
 mod context;
 mod delete;
 mod error;
 mod events;
-mod given;
 mod live;
-mod may;
+mod missing_bounds;
+pub(crate) mod misuse_diagnostics;
+mod noop_writes;
 mod outcome;
 mod owned;
 mod owner_references;
+mod payload;
 mod permission;
 mod reason;
 mod request;
 pub(crate) mod seal;
 mod status;
-mod unbound;
 mod unreadable;
-mod used;
-mod vain;
+mod used_caches;
+mod verb_bounds;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -83,10 +83,9 @@ pub use delete::DeleteRequest;
 pub use error::{Error, Result, ResultExt};
 pub use events::Events;
 pub use live::{Live, Objects};
-pub use may::{
-    MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
-    MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, WritableBy, WritesStatus,
-};
+#[doc(hidden)]
+pub use missing_bounds::WithoutBounds;
+pub(crate) use noop_writes::NoopWrites;
 pub use outcome::{Outcome, outcome};
 pub use owned::{Converged, CreateRequest, Owned};
 pub use permission::{
@@ -95,11 +94,12 @@ pub use permission::{
 pub use reason::Reason;
 pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
-#[doc(hidden)]
-pub use unbound::WithoutBounds;
 pub use unreadable::UnreadableObject;
-pub(crate) use used::Used;
-pub(crate) use vain::Vain;
+pub(crate) use used_caches::UsedCaches;
+pub use verb_bounds::{
+    MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
+    MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, WritableBy, WritesStatus,
+};
 
 use crate::{declaration::ControllerSpec, object::Object};
 

@@ -14,14 +14,14 @@ use super::{
     DeleteRequest, Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
     Objects, Request,
     apply::{apply_owned, converge},
-    given::Given,
     owner_references::{adopt, check_owned},
+    payload::Payload,
 };
 use crate::{
-    effect::{ApiError, MERGE_PATCH, Target},
     object::{Object, Stored},
     source::Source,
     store::view,
+    writer::{ApiError, MERGE_PATCH, Target},
 };
 
 /// The objects of kind `K` that the primary of a reconcile owns, from [`cx.owned::<K>()`](super::Context::owned).
@@ -164,7 +164,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayPatch<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let (object, patch) = (object.clone(), Given::of(patch));
+        let (object, patch) = (object.clone(), Payload::of(patch));
         Request::new(async move {
             check_owned("patch", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
@@ -188,7 +188,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let object = Given::of(object);
+        let object = Payload::of(object);
         Request::new(async move {
             let object = object.value(&format!("apply {}", source.identity().kind))?;
             apply_owned(&env, &primary, &source, object).await
@@ -210,7 +210,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K> + MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let desired: Vec<Given> = desired.into_iter().map(Given::of).collect();
+        let desired: Vec<Payload> = desired.into_iter().map(Payload::of).collect();
         let live = self.live.clone();
         Request::new(async move {
             let operation = format!("apply {}", source.identity().kind);

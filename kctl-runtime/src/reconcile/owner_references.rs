@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Env, Request};
 use crate::{
-    effect::{ApiError, MERGE_PATCH, Target},
     object::{Kind, Object, Stored, Uid},
+    writer::{ApiError, MERGE_PATCH, Target},
 };
 
 /// Returns the given references with the controller reference to the primary. One to the primary itself, whatever

@@ -5,7 +5,7 @@ use std::{
     task::{self, Poll},
 };
 
-use crate::effect::ApiError;
+use crate::writer::ApiError;
 
 /// An operation on the API server. Nothing is sent until it is awaited.
 ///

@@ -14,4 +14,4 @@ pub trait Whole: Controller {}
 /// it would report that `cx.owned` does not exist. With two it names the kind that is not declared.
 pub struct NoKind;
 /// The second placeholder.
-pub struct NorThis;
+pub struct NoOtherKind;

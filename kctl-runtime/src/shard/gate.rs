@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{Tenure, Tenures};
-use crate::{effect::ShardPermits, key::ObjectKey};
+use crate::{key::ObjectKey, writer::ShardPermits};
 
 /// Admits the keys of slots whose tenure the controller has opened. Clones share the state.
 ///
@@ -87,8 +87,8 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::{
-        effect::WritePermit,
         shard::{ShardBy, Slots},
+        writer::WritePermit,
     };
 
     #[test]

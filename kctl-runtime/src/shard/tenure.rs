@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::Slots;
 use crate::{
-    effect::{ShardPermits, WritePermit},
     key::ObjectKey,
+    writer::{ShardPermits, WritePermit},
 };
 
 /// The stages of one tenure. It only moves forward.
@@ -145,7 +145,7 @@ impl Tenures {
 
     /// Begins a tenure: the Lease of the slot is held, and `permit` follows it.
     pub(crate) fn begin(&self, slot: u32, permit: &WritePermit) -> Arc<Tenure> {
-        let permit = permit.within(&self.common);
+        let permit = permit.with_common(&self.common);
         self.change(slot, |state, idx| {
             state.n_begun += 1;
             let (number, stage) = (state.n_begun, watch::Sender::new(Stage::Serving));
@@ -211,14 +211,14 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{effect::Permission, shard::ShardBy};
+    use crate::{shard::ShardBy, writer::LeaseState};
 
     const TIMEOUT: Duration = Duration::from_secs(5);
     const MARGIN: Duration = Duration::from_secs(1);
 
-    fn lease(seconds: u64) -> (watch::Sender<Permission>, WritePermit) {
+    fn lease(seconds: u64) -> (watch::Sender<LeaseState>, WritePermit) {
         let until = Instant::now() + Duration::from_secs(seconds);
-        let (sender, permission) = watch::channel(Permission::Until(until));
+        let (sender, permission) = watch::channel(LeaseState::HeldUntil(until));
         (sender, WritePermit::of_lease(permission, TIMEOUT, MARGIN))
     }
 
@@ -240,11 +240,11 @@ mod tests {
         let permit = WritePermit::of_shards(tenures.clone());
         let (slot, of_slot) = lease(60);
         let _tenure = tenures.begin(1, &of_slot);
-        assert!(permit.of_key(&key_of(1)).ask("patch").await.is_ok());
-        assert!(permit.of_key(&key_of(2)).ask("patch").await.is_err(), "another replica's slot");
-        assert!(permit.ask("create Event").await.is_ok(), "an event is about no slot");
-        slot.send_replace(Permission::Never);
-        assert!(permit.of_key(&key_of(1)).ask("patch").await.is_err());
+        assert!(permit.of_key(&key_of(1)).acquire("patch").await.is_ok());
+        assert!(permit.of_key(&key_of(2)).acquire("patch").await.is_err(), "another replica's slot");
+        assert!(permit.acquire("create Event").await.is_ok(), "an event is about no slot");
+        slot.send_replace(LeaseState::Lost);
+        assert!(permit.of_key(&key_of(1)).acquire("patch").await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ mod tests {
             let ((_one, common), (_other, of_slot)) = (lease(settings), lease(slot));
             let tenures = tenures(common);
             let tenure = tenures.begin(0, &of_slot);
-            let asked = tenure.permit().ask("patch").await;
+            let asked = tenure.permit().acquire("patch").await;
             assert_eq!(asked.is_ok(), granted, "{settings} s and {slot} s");
         }
     }
@@ -264,13 +264,13 @@ mod tests {
         let tenures = tenures(common);
         let ((_a, of_0), (_b, of_1)) = (lease(60), lease(60));
         let (zero, one) = (tenures.begin(0, &of_0), tenures.begin(1, &of_1));
-        let lost = zero.permit().ask("patch").await.unwrap();
+        let lost = zero.permit().acquire("patch").await.unwrap();
         drop(lost);
         assert_eq!(zero.permit().unresolved_until(), Some(Instant::now() + TIMEOUT + MARGIN));
         assert_eq!(one.permit().unresolved_until(), None);
         zero.permit().close();
-        assert!(zero.permit().ask("patch").await.is_err());
-        assert!(one.permit().ask("patch").await.is_ok());
+        assert!(zero.permit().acquire("patch").await.is_err());
+        assert!(one.permit().acquire("patch").await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -55,7 +55,7 @@ mod tests {
     use crate::object::Kind;
 
     #[test]
-    fn what_came_in_a_list_takes_no_room_of_what_is_read_now() {
+    fn listed_objects_stay_out_of_the_decode_cache() {
         let json = r#"{"metadata":{"name":"a"},"spec":{"containers":[]}}"#;
         let is_kept = |arrival| {
             let object = Stored::accept(&Kind::of::<Pod>(), json).unwrap();

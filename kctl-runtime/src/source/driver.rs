@@ -37,17 +37,17 @@ use super::{
     condition::{Activity, Condition, Health},
     event::{Bookmark, Event},
     items::ListMeta,
+    jitter::Jitter,
     lines::Lines,
+    list_limiter::{ListLimiter, ListPermit},
     pages::each_item,
-    places::{Place, Places},
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     scopes::Scopes,
-    spread::Spread,
     unreadable::{Unreadable, Unreadables},
 };
 use crate::{
     key::ObjectKey,
-    object::{DecodeError, Keep, Kind, Meta, Readable, Shelf, Stored},
+    object::{DecodeError, Deduplicator, FieldMask, Kind, Meta, Readable, Stored},
     store::{Delta, Scope, SharedStore, Store},
     transport::{self, ApiError},
 };
@@ -93,7 +93,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// Inside a program with controllers the [`manager`](crate::manager) creates sources, one per [`Identity`]. Create one
 /// yourself to test a stage alone, to fill a cache in a tool, or to embed this crate in another framework.
 ///
-/// Set options first ([`keeping`](Self::keeping), [`sharing`](Self::sharing)). Then one task calls [`run`](Self::run), and
+/// Set options first ([`with_field_mask`](Self::with_field_mask), [`with_list_limiter`](Self::with_list_limiter)). Then one task calls [`run`](Self::run), and
 /// any task may call the other methods at any time.
 pub struct Source {
     /// The client of its cluster.
@@ -107,9 +107,9 @@ pub struct Source {
     /// One check per type that reads the store.
     checks: RwLock<Vec<Check>>,
     /// The parts of each object that its readers need.
-    keep: RwLock<Keep>,
+    field_mask: RwLock<FieldMask>,
     /// The parts that its objects have in common, stored once.
-    shelf: Shelf,
+    deduplicator: Deduplicator,
     /// The failures, for health and log.
     pub(super) condition: Condition,
     /// Objects whose last state does not fit a type that reads them.
@@ -117,11 +117,11 @@ pub struct Source {
     /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
     /// Ends the present watch, because a write found the kind missing.
-    doubted: Notify,
+    check_served: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
     /// Limits the number of concurrent lists.
-    places: Places,
+    list_limiter: ListLimiter,
 }
 
 impl Source {
@@ -150,14 +150,14 @@ impl Source {
             scopes,
             store,
             checks: RwLock::default(),
-            keep: RwLock::new(Keep::whole()),
-            shelf: Shelf::default(),
+            field_mask: RwLock::new(FieldMask::whole()),
+            deduplicator: Deduplicator::default(),
             condition: Condition::default(),
             unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
-            doubted: Notify::new(),
+            check_served: Notify::new(),
             compared: OnceCell::new(),
-            places: Places::default(),
+            list_limiter: ListLimiter::default(),
         }
     }
 
@@ -177,8 +177,8 @@ impl Source {
     ///
     /// A write that fails with 404 for the resource itself suggests that the CRD was deleted. The watch would notice
     /// only at its end, minutes later.
-    pub(crate) fn doubt(&self) {
-        self.doubted.notify_waiters();
+    pub(crate) fn check_served(&self) {
+        self.check_served.notify_waiters();
     }
 
     /// Adds a check. Objects that fail it are reported and not stored; their last good state stays.
@@ -194,24 +194,24 @@ impl Source {
     /// A controller that only needs names, labels and owner references uses a fraction of the memory this way. If
     /// metadata is all that is kept, the API server is asked for `PartialObjectMetadata` and sends no more.
     #[must_use]
-    pub fn keeping(self, keep: Keep) -> Self {
-        *self.keep.write() = keep;
+    pub fn with_field_mask(self, field_mask: FieldMask) -> Self {
+        *self.field_mask.write() = field_mask;
         self
     }
 
     /// Shares the limit of concurrent lists with other sources.
     ///
-    /// [`Places`] has an example.
+    /// [`ListLimiter`] has an example.
     #[must_use]
-    pub fn sharing(self, places: Places) -> Self {
-        Self { places, ..self }
+    pub fn with_list_limiter(self, list_limiter: ListLimiter) -> Self {
+        Self { list_limiter, ..self }
     }
 
     /// Also keeps these parts of each object that arrives from now on.
     ///
     /// Objects that are in the store keep their old form until they change or are listed again.
-    pub(crate) fn keep_also(&self, keep: &Keep) {
-        self.keep.write().widen(keep);
+    pub(crate) fn widen_field_mask(&self, field_mask: &FieldMask) {
+        self.field_mask.write().widen(field_mask);
     }
 
     /// Returns `true` if the cache keeps whole objects.
@@ -219,7 +219,7 @@ impl Source {
     /// If it is `false`, an update must not be made from a cached object: the parts that were left out would be
     /// removed.
     pub fn is_whole(&self) -> bool {
-        self.keep.read().is_whole()
+        self.field_mask.read().is_whole()
     }
 
     /// Returns a typed view of the store. From now on objects that do not fit `K` are reported and not stored, so reads
@@ -306,12 +306,12 @@ impl Source {
     /// # Errors
     /// The JSON is not an object of this kind, or does not fit a type that reads the store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
-        self.take_in(self.kept(json)?, Arrival::Alone)
+        self.prepare(self.kept(json)?, Arrival::Alone)
     }
 
     /// Returns the kept parts of an object, unchecked.
     fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
-        Stored::accept_kept(&self.identity.kind, json, &self.keep.read())
+        Stored::accept_masked(&self.identity.kind, json, &self.field_mask.read())
     }
 
     /// Checks an object, and makes it as small as possible.
@@ -320,12 +320,12 @@ impl Source {
     ///
     /// # Errors
     /// The first check that fails.
-    fn take_in(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
+    fn prepare(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
             check.of(&object, arrival)?;
         }
         let known = self.store.get(object.key());
-        Ok(Arc::new(object.shelved(&self.shelf, known.as_deref())))
+        Ok(Arc::new(object.deduplicated(&self.deduplicator, known.as_deref())))
     }
 
     /// Lists and watches for ever.
@@ -351,7 +351,7 @@ impl Source {
             for scope in scopes {
                 if handles.iter().all(|(known, _)| *known != scope) {
                     let (reflect, handle) = abortable(self.reflect(scope.clone()));
-                    // Boxed: the set has an empty place of that size beside those that are taken.
+                    // Boxed: `FuturesUnordered` keeps one empty node of that size.
                     running.push(Box::pin(reflect));
                     handles.push((scope, handle));
                 }
@@ -381,26 +381,26 @@ impl Source {
         let streams = self.streams.load(Ordering::Relaxed);
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut reflector = reflector.with(self.identity.presence);
-        let mut spread = Spread::of((&self.identity, &scope));
+        let mut jitter = Jitter::of((&self.identity, &scope));
         // From the first list until the watch after it has begun.
-        let mut place = None;
+        let mut permit = None;
         loop {
-            // Boxed what is over soon: an informer that only watches does not keep the place for it.
+            // Lists are boxed, so that an informer that only watches does not hold the memory of their futures.
             let wait = match reflector.request() {
                 Request::Whole { .. } | Request::List { .. } => {
-                    if place.is_none() {
-                        place = Some(self.places.next().await);
+                    if permit.is_none() {
+                        permit = Some(self.list_limiter.next().await);
                     }
                     Box::pin(self.list(&mut reflector, &scope)).await
                 }
                 Request::Probe => Box::pin(self.list(&mut reflector, &scope)).await,
                 Request::Stream | Request::Watch { .. } => {
-                    self.watch(&mut reflector, &scope, spread.life(WATCH_LIFE_MIN), &mut place).await
+                    self.watch(&mut reflector, &scope, jitter.life(WATCH_LIFE_MIN), &mut permit).await
                 }
             };
             if let Some(wait) = wait {
-                place = None;
-                tokio::time::sleep(spread.wait(wait)).await;
+                permit = None;
+                tokio::time::sleep(jitter.wait(wait)).await;
             }
         }
     }
@@ -448,7 +448,7 @@ impl Source {
     /// Returns the `Accept` header. API servers that lack the metadata form send whole objects, of which the same parts
     /// are kept.
     pub(super) fn accepts(&self, metadata: &'static str) -> &'static str {
-        if self.keep.read().is_metadata() { metadata } else { transport::JSON }
+        if self.field_mask.read().is_metadata() { metadata } else { transport::JSON }
     }
 
     /// Reads the items of a list as they arrive.
@@ -478,8 +478,8 @@ impl Source {
             let is_same = known.meta().uid == meta.uid && known.meta().resource_version == meta.resource_version;
             (is_same && !meta.resource_version.is_empty()).then_some(known)
         };
-        let object = Stored::accept_item(&self.identity.kind, json, &self.keep.read(), same);
-        self.or_report(json, object.and_then(|object| object.or_else(|object| self.take_in(object, arrival))))
+        let object = Stored::accept_item(&self.identity.kind, json, &self.field_mask.read(), same);
+        self.or_report(json, object.and_then(|object| object.or_else(|object| self.prepare(object, arrival))))
     }
 
     /// Returns the last state of a deleted object as handlers can read it: its last good state if the final one cannot
@@ -532,11 +532,11 @@ impl Source {
         reflector: &mut Reflector,
         scope: &Scope,
         life: Duration,
-        place: &mut Option<Place>,
+        permit: &mut Option<ListPermit>,
     ) -> Option<Duration> {
         let began = Instant::now();
         let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
-        *place = None;
+        *permit = None;
         let mut chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
@@ -546,11 +546,11 @@ impl Source {
         while self.hears(&mut chunks, &mut lines, reflector, life).await {
             while let Some(line) = lines.next() {
                 any = true;
-                let (rest, next) = self.take_line(reflector, line, began);
+                let (rest, next) = self.apply_line(reflector, line, began);
                 if let Some(rest) = rest {
                     rest.await;
                 }
-                // What comes after it is not to be taken in.
+                // Later events of this response are not applied.
                 if let ControlFlow::Break(wait) = next {
                     return wait;
                 }
@@ -574,7 +574,7 @@ impl Source {
         let chunk = tokio::select! {
             biased;
             chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
-            () = self.doubted.notified() => return false,
+            () = self.check_served.notified() => return false,
         };
         let Ok(Some(Ok(chunk))) = chunk else { return false };
         self.condition.heard();
@@ -586,7 +586,7 @@ impl Source {
     /// request if the watch is over.
     ///
     /// An unreadable line or an `ERROR` event ends the watch. Events behind it belong to a state that is not certain.
-    fn take_line(
+    fn apply_line(
         &self,
         reflector: &mut Reflector,
         line: &[u8],
@@ -597,9 +597,9 @@ impl Source {
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
         };
-        let (deltas, wait) = self.taken_in(reflector, input);
+        let (deltas, wait) = self.apply_input(reflector, input);
         let is_over = is_over || wait.is_some();
-        (self.hand_on(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
+        (self.push_deltas(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
     }
 
     /// Opens a watch. A separate function, so that the request does not live as long as the response.
@@ -657,8 +657,8 @@ impl Source {
     ///
     /// The reflector has moved on before the returned future is polled. Only the push into a full store waits.
     fn perform(&self, reflector: &mut Reflector, input: Input) -> impl Future<Output = Option<Duration>> + Send {
-        let (deltas, wait) = self.taken_in(reflector, input);
-        let rest = self.hand_on(deltas);
+        let (deltas, wait) = self.apply_input(reflector, input);
+        let rest = self.push_deltas(deltas);
         async move {
             if let Some(rest) = rest {
                 rest.await;
@@ -668,7 +668,7 @@ impl Source {
     }
 
     /// Sends deltas to the store: at once where there is room, so that an idle informer keeps no buffer for them.
-    fn hand_on(&self, deltas: Vec<Delta>) -> Option<BoxFuture<'_, ()>> {
+    fn push_deltas(&self, deltas: Vec<Delta>) -> Option<BoxFuture<'_, ()>> {
         let mut deltas = deltas.into_iter();
         let first = deltas.find_map(|delta| self.store.try_push(delta).err())?;
         Some(Box::pin(async move {
@@ -681,7 +681,7 @@ impl Source {
 
     /// Passes an input to the reflector, and records the health that follows from it. Returns the deltas in order, and
     /// the wait if the request is over.
-    fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
+    fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if self.lacks_optional(error) {
                 self.condition.absent(&self.identity, reflector.scope());
@@ -780,7 +780,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn object_of_an_event_stays_decoded_and_one_of_a_list_does_not() {
+    async fn only_objects_of_events_stay_decoded() {
         let nobody = service_fn(|_request: http::Request<Body>| async {
             Ok::<_, Infallible>(http::Response::new(Body::empty()))
         });

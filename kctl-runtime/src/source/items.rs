@@ -50,7 +50,7 @@ pub(super) struct ListMeta {
 ///
 /// The states are those of the outer object alone. Everything deeper is one [`Value`].
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Position {
     /// Before the opening brace of the list.
     Begin,
     /// Before the name of a member, or before the closing brace.
@@ -78,7 +78,7 @@ pub(super) struct Items {
     begin: usize,
     /// Number of read bytes that are no longer in the buffer.
     n_gone: usize,
-    place: Place,
+    position: Position,
     /// Progress within the value that starts at `begin`.
     value: Value,
     meta: ListMeta,
@@ -91,7 +91,7 @@ impl Items {
             buffer: Vec::new(),
             begin: 0,
             n_gone: 0,
-            place: Place::Begin,
+            position: Position::Begin,
             value: Value::default(),
             meta: ListMeta::default(),
         }
@@ -114,14 +114,14 @@ impl Items {
     /// The bytes are not a list, or a value is too long. The parser must not be used after that.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, ListError> {
         while let Some(byte) = self.next_byte() {
-            match (self.place, byte) {
-                (Place::Begin, b'{') | (Place::Items, b']') => self.pass_to(Place::Member),
-                (Place::Member, b'}') => self.pass_to(Place::End),
-                (Place::Value(Name::Items), b'[') => self.pass_to(Place::Items),
-                (Place::Member | Place::Items, b',') | (Place::Value(_), b':') => self.pass_to(self.place),
-                (Place::Member, b'"') | (Place::Value(_) | Place::Items, _) => {
+            match (self.position, byte) {
+                (Position::Begin, b'{') | (Position::Items, b']') => self.pass_to(Position::Member),
+                (Position::Member, b'}') => self.pass_to(Position::End),
+                (Position::Value(Name::Items), b'[') => self.pass_to(Position::Items),
+                (Position::Member | Position::Items, b',') | (Position::Value(_), b':') => self.pass_to(self.position),
+                (Position::Member, b'"') | (Position::Value(_) | Position::Items, _) => {
                     let Some(value) = self.take_value()? else { return Ok(None) };
-                    if self.place == Place::Items {
+                    if self.position == Position::Items {
                         return Ok(Some(&self.buffer[value]));
                     }
                     self.read_member(value)?;
@@ -133,9 +133,9 @@ impl Items {
     }
 
     /// Skips one byte.
-    fn pass_to(&mut self, place: Place) {
+    fn pass_to(&mut self, position: Position) {
         self.begin += 1;
-        self.place = place;
+        self.position = position;
     }
 
     /// Returns the range of the next value once it is complete.
@@ -159,14 +159,14 @@ impl Items {
     /// Records the name or the value of a member.
     fn read_member(&mut self, text: Range<usize>) -> Result<(), ListError> {
         let text = &self.buffer[text];
-        self.place = match self.place {
-            Place::Value(name) => {
+        self.position = match self.position {
+            Position::Value(name) => {
                 if name == Name::Metadata {
                     self.meta = serde_json::from_slice(text)?;
                 }
-                Place::Member
+                Position::Member
             }
-            _ => Place::Value(match text {
+            _ => Position::Value(match text {
                 b"\"metadata\"" => Name::Metadata,
                 b"\"items\"" => Name::Items,
                 _ => Name::Other,
@@ -188,7 +188,7 @@ impl Items {
     /// # Errors
     /// [`ListError::Unfinished`] if the list is not complete.
     pub(super) fn end(self) -> Result<ListMeta, ListError> {
-        if self.place == Place::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
+        if self.position == Position::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
     }
 }
 
@@ -214,7 +214,7 @@ impl Value {
             if self.in_text {
                 self.seen += memchr2(b'"', b'\\', &bytes[self.seen..]).unwrap_or(bytes.len() - self.seen);
                 match bytes.get(self.seen)? {
-                    // What is escaped is needed to go on behind it.
+                    // The byte after the backslash has not arrived.
                     b'\\' if self.seen + 1 == bytes.len() => return None,
                     b'\\' => self.seen += 2,
                     _ => {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_the_same_however_the_bytes_are_cut() {
+    fn items_do_not_depend_on_chunk_boundaries() {
         let cases: [(&str, &[&str], &str); 7] = [
             (r#"{"metadata":{"resourceVersion":"7"},"items":[]}"#, &[], "7"),
             (r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, &[], "7"),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_an_item_and_a_chunk_is_held() {
+    fn buffer_holds_one_item_and_one_chunk() {
         let item = format!(r#"{{"a":"{}"}}"#, "b".repeat(1_000));
         let list = format!(r#"{{"metadata":{{}},"items":[{}]}}"#, vec![item.as_str(); 1_000].join(","));
         let (mut items, mut n_items) = (Items::new(), 0);

@@ -20,8 +20,8 @@ pub(super) struct Lines {
 impl Lines {
     /// Adds a chunk.
     pub(super) fn push(&mut self, chunk: &[u8]) {
-        // Whole lines are read before the next chunk comes: what moves is one unfinished line, and once at most, because
-        // then `begin` is 0.
+        // Complete lines were read before the next chunk arrives, so only one unfinished line moves. It moves once at
+        // most, because `begin` is 0 afterwards.
         self.buffer.drain(..self.begin);
         self.searched -= self.begin;
         self.begin = 0;
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_the_bytes_are_cut() {
+    fn lines_do_not_depend_on_chunk_boundaries() {
         let cases: [(&[u8], &[&str]); 5] = [
             (b"", &[]),
             (b"unfinished", &[]),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn line_is_too_long_beyond_the_bound_whatever_came_before_it() {
+    fn line_beyond_the_bound_is_too_long() {
         let mut lines = Lines::default();
         lines.push(b"a line\n");
         lines.push(&vec![b'x'; LINE_LEN_MAX]);

@@ -25,7 +25,7 @@
 //!
 //! # The life of a source
 //!
-//! 1. **List.** The whole newest state is requested, by about four sources of a process at a time ([`Places`]). Items
+//! 1. **List.** The whole newest state is requested, by about four sources of a process at a time ([`ListLimiter`]). Items
 //!    are decoded as their bytes arrive.
 //! 2. **Check.** Each object is reduced to the parts that readers need, and must fit every type that reads it
 //!    ([`Check`]). The store gets the list as one [`Delta::Replace`](crate::store::Delta::Replace).
@@ -59,27 +59,27 @@
 //! | [`UNREADABLE_MAX`] unreadable objects | further ones are counted and logged only |
 //! | a full store ([`DELTAS_MAX`](crate::store::DELTAS_MAX)) | the source stops reading its watch until there is room |
 
-mod anew;
+mod catch_up;
 mod check;
 mod condition;
-mod current;
 mod driver;
 mod event;
 mod items;
+mod jitter;
 mod lines;
+mod list_limiter;
 mod pages;
-mod places;
 mod reflector;
 #[cfg(test)]
 mod reflector_model;
+mod relist;
 mod scopes;
-mod spread;
 mod unreadable;
 
 pub use check::Check;
 pub use condition::Health;
 pub use driver::Source;
-pub use places::Places;
+pub use list_limiter::ListLimiter;
 pub use reflector::{Effect, Input, Reflector, Request};
 pub use unreadable::UNREADABLE_MAX;
 pub(crate) use unreadable::Unreadable;

@@ -247,7 +247,7 @@ impl Reflector {
     /// Sets if the kind is required or optional.
     ///
     /// ```
-    /// use kctl_runtime::{effect::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
+    /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
     ///
     /// let mut reflector = Reflector::of(None).with(Presence::Optional);
     /// let missing = || Input::Failed(ApiError::Refused {
@@ -279,7 +279,7 @@ impl Reflector {
     /// them the present request continues.
     ///
     /// ```
-    /// use kctl_runtime::{effect::ApiError, source::{Effect, Input, Reflector, Request}};
+    /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Reflector, Request}};
     ///
     /// let mut reflector = Reflector::of(None);
     /// reflector.on(Input::Page { objects: Vec::new(), version: "7".into(), token: None });

@@ -446,7 +446,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_sequence_of_answers_gives_true_states_that_never_go_back(
+    fn any_sequence_gives_true_states_that_never_regress(
         streams in any::<bool>(),
         by_namespace in any::<bool>(),
         pages in any::<bool>(),

@@ -41,8 +41,8 @@ impl Scopes {
     /// Lists and watches a scope from now on.
     pub(crate) fn add(&self, scope: Scope) {
         let mut all = self.all.lock();
-        if let Err(place) = all.binary_search(&scope) {
-            all.insert(place, scope);
+        if let Err(idx) = all.binary_search(&scope) {
+            all.insert(idx, scope);
             self.changes.notify_one();
         }
     }
@@ -50,8 +50,8 @@ impl Scopes {
     /// Ends list and watch of a scope; its objects leave the store.
     pub(crate) fn remove(&self, scope: &Scope) {
         let mut all = self.all.lock();
-        if let Ok(place) = all.binary_search(scope) {
-            all.remove(place);
+        if let Ok(idx) = all.binary_search(scope) {
+            all.remove(idx);
             self.changes.notify_one();
         }
     }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_a_namespace_forgets_those_of_that_namespace() {
+    fn list_forgets_unreadable_objects_of_its_namespace() {
         let all = Unreadables::default();
         all.add(pod("a", "pod"), String::new());
         all.add(pod("b", "pod"), String::new());

@@ -77,7 +77,7 @@ impl Rules for Vec<PolicyRule> {
 ///
 /// let spec = declaration();
 /// assert_eq!(spec.relations.len(), 2);
-/// assert!(spec.relations[1].keep.is_metadata());
+/// assert!(spec.relations[1].field_mask.is_metadata());
 /// ```
 pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,

@@ -5,7 +5,7 @@ use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
 use super::{RelationSpec, Role, owned_by::OwnedBy};
 use crate::{
     key::Key,
-    object::{Keep, Kind, Readable, ViewOf, is_namespaced},
+    object::{FieldMask, Kind, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
     source::{Check, Presence},
     store::{Change, SharedStore, Store, index_values, view},
@@ -74,7 +74,7 @@ impl<C: Controller, K> Relation<C, K> {
                 by_type: false,
                 presence: Presence::Required,
                 check: Check::fits::<K>(),
-                keep: Keep::whole(),
+                field_mask: FieldMask::whole(),
                 crd: None,
                 schema: None,
             },
@@ -289,14 +289,14 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// Sets `metadata`: only the metadata is requested and cached.
     #[must_use]
     pub fn metadata(mut self) -> Self {
-        self.spec.keep = Keep::metadata();
+        self.spec.field_mask = FieldMask::metadata();
         self
     }
 
     /// Sets `as = V`: only the fields of the view are cached, and the kind is read as `V`.
     #[must_use]
     pub fn view<V: ViewOf<K>>(self) -> Relation<C, V, B> {
-        let spec = RelationSpec { keep: V::places().keep(), check: Check::fits::<V>(), ..self.spec };
+        let spec = RelationSpec { field_mask: V::paths().field_mask(), check: Check::fits::<V>(), ..self.spec };
         Relation { spec, before: self.before, kinds: PhantomData }
     }
 

@@ -208,7 +208,8 @@ impl Cache {
     /// Applies a delta and returns the changes in order, without those that no reader can see.
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         let mut changes = self.changes_of(delta);
-        // What no reader can see wakes nobody: a heartbeat outside of a view, a status where metadata alone is read.
+        // Updates of fields that this cache does not keep queue no key: a heartbeat outside of a view, or a status where
+        // only the metadata is read.
         changes.retain(|change| !matches!(change, Change::Updated { old, new } if new.looks_as(old)));
         changes
     }
@@ -314,7 +315,8 @@ impl Cache {
         self.tombstones.passed(mark, here);
         let passed = self.unreported.range(..=mark).map(|(_, key)| key).filter(|key| here(key));
         let passed: Vec<ObjectKey> = passed.cloned().collect();
-        // The watch has passed by these own writes: they are outside of its selector, and nobody would tell of their end.
+        // The watch is past these own writes without reporting them: they do not match its selector, and it would not
+        // report their deletion either.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.get(key).cloned()).collect();
         for object in &outside {
             self.remove(object);
@@ -439,7 +441,7 @@ impl Cache {
 
     fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
-        // A list from a server that is behind what was already seen says nothing new; nor does one that nobody wants.
+        // A list that is older than the cache is ignored, and so is one of a scope that is no longer followed.
         let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
@@ -457,13 +459,13 @@ impl Cache {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
-        // What the list has is there, however old its last change: lower the mark while it is taken in.
+        // Every object of the list exists, even if its last change is older than the mark, so the mark is lowered here.
         self.set_mark(scope, 0);
         for object in objects {
             changes.extend(self.upsert(object));
         }
         self.set_mark(scope, mark.max(list.unwrap_or(0)));
-        // What the list had is reported, and what it had not is gone.
+        // The list reports all own writes up to its version: an object that it lacks is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes

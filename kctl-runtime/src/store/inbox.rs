@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::turns::Mutex;
+use crate::sync::Mutex;
 
 /// A bounded queue with many senders and one reader.
 pub(super) struct Inbox<M> {
@@ -33,7 +33,7 @@ struct Messages<M> {
 }
 
 /// Room for one message.
-pub(super) struct Place<'a, M> {
+pub(super) struct Reservation<'a, M> {
     inbox: &'a Inbox<M>,
     /// The moment at which the sender asked for room.
     since: Instant,
@@ -59,13 +59,13 @@ impl<M> Inbox<M> {
     }
 
     /// Returns room for a message if there is any now.
-    pub(super) fn try_reserve(&self) -> Option<Place<'_, M>> {
+    pub(super) fn try_reserve(&self) -> Option<Reservation<'_, M>> {
         match self.room.try_acquire() {
             Ok(room) => room.forget(),
             Err(TryAcquireError::NoPermits) => return None,
             Err(TryAcquireError::Closed) => {}
         }
-        Some(Place { inbox: self, since: Instant::now() })
+        Some(Reservation { inbox: self, since: Instant::now() })
     }
 
     /// Puts a message into the queue as soon as there is room.
@@ -74,7 +74,7 @@ impl<M> Inbox<M> {
         if let Ok(room) = self.room.acquire().await {
             room.forget();
         }
-        Place { inbox: self, since }.put(message);
+        Reservation { inbox: self, since }.put(message);
     }
 
     /// Returns the number of messages that wait or are being handled.
@@ -90,12 +90,12 @@ impl<M> Inbox<M> {
     }
 }
 
-impl<M> Place<'_, M> {
+impl<M> Reservation<'_, M> {
     /// Puts the message into the queue; it is dropped if the reader is gone.
     pub(super) fn put(self, message: M) {
         let mut messages = self.inbox.messages.lock();
         if messages.is_over {
-            // Not under the lock: it may wake whoever waits for its end.
+            // Dropped without the lock: the drop may wake a task that waits for the message.
             drop(messages);
             return drop(message);
         }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_takes_room_until_it_was_dealt_with() {
+    async fn message_occupies_room_until_it_was_handled() {
         let inbox = Inbox::new(2);
         let mut reader = inbox.open().unwrap();
         inbox.send(1).await;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_any_more_is_dropped_and_holds_up_nobody() {
+    async fn messages_without_a_reader_are_dropped() {
         let inbox = Inbox::new(1);
         let told = std::sync::Arc::new(());
         let reader = inbox.open().unwrap();

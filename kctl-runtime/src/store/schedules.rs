@@ -12,7 +12,7 @@ use super::{Change, Delta, SharedStore};
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
-    turns::any_schedule,
+    sync::any_schedule,
 };
 
 const LAST: u64 = 5;
@@ -61,7 +61,7 @@ async fn read(store: Arc<SharedStore>) {
 }
 
 #[test]
-fn under_any_schedule_readers_never_see_a_version_go_back_and_writers_read_what_they_wrote() {
+fn any_schedule_keeps_versions_monotonic_for_readers() {
     any_schedule(|| {
         block_on(async {
             let store = Arc::new(SharedStore::default());
@@ -77,7 +77,7 @@ fn under_any_schedule_readers_never_see_a_version_go_back_and_writers_read_what_
 /// The states that a subscriber knows only from its changes.
 type Told = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
 
-fn tell(told: &Told, change: &Change<Stored>) {
+fn notify(told: &Told, change: &Change<Stored>) {
     let mut told = told.lock().unwrap();
     let key = change.latest().key().clone();
     match change {
@@ -90,7 +90,7 @@ fn tell(told: &Told, change: &Change<Stored>) {
 }
 
 #[test]
-fn under_any_schedule_a_late_subscriber_is_told_each_change_once() {
+fn any_schedule_gives_late_subscribers_each_change_once() {
     any_schedule(|| {
         block_on(async {
             let store = Arc::new(SharedStore::default());
@@ -99,7 +99,7 @@ fn under_any_schedule_a_late_subscriber_is_told_each_change_once() {
             yield_now().await;
             let told = Told::default();
             let hears = told.clone();
-            let subscription = store.subscribe(Arc::new(move |change, _| tell(&hears, change))).await;
+            let subscription = store.subscribe(Arc::new(move |change, _| notify(&hears, change))).await;
             subscription.delivered().await;
             for task in tasks {
                 task.await.unwrap();

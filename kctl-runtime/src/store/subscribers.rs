@@ -48,8 +48,8 @@ async fn leaves_at(store: &SharedStore, name: &'static str, log: &Arc<Mutex<Vec<
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_while_a_list_is_told_hears_nothing_of_its_rest_and_is_let_go_with_the_next_change() {
-    // The list is told to who was there before it, or to who comes after it.
+async fn subscriber_dropped_during_a_list_gets_nothing_more() {
+    // The subscriber joins before the list or after it.
     for comes_late in [false, true] {
         let store = Arc::new(SharedStore::default());
         let writer = tokio::spawn(store.clone().write());
@@ -96,7 +96,7 @@ fn learn(known: &mut Known, change: &Change<Stored>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn subscribers_that_come_and_go_under_load_miss_nothing_while_they_are_there() {
+async fn subscribers_under_load_miss_nothing() {
     let store = Arc::new(SharedStore::default());
     let writer = tokio::spawn(store.clone().write());
     store.acknowledged(Delta::Replace(None, Vec::new(), "0".into())).await;

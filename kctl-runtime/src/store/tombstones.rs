@@ -45,10 +45,12 @@ pub(super) struct Tombstones {
 #[derive(Default)]
 struct Ended {
     uids: HashSet<Uid, FixedState>,
+    /// The same uids, oldest first. Invariant: at most [`ENDED_MAX`].
     order: VecDeque<Uid>,
 }
 
 impl Ended {
+    /// Adds a uid, and drops the oldest one at the bound.
     fn add(&mut self, uid: &Uid) {
         // Without a uid nothing tells an object from its successor.
         if uid.is_empty() || !self.uids.insert(uid.clone()) {
@@ -60,18 +62,22 @@ impl Ended {
         {
             self.uids.remove(&oldest);
         }
+        debug_assert_eq!(self.uids.len(), self.order.len(), "both hold the same uids");
     }
 }
 
 impl Tombstones {
+    /// Returns the number of own deletes that the watch has not reported.
     pub(super) fn len(&self) -> usize {
         self.by_uid.len()
     }
 
+    /// Returns `true` if no own delete waits for the watch, so that events need no check.
     pub(super) fn is_empty(&self) -> bool {
         self.by_uid.is_empty() && self.unreported.is_empty()
     }
 
+    /// Returns `true` for an object that this process deleted, or whose end it has seen.
     pub(super) fn has(&self, uid: &Uid) -> bool {
         self.by_uid.contains_key(uid) || self.ended.uids.contains(uid)
     }
@@ -101,6 +107,7 @@ impl Tombstones {
         self.by_uid.insert(uid, Tombstone { key, revision });
     }
 
+    /// Forgets an own delete, because the watch has reported or passed it.
     fn remove(&mut self, uid: &Uid) {
         if let Some(Tombstone { key, .. }) = self.by_uid.remove(uid)
             && self.by_key.get(&key).is_some_and(|last| last == uid)

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
-    turns::RwLock,
+    sync::RwLock,
 };
 
 /// Maximum number of deltas that wait for the writer. At the bound a source waits, so it stops reading from its watch.
@@ -53,7 +53,7 @@ impl Subscriber {
 
     /// Calls the handler, unless the subscription has ended. A panic, for example in a user's mapper, costs one change;
     /// the writer and all other handlers go on.
-    fn tell(&self, change: &Change<Stored>, initial: bool) {
+    fn notify(&self, change: &Change<Stored>, initial: bool) {
         if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, initial))).is_err() {
             let object = change.latest().key();
             tracing::error!(%object, "a mapper or a predicate panicked: this change of the object queues nothing for it");
@@ -108,8 +108,8 @@ pub struct SharedStore {
 
 /// The handlers, and the subscriptions that wait for the initial list.
 #[derive(Default)]
-struct Audience {
-    subscribers: Vec<Subscriber>,
+struct Subscribers {
+    all: Vec<Subscriber>,
     /// Subscriptions from before the first list: they are notified once its objects were delivered.
     waiting: Vec<oneshot::Sender<()>>,
 }
@@ -178,10 +178,10 @@ impl SharedStore {
     /// Dropping the future ends the store: later deltas are not applied.
     pub async fn write(self: Arc<Self>) {
         let Some(mut inbox) = self.inbox.open() else { return };
-        let mut audience = Audience::default();
+        let mut subscribers = Subscribers::default();
         loop {
             let message = inbox.next().await;
-            let done = self.take_in(message, &mut audience);
+            let done = self.handle(message, &mut subscribers);
             inbox.done();
             done.map(|done| done.send(()));
         }
@@ -189,11 +189,11 @@ impl SharedStore {
 
     /// Handles one message, and returns the sender to notify that it is done. A separate function, so that the task of
     /// an idle store does not keep its locals.
-    fn take_in(&self, message: Message, audience: &mut Audience) -> Option<oneshot::Sender<()>> {
+    fn handle(&self, message: Message, subscribers: &mut Subscribers) -> Option<oneshot::Sender<()>> {
         match message {
             Message::Delta(delta, done) => {
                 let begins = Instant::now();
-                self.apply(delta, audience);
+                self.apply(delta, subscribers);
                 self.processing.observe(begins.elapsed());
                 self.applied.fetch_add(1, Ordering::Relaxed);
                 self.advances.notify_waiters();
@@ -201,29 +201,29 @@ impl SharedStore {
             }
             Message::Subscribe(subscriber, done) => {
                 for object in self.all() {
-                    subscriber.tell(&Change::Added(object), true);
+                    subscriber.notify(&Change::Added(object), true);
                 }
-                audience.subscribers.push(subscriber);
+                subscribers.all.push(subscriber);
                 if self.is_synced() {
                     return Some(done);
                 }
-                audience.waiting.push(done);
+                subscribers.waiting.push(done);
                 None
             }
         }
     }
 
-    fn apply(&self, delta: Delta, audience: &mut Audience) {
+    fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
         let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
         let initial = listed && !self.is_synced();
         let (changes, complete, served) = {
             let mut cache = self.cache.write();
             (cache.apply(delta), cache.is_complete(), cache.is_served())
         };
-        audience.subscribers.retain(Subscriber::is_alive);
+        subscribers.all.retain(Subscriber::is_alive);
         for change in &changes {
-            for subscriber in &audience.subscribers {
-                subscriber.tell(change, initial);
+            for subscriber in &subscribers.all {
+                subscriber.notify(change, initial);
             }
         }
         if complete != self.is_synced() {
@@ -232,13 +232,13 @@ impl SharedStore {
                 self.becomes_synced.notify_waiters();
             }
         }
-        // What is not complete may be served or not: that is known later.
+        // An incomplete cache may belong to a kind that is not served; that is known only after the next request.
         if complete && self.served.swap(served, Ordering::SeqCst) != served {
             self.n_served_changes.fetch_add(1, Ordering::SeqCst);
             self.served_changes.notify_waiters();
         }
         if complete {
-            for done in audience.waiting.drain(..) {
+            for done in subscribers.waiting.drain(..) {
                 let _left = done.send(());
             }
         }

@@ -23,7 +23,7 @@ use serde::Deserialize;
 /// Match on a method rather than on a variant if you handle one case yourself:
 ///
 /// ```
-/// use kctl_runtime::effect::ApiError;
+/// use kctl_runtime::writer::ApiError;
 ///
 /// let body = r#"{"kind": "Status", "reason": "AlreadyExists", "message": "pods \"web-0\" already exists", "code": 409}"#;
 /// let error = ApiError::refused("create Pod shop/web-0", 409, None, body);
@@ -162,7 +162,7 @@ impl ApiError {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kctl_runtime::effect::ApiError;
+    /// use kctl_runtime::writer::ApiError;
     ///
     /// let busy = r#"{"reason": "TooManyRequests", "message": "try later", "details": {"retryAfterSeconds": 3}, "code": 429}"#;
     /// let error = ApiError::refused("list Pod", 429, None, busy);
@@ -215,7 +215,7 @@ impl ApiError {
     /// if a patch names the uid of an earlier object of the same name. 409 `AlreadyExists` is not a conflict.
     ///
     /// ```
-    /// use kctl_runtime::effect::ApiError;
+    /// use kctl_runtime::writer::ApiError;
     ///
     /// let body = r#"{"kind": "Status", "reason": "Conflict", "message": "the object has been modified", "code": 409}"#;
     /// assert!(ApiError::refused("update Pod shop/web-0", 409, None, body).is_conflict());
@@ -251,7 +251,7 @@ impl ApiError {
         matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))
     }
 
-    /// Returns `true` if there is no object of this name, rather than no such kind.
+    /// Returns `true` if the kind is served but has no object of this name.
     pub(crate) fn names_missing(&self, name: &str) -> bool {
         let missing = format!("\"{name}\" not found");
         self.has_reason(404, "NotFound") && matches!(self, Self::Refused { message, .. } if message.ends_with(&missing))
@@ -290,7 +290,7 @@ impl ApiError {
     /// The worker does not retry such a key; it waits for a change of the object.
     ///
     /// ```
-    /// use kctl_runtime::effect::ApiError;
+    /// use kctl_runtime::writer::ApiError;
     ///
     /// let error = ApiError::Undeclared {
     ///     operation: "delete Pod shop/web-0".into(),

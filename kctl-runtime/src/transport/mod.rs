@@ -10,7 +10,7 @@ use kube::{Client, client::Body};
 use tokio::time::Instant;
 
 pub use self::error::ApiError;
-use crate::{connection::Long, trace::Trace};
+use crate::{connection::LongResponse, trace::Trace};
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
@@ -170,7 +170,7 @@ async fn exchange(
         request.extensions_mut().insert(repeats);
     }
     if ask.is_long {
-        request.extensions_mut().insert(Long);
+        request.extensions_mut().insert(LongResponse);
     }
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
 }
@@ -234,8 +234,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refusal_is_repeated_when_its_wait_fits_and_handed_on_at_once_when_it_does_not() {
-        // Code, wait, refusals, time that there is; seconds that it takes, requests, the wait that is handed on.
+    async fn rejected_request_is_repeated_if_the_wait_fits() {
+        // code, Retry-After, rejections, timeout; expected seconds, requests, and the wait in the returned error
         for (code, wait, refusals, within, took, requests, left) in [
             (429, 2, 3, 60, 6, 4, None),
             (503, 2, 3, 60, 6, 4, None),

@@ -17,8 +17,8 @@ use tokio::{sync::watch, task::JoinSet};
 use super::WatchError;
 use crate::{
     handler::mailbox::Mailbox,
-    object::Keep,
-    source::{Identity, Places, Source},
+    object::FieldMask,
+    source::{Identity, ListLimiter, Source},
     store::{Delta, Scope, SharedStore},
 };
 
@@ -38,12 +38,13 @@ pub(crate) struct Informers {
     streams: Arc<AtomicBool>,
     /// Held while the set of namespaces changes: one change at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
-    places: Places,
+    list_limiter: ListLimiter,
 }
 
+/// All open informers of a process, under one lock.
 #[derive(Default)]
 struct Table {
-    informers: BTreeMap<Id, Informer>,
+    informers: BTreeMap<InformerId, Informer>,
     /// Number of the informer that was opened last. An informer that is opened again has another number.
     n_opened: u64,
     /// Is `true` once the manager runs. Nothing is listed before, because controllers that are added later bring
@@ -54,26 +55,30 @@ struct Table {
 /// The key by which informers are shared. Informers of controllers that are limited to namespaces are separate, because
 /// their namespaces can change while other users want exactly those that they asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Id {
+struct InformerId {
     identity: Identity,
     changeable: bool,
     /// Is `true` for an informer that was opened at run time with whole objects, beside one that keeps less and already
     /// runs.
-    apart: bool,
+    separate: bool,
 }
 
+/// One source with its store, shared by all that opened the same identity.
 struct Informer {
+    /// Distinguishes it from an earlier informer of the same identity, so that a late handle of that one does not
+    /// close this one.
     number: u64,
     source: Arc<Source>,
+    /// Number of live [`InformerHandle`]s. Invariant: at least one.
     n_users: usize,
     /// Empty until the manager runs. Dropping it ends the tasks.
     tasks: JoinSet<()>,
 }
 
 /// One use of an informer. Dropping the last one ends the informer.
-pub(crate) struct Held {
+pub(crate) struct InformerHandle {
     informers: Informers,
-    id: Id,
+    id: InformerId,
     number: u64,
     source: Arc<Source>,
 }
@@ -90,6 +95,7 @@ impl Drop for Closing {
 }
 
 impl Informers {
+    /// Creates an empty set, which lists nothing before [`begin`](Self::begin).
     pub(crate) fn new() -> Self {
         Self {
             table: Arc::default(),
@@ -98,7 +104,7 @@ impl Informers {
             mailboxes: Arc::default(),
             streams: Arc::default(),
             changing: Arc::default(),
-            places: Places::default(),
+            list_limiter: ListLimiter::default(),
         }
     }
 
@@ -109,42 +115,65 @@ impl Informers {
         table.start(self);
     }
 
-    /// Returns the informer of an identity: the open one, or a new one.
-    pub(crate) fn hold(&self, identity: Identity, client: &Client) -> Result<Held, WatchError> {
+    /// Returns the informer of an identity with whole objects: the open one, or a new one.
+    ///
+    /// A controller may have opened the same identity with a field mask. Before the manager runs, its mask is widened.
+    /// Afterwards its objects were cut already, so a separate informer is opened.
+    ///
+    /// # Errors
+    /// The manager has ended, or [`INFORMERS_MAX`] informers are open.
+    pub(crate) fn acquire(&self, identity: Identity, client: &Client) -> Result<InformerHandle, WatchError> {
         let table = self.table.lock();
         if *self.closed.borrow() {
             return Err(WatchError::Closed);
         }
-        let mut id = Id { identity, changeable: false, apart: false };
+        let mut id = InformerId { identity, changeable: false, separate: false };
         if let Some(slim) = table.informers.get(&id).filter(|informer| !informer.source.is_whole()) {
             if table.begun {
-                id.apart = true;
+                id.separate = true;
             } else {
-                slim.source.keep_also(&Keep::whole());
+                slim.source.widen_field_mask(&FieldMask::whole());
             }
         }
         if table.informers.len() >= INFORMERS_MAX && !table.informers.contains_key(&id) {
             return Err(WatchError::TooMany);
         }
-        Ok(self.hold_in(table, id, &Keep::whole(), client))
+        Ok(self.acquire_in(table, id, &FieldMask::whole(), client))
     }
 
-    /// Returns the informer for a relation of a controller. It keeps of each object at least what `keep` names. Their
+    /// Returns the informer for a relation of a controller. It keeps of each object at least what `field_mask` names. Their
     /// number is bounded by the declarations.
-    pub(crate) fn hold_own(&self, identity: Identity, keep: &Keep, client: &Client) -> Held {
+    pub(crate) fn acquire_for_relation(
+        &self,
+        identity: Identity,
+        field_mask: &FieldMask,
+        client: &Client,
+    ) -> InformerHandle {
         let changeable = !identity.namespaces.is_empty();
-        let held = self.hold_in(self.table.lock(), Id { identity, changeable, apart: false }, keep, client);
-        // It may be open already, for somebody who reads less.
-        held.source.keep_also(keep);
+        let held = self.acquire_in(
+            self.table.lock(),
+            InformerId { identity, changeable, separate: false },
+            field_mask,
+            client,
+        );
+        // The informer may run already with a field mask of another controller that reads less.
+        held.source.widen_field_mask(field_mask);
         held
     }
 
-    fn hold_in(&self, mut table: MutexGuard<'_, Table>, id: Id, keep: &Keep, client: &Client) -> Held {
+    /// Opens the informer of `id` unless it is open, and counts one more user.
+    fn acquire_in(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        id: InformerId,
+        field_mask: &FieldMask,
+        client: &Client,
+    ) -> InformerHandle {
         let number = table.n_opened + 1;
-        let informer = table.informers.entry(id.clone()).or_insert_with_key(|Id { identity, .. }| {
+        let informer = table.informers.entry(id.clone()).or_insert_with_key(|InformerId { identity, .. }| {
             let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-            let source = Source::new(client.clone(), identity.clone(), store).keeping(keep.clone());
-            let source = Arc::new(source.sharing(self.places.clone()));
+            let source = Source::new(client.clone(), identity.clone(), store).with_field_mask(field_mask.clone());
+            let source = Arc::new(source.with_list_limiter(self.list_limiter.clone()));
             if self.streams.load(Ordering::Relaxed) {
                 source.stream_state();
             }
@@ -156,7 +185,7 @@ impl Informers {
         if table.begun {
             table.start(self);
         }
-        Held { informers: self.clone(), id, number, source }
+        InformerHandle { informers: self.clone(), id, number, source }
     }
 
     /// Requests initial states as streams from now on, also for open informers that have not begun.
@@ -171,7 +200,8 @@ impl Informers {
         table.informers.values().map(|informer| (informer.source.clone(), informer.n_users)).collect()
     }
 
-    pub(super) fn note(&self, mailbox: &Arc<Mailbox>) {
+    /// Adds the mailbox of a watch to those that [`most_waiting`](Self::most_waiting) looks at, and forgets dropped ones.
+    pub(super) fn add_mailbox(&self, mailbox: &Arc<Mailbox>) {
         let mut mailboxes = self.mailboxes.lock();
         mailboxes.retain(|mailbox| mailbox.strong_count() > 0);
         mailboxes.push(Arc::downgrade(mailbox));
@@ -191,30 +221,40 @@ impl Informers {
         if found.is_empty() { Err(WatchError::NotLimited) } else { Ok(found) }
     }
 
+    /// Returns the namespaces of all informers whose namespaces can change, sorted.
     pub(super) fn namespaces(&self) -> Vec<String> {
         let sources = self.changeable().unwrap_or_default();
         let namespaces: BTreeSet<String> = sources.iter().flat_map(|(source, _)| source.namespaces()).collect();
         namespaces.into_iter().collect()
     }
 
+    /// Adds a namespace to all informers whose namespaces can change.
+    ///
+    /// # Errors
+    /// No controller of the program is limited to namespaces.
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
         let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
-        // No cache lists it before all of them know that they are not complete: a reconcile would see half of it.
-        tell(&added, &Delta::Open(scope.clone())).await;
+        // All caches become incomplete before one of them lists the namespace. Otherwise a reconcile could read the
+        // namespace in one cache and miss it in another.
+        send_delta(&added, &Delta::Open(scope.clone())).await;
         for (source, _) in added {
             source.scopes().add(scope.clone());
         }
         Ok(())
     }
 
+    /// Removes a namespace from all informers whose namespaces can change. Its objects leave the caches as deletions.
+    ///
+    /// # Errors
+    /// As [`add_namespace`](Self::add_namespace).
     pub(super) async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
         let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
-        // From now on nothing is written there: a reconcile that runs sees objects go that are still there.
-        tell(&removed, &Delta::Open(scope.clone())).await;
+        // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
+        send_delta(&removed, &Delta::Open(scope.clone())).await;
         for (source, runs) in removed {
             source.scopes().remove(&scope);
             if !runs {
@@ -237,6 +277,7 @@ impl Informers {
         let _gone = closed.wait_for(|closed| *closed).await;
     }
 
+    /// Runs a task that ends only with the manager, and records its end as a failure of the program.
     async fn supervise(self, task: impl Future<Output = ()>) {
         let end = AssertUnwindSafe(task).catch_unwind().await;
         let text = match end {
@@ -259,7 +300,7 @@ impl Table {
 }
 
 /// Sends a delta to stores, and returns once those that run have applied it.
-async fn tell(sources: &[(Arc<Source>, bool)], delta: &Delta) {
+async fn send_delta(sources: &[(Arc<Source>, bool)], delta: &Delta) {
     for (source, runs) in sources {
         if *runs {
             source.store().acknowledged(delta.clone()).await;
@@ -269,26 +310,29 @@ async fn tell(sources: &[(Arc<Source>, bool)], delta: &Delta) {
     }
 }
 
-impl Held {
+impl InformerHandle {
+    /// Returns the source, which has the store as well.
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
+    /// Returns the set that the informer belongs to.
     pub(crate) fn informers(&self) -> &Informers {
         &self.informers
     }
 }
 
-impl Drop for Held {
+impl Drop for InformerHandle {
     fn drop(&mut self) {
         let mut table = self.informers.table.lock();
         let Entry::Occupied(mut informer) = table.informers.entry(self.id.clone()) else { return };
         if informer.get().number != self.number {
             return;
         }
+        debug_assert!(informer.get().n_users > 0, "an informer without users is removed");
         informer.get_mut().n_users -= 1;
         let ended = (informer.get().n_users == 0).then(|| informer.remove());
-        // What it holds may hold other uses, which ask for the table.
+        // Dropped without the lock: its handlers may own handles of other informers, whose drop locks the table.
         drop(table);
         drop(ended);
     }

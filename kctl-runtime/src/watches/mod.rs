@@ -21,17 +21,17 @@ use std::{
 use kube::{Client, core::GroupVersionKind};
 
 pub use informers::INFORMERS_MAX;
-pub(crate) use informers::{Closing, Held, Informers};
+pub(crate) use informers::{Closing, InformerHandle, Informers};
 pub use projection::Projection;
 pub use watch::Watch;
 
 pub use crate::handler::CHANGES_WAITING_MAX;
 use crate::{
-    effect::ApiError,
     manifest::{Grant, On, Place, grants},
     object::Kind,
     source::Identity,
     spec::ControllerSpec,
+    writer::ApiError,
 };
 
 /// The reason why a watch cannot be opened.
@@ -170,7 +170,7 @@ impl Watches {
         }
         self.check(&identity)?;
         let client = self.client(&identity.cluster)?;
-        let held = self.informers.hold(identity, client)?;
+        let held = self.informers.acquire(identity, client)?;
         Ok(Watch::open(held).await)
     }
 

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn object_that_stops_to_fit_keeps_its_last_good_state_until_it_fits_again_or_goes() {
+    fn unfitting_object_keeps_its_last_good_state() {
         let update = |old, new| Change::Updated { old, new };
         let cases = [
             (vec![Change::Added(pod(1, false)), update(pod(1, false), pod(2, true))], "+2"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_read_as_its_type_its_metadata_and_untyped() {
+    fn object_is_readable_typed_partial_and_dynamic() {
         let stored = pod(1, true);
         assert_eq!(Pod::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));
         assert_eq!(PartialObjectMeta::<Pod>::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));

@@ -8,7 +8,7 @@ use std::{
 
 use futures::Stream;
 
-use super::{Held, Projection, projection::Reader};
+use super::{InformerHandle, Projection, projection::Reader};
 use crate::{
     handler::mailbox::{Inlet, Mailbox},
     key::ObjectKey,
@@ -39,7 +39,7 @@ use crate::{
 /// }
 /// ```
 pub struct Watch<T> {
-    held: Held,
+    held: InformerHandle,
     mailbox: Arc<Mailbox>,
     reader: Reader<T>,
     /// The store drops its end of the mailbox once this is gone.
@@ -47,9 +47,9 @@ pub struct Watch<T> {
 }
 
 impl<T: Projection> Watch<T> {
-    pub(super) async fn open(held: Held) -> Self {
+    pub(super) async fn open(held: InformerHandle) -> Self {
         let mailbox = Arc::new(Mailbox::default());
-        held.informers().note(&mailbox);
+        held.informers().add_mailbox(&mailbox);
         let inlet = Inlet::new(mailbox.clone());
         let handler: Handler = Arc::new(move |change, initial| inlet.put(change, initial));
         let alive = Arc::new(());

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    effect::{ApiError, MERGE_PATCH, Target},
     object::Stored,
     reconcile::Env,
+    writer::{ApiError, MERGE_PATCH, Target},
 };
 
 /// Adds the finalizer and returns the object with it, as the store has it now.
@@ -35,7 +35,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
 pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
-    match env.writer.patch_unread(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
+    match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
         Err(error) if error.names_missing(stored.meta().name()) => {
             env.primary.forget_unreadable(stored.key());
             Ok(())

@@ -7,25 +7,25 @@
 //! 3. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
 //! 4. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
 //!    function. A panic counts as a failure, and so does a reconcile that takes longer than the controller's `timeout`.
-//! 5. Decide by [`settle`] when the key runs again, tell the queue, and hand the key back.
+//! 5. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
 //! 6. Pass a [`Report`] to the observer, for logs and metrics.
 //!
 //! Step 5 is a pure function that can be tested and used alone:
 //!
 //! ```
 //! use std::time::Duration;
-//! use kctl_runtime::{reconcile::Action, worker::{Decision, Outcome, Tried, settle}};
+//! use kctl_runtime::{reconcile::Action, worker::{Attempts, Decision, Outcome, decide}};
 //!
 //! let minute = Duration::from_secs(60);
 //! let done = Outcome::Done(Action::requeue(minute));
-//! assert_eq!(settle(&done, Tried::default(), None), Decision::RequeueAfter(minute));
-//! assert_eq!(settle(&Outcome::TimedOut, Tried::default(), None), Decision::RateLimited);
+//! assert_eq!(decide(&done, Attempts::default(), None), Decision::RequeueAfter(minute));
+//! assert_eq!(decide(&Outcome::TimedOut, Attempts::default(), None), Decision::RateLimited);
 //! ```
 //!
 //! The steps follow controller-runtime's `pkg/internal/controller/controller.go`, `reconcileHandler`.
 
 mod finalizer;
-mod settle;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -40,21 +40,21 @@ use serde_json::Value;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
-pub use settle::{Decision, Outcome, Tried, settle};
+pub use retry::{Attempts, Decision, Outcome, decide};
 
 pub use crate::queue::CONFLICTS_USUAL;
 use crate::{
-    echo,
-    effect::{EventType, Happening},
     handler::TAG_INITIAL,
     key::ObjectKey,
     object::{Stored, Uid},
+    own_writes,
     panic::panic_text,
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reason, Reconcile, UnreadableObject},
     source::Unreadable,
     store::Delta,
     trace::Trace,
+    writer::{EventRecord, EventType},
 };
 
 /// The report of one finished reconcile. `dev` prints it, metrics count it, and the simulator checks it.
@@ -116,7 +116,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     async fn step(&self) -> bool {
-        // What still waits at a stop is the next process's work: it lists everything anyway.
+        // Keys that still wait at a stop are dropped: the next process lists and queues every object.
         if *self.env.stopping.borrow() {
             return false;
         }
@@ -128,7 +128,7 @@ impl<C: Reconcile> Pool<C> {
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
         if !self.env.is_complete() {
-            // It waits with the others: what it would see is half of the truth.
+            // A reconcile would read an incomplete cache, so the key goes back into the queue.
             self.queue.add_tagged(key.clone(), item.priority, tags);
             self.queue.done(&key);
             return true;
@@ -143,14 +143,14 @@ impl<C: Reconcile> Pool<C> {
         (self.begun)(&self.env.spec.name, &key, trace);
         let begun = Instant::now();
         let run = pass.run(self.traced(&key, &reason, trace));
-        let (outcome, written) = echo::listen(async { run.await.unwrap_or_else(slot_lost) }).await;
+        let (outcome, written) = own_writes::record(async { run.await.unwrap_or_else(slot_lost) }).await;
         let took = begun.elapsed();
-        let tried = Tried { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
-        let decision = settle(&outcome, tried, self.env.spec.retries);
-        self.tell(&key, tried.failures, &outcome, &decision);
+        let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
+        let decision = decide(&outcome, attempts, self.env.spec.retries);
+        self.record_failure(&key, attempts.failures, &outcome, &decision);
         if matches!(decision, Decision::Drop | Decision::Outdated { .. }) {
-            // Otherwise the echo of its own writes would begin anew what has just ended, or end the wait.
-            self.queue.disown(&key, written);
+            // Otherwise the watch events of these writes would end the backoff, or queue the key that was given up.
+            self.queue.ignore_versions(&key, written);
         }
         match &decision {
             Decision::RequeueAfter(wait) => {
@@ -183,7 +183,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     /// Records a `Warning` event `ReconcileFailed` on the object: once, when it has failed often enough or is given up.
-    fn tell(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
+    fn record_failure(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
         let limit = self.env.tell_failure.load(Ordering::Relaxed);
         if limit == 0 {
             return;
@@ -200,7 +200,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
                 format!("failed {failures} times in a row: {text}")
             }
-            // Where the log and the page begin to say so: fewer are a part of the protocol, however early failures are told.
+            // Fewer conflicts are normal with concurrent writers, so the Event comes where log and debug page begin to warn.
             Decision::Outdated { in_a_row } if *in_a_row == CONFLICTS_USUAL + 1 => {
                 format!("met a conflict {in_a_row} times in a row: {text}")
             }
@@ -208,7 +208,7 @@ impl<C: Reconcile> Pool<C> {
         };
         let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
         if let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) {
-            let failed = Happening::new(EventType::Warning, "ReconcileFailed", note);
+            let failed = EventRecord::new(EventType::Warning, "ReconcileFailed", note);
             self.env.recorder.record(&self.env.spec, &stored, failed);
         }
     }
@@ -239,7 +239,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     async fn run_once(&self, key: &ObjectKey, tags: u32) -> Outcome {
-        if let Err(error) = self.env.writer.doubts().make_certain(key).await {
+        if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
         let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
@@ -261,7 +261,7 @@ impl<C: Reconcile> Pool<C> {
             None => Ok(run.await),
         };
         if let Ok(Err(error)) = &result {
-            self.take_in_end(error, key, uid).await;
+            self.record_end(error, key, uid).await;
         }
         result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
     }
@@ -269,7 +269,7 @@ impl<C: Reconcile> Pool<C> {
     /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
     /// not wait for the watch; until then each event of an owned object would start another reconcile of the deleted
     /// owner.
-    async fn take_in_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
+    async fn record_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api| self.env.is_gone(api, key) && api.names_missing(&key.name);
         if error.api().is_some_and(gone) {
             self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;
@@ -294,7 +294,7 @@ impl<C: Reconcile> Pool<C> {
             _ => {}
         }
         let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags));
-        // Of what has changed as well, nothing is skipped.
+        // A key that was also queued for another reason has changed, and is always reconciled.
         if tags == TAG_INITIAL && C::converged_fn().is_some_and(|is_converged| is_converged(&object, &context)) {
             return Ok(Action::await_change());
         }

@@ -17,14 +17,14 @@ use tokio::{
 
 use super::*;
 use crate::{
-    effect::{Recorder, WritePermit, Writer},
     object::Kind,
     queue::QueueConfig,
-    reconcile::{Applied, Controller, Result, ResultExt, Used, Vain},
+    reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
     shard::Gate,
     source::{Identity, Source},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
+    writer::{Recorder, WritePermit, Writer},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
     Arc::new(Env {
         spec,
         primary,
-        used: Used::none_of(sources.len()),
+        used: UsedCaches::new(sources.len()),
         sources,
         writer: Writer::new("test"),
         raw: Mutex::default(),
@@ -92,7 +92,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         traces: Arc::default(),
         applied: Applied::default(),
         clusters: BTreeMap::new(),
-        vain: Vain::default(),
+        noop_writes: NoopWrites::default(),
         clock: Arc::new(|| Timestamp::UNIX_EPOCH),
         stopping: watch::channel(false).1,
         gate: Gate::default(),
@@ -159,7 +159,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_is_a_failure_of_its_key_and_costs_no_worker() {
+async fn panic_fails_its_key_and_keeps_the_worker() {
     let world = World::new(
         |_| {},
         act(|name, attempt| async move {
@@ -191,7 +191,7 @@ async fn observer_that_panics_costs_no_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_beyond_its_timeout_is_cut_and_tried_again() {
+async fn reconcile_beyond_its_timeout_is_retried() {
     let world = World::new(
         |spec| spec.timeout = Some(SECOND),
         act(|_, attempt| async move {
@@ -235,7 +235,7 @@ async fn reconcile_that_hangs_holds_only_its_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_reconciles_run_at_once_as_the_controller_declares() {
+async fn concurrency_bounds_running_reconciles() {
     for concurrency in [1, 3, 8] {
         let running = Arc::new(AtomicUsize::new(0));
         let most = Arc::new(AtomicUsize::new(0));
@@ -260,7 +260,7 @@ async fn as_many_reconciles_run_at_once_as_the_controller_declares() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_is_reconciled_by_one_worker_at_a_time() {
+async fn one_worker_at_a_time_reconciles_a_key() {
     let running = Arc::new(AtomicUsize::new(0));
     let world = World::new(
         |spec| spec.concurrency = 4,
@@ -283,7 +283,7 @@ async fn key_is_reconciled_by_one_worker_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_finishes_what_runs_and_what_is_ready_and_starts_nothing_else() {
+async fn shutdown_finishes_running_reconciles() {
     let world = World::new(
         |_| {},
         act(|name, _| async move {
@@ -301,7 +301,7 @@ async fn shutdown_finishes_what_runs_and_what_is_ready_and_starts_nothing_else()
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_is_dropped_and_reported_after_its_retries_and_starts_anew_at_the_next_change() {
+async fn exhausted_key_is_reported_and_waits_for_change() {
     let attempts: Arc<Mutex<Vec<u32>>> = Arc::default();
     let seen = attempts.clone();
     let world = World::new(
@@ -324,7 +324,7 @@ async fn key_is_dropped_and_reported_after_its_retries_and_starts_anew_at_the_ne
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_ask_for_a_wait_use_up_retries_too() {
+async fn failures_with_a_wait_use_up_retries() {
     let start = Instant::now();
     let world =
         World::new(|spec| spec.retries = Some(2), act(|_, _| async { Err::<Action, _>("no").retry_after(SECOND) }))
@@ -337,7 +337,7 @@ async fn failures_that_ask_for_a_wait_use_up_retries_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_of_its_own_writes_does_not_make_a_failing_key_run_hot() {
+async fn own_writes_do_not_end_the_backoff() {
     let queue: Arc<Mutex<Option<WorkQueue<ObjectKey>>>> = Arc::default();
     let events = queue.clone();
     let world = World::new(
@@ -374,7 +374,7 @@ async fn success_forgets_the_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_of_an_object_that_is_gone_is_forgotten() {
+async fn key_of_a_deleted_object_is_forgotten() {
     let world = World::new(|_| {}, act(|_, _| async { panic!("there is nothing to reconcile") })).await;
     world.queue.add(key("gone"));
     world.queue.add_rate_limited(key("gone"));

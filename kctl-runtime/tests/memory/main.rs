@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kctl_runtime::{
-    object::{Keep, Kind, Readable},
+    object::{FieldMask, Kind, Readable},
     source::{Identity, Source},
     store::SharedStore,
 };
@@ -42,10 +42,10 @@ struct Informer {
 }
 
 impl Informer {
-    fn start<K: Readable>(client: &Client, keep: &Keep) -> Self {
+    fn start<K: Readable>(client: &Client, field_mask: &FieldMask) -> Self {
         let store = Arc::new(SharedStore::default());
         let source = Source::new(client.clone(), Identity::all(Kind::of::<K>()), store.clone());
-        let source = Arc::new(source.keeping(keep.clone()));
+        let source = Arc::new(source.with_field_mask(field_mask.clone()));
         // As controllers do: objects are checked against their type.
         let _typed = source.view::<K>();
         let mut tasks = JoinSet::new();
@@ -72,23 +72,23 @@ fn runtime() -> Runtime {
 }
 
 /// Fills the cache of decoded objects, whose size does not depend on the number of cached objects.
-fn fill_decoded<K: Readable>(make: fn(usize) -> String, keep: &Keep) {
+fn fill_decoded<K: Readable>(make: fn(usize) -> String, field_mask: &FieldMask) {
     let (runtime, server) = (runtime(), Fake::of(OBJECTS / 2, make));
     runtime.block_on(async {
-        let informer = Informer::start::<K>(&server.client(), keep);
+        let informer = Informer::start::<K>(&server.client(), field_mask);
         informer.store.wait_until_synced().await;
     });
 }
 
 /// Lists and relists so many objects; what each of them takes.
-fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, keep: &Keep) -> usize {
+fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, field_mask: &FieldMask) -> usize {
     let runtime = runtime();
     let server = Fake::of(n_objects, make);
     let kind = Kind::of::<K>().kind;
     let client = runtime.block_on(async { server.client() });
     let (informer, steady, peak) = growth(|| {
         runtime.block_on(async {
-            let informer = Informer::start::<K>(&client, keep);
+            let informer = Informer::start::<K>(&client, field_mask);
             informer.store.wait_until_synced().await;
             server.watched(1).await;
             informer
@@ -114,7 +114,8 @@ fn bytes_of_an_idle_informer() -> usize {
     let client = runtime.block_on(async { server.client() });
     let (_informers, steady, _peak) = growth(|| {
         runtime.block_on(async {
-            let informers: Vec<_> = (0..INFORMERS).map(|_| Informer::start::<Pod>(&client, &Keep::whole())).collect();
+            let informers: Vec<_> =
+                (0..INFORMERS).map(|_| Informer::start::<Pod>(&client, &FieldMask::whole())).collect();
             server.watched(INFORMERS).await;
             // Until each has its answer: before that it holds the request as well.
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -127,8 +128,8 @@ fn bytes_of_an_idle_informer() -> usize {
 
 /// One test: what others do at the same time would be counted, too.
 #[test]
-fn objects_and_informers_take_no_more_than_their_bounds() {
-    let whole = Keep::whole();
+fn memory_stays_within_its_bounds() {
+    let whole = FieldMask::whole();
     fill_decoded::<Pod>(server::pod, &whole);
     let each = bytes_of_each::<Pod>(OBJECTS, server::pod, &whole);
     assert!(each <= POD_BYTES_MAX, "{each} bytes for a Pod");
@@ -137,12 +138,12 @@ fn objects_and_informers_take_no_more_than_their_bounds() {
     fill_decoded::<ConfigMap>(server::config_map, &whole);
     let each = bytes_of_each::<ConfigMap>(OBJECTS, server::config_map, &whole);
     assert!(each <= CONFIG_MAP_BYTES_MAX, "{each} bytes for a ConfigMap");
-    let metadata = Keep::metadata();
+    let metadata = FieldMask::metadata();
     fill_decoded::<PartialObjectMeta<Pod>>(server::pod, &metadata);
     let each = bytes_of_each::<PartialObjectMeta<Pod>>(OBJECTS, server::pod, &metadata);
     assert!(each <= METADATA_BYTES_MAX, "{each} bytes for the metadata of a Pod");
     let fields = ["spec.nodeName", "spec.priority", "status.phase", "status.podIP", "status.startTime"];
-    let view = Keep::fields(fields.map(|path| path.split('.')));
+    let view = FieldMask::fields(fields.map(|path| path.split('.')));
     fill_decoded::<PartialObjectMeta<Pod>>(server::pod, &view);
     let each = bytes_of_each::<PartialObjectMeta<Pod>>(OBJECTS, server::pod, &view);
     assert!(each <= VIEW_BYTES_MAX, "{each} bytes for a view of a Pod");

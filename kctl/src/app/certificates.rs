@@ -182,9 +182,9 @@ impl Keeper {
         let Some(leadership) = self.leadership.as_ref().filter(|leadership| leadership.is_leading()) else {
             return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
         };
-        let leave = leadership.permit().ask(&named(path)).await?;
-        let answer = answered(path, leave.within(), self.client.request(request)).await?.context(named(path))?;
-        leave.answered();
+        let guard = leadership.permit().acquire(&named(path)).await?;
+        let answer = answered(path, guard.timeout(), self.client.request(request)).await?.context(named(path))?;
+        guard.answered();
         Ok(answer)
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Request, Response};
-use kctl_runtime::{connection::lasts, manager::metrics::RequestCounter};
+use kctl_runtime::{connection::is_streaming, manager::metrics::RequestCounter};
 use kube::{Client, client::Body};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
@@ -130,7 +130,7 @@ where
                 Err(error) => return Box::pin(async move { Err(error) }),
             }
         }
-        let within = self.options.request_timeout.filter(|_| !lasts(request.uri()));
+        let within = self.options.request_timeout.filter(|_| !is_streaming(request.uri()));
         let answer = self.inner.call(request);
         Box::pin(async move {
             let Some(within) = within else { return answer.await };

@@ -1,6 +1,6 @@
 //! Over real sockets, since what is tested is how many of them there are.
 
-mod plain;
+mod h1_pool;
 mod plugins;
 mod proxies;
 mod server;
@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Long, ways::Limits, with_limits};
+use super::{LongResponse, router::Limits, with_limits};
 use crate::transport;
 use server::{End, Seen, Server};
 
@@ -64,7 +64,7 @@ fn by_connection(server: &Server) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn watches_share_connections_and_all_else_goes_by_http_1() {
+async fn watches_share_connections_and_others_use_http1() {
     let server = Server::start(100).await;
     let by = client(&server, Limits::default());
     let mut open = watches(&by, 100).await;
@@ -74,7 +74,7 @@ async fn watches_share_connections_and_all_else_goes_by_http_1() {
     }
     let asked = server.take();
     assert!(asked.iter().all(|seen| seen.connection == 2 && seen.version == Version::HTTP_11), "{asked:?}");
-    // Room that was left is taken before another connection is made.
+    // Room on an open connection is taken before another connection is made.
     open.truncate(70);
     open.extend(watches(&by, 10).await);
     assert_eq!((by_connection(&server), server.n_connections()), (vec![10], 3));
@@ -85,7 +85,7 @@ async fn lists_and_upgrades_go_by_http_1() {
     let server = Server::start(100).await;
     let by = client(&server, Limits::default());
     let mut list = get("/api/v1/pods");
-    list.extensions_mut().insert(Long);
+    list.extensions_mut().insert(LongResponse);
     let mut upgrade = get("/api/v1/pods/a/exec");
     upgrade.headers_mut().insert("upgrade", "websocket".parse().unwrap());
     for request in [list, upgrade, get("/api/v1/pods"), get("/api/v1/pods/a/log?follow=true")] {
@@ -100,13 +100,13 @@ async fn lists_and_upgrades_go_by_http_1() {
 
 /// An operator of a hundred kinds does not begin with a hundred connections.
 #[tokio::test]
-async fn lists_at_once_take_few_connections_and_streams_beyond_them() {
+async fn concurrent_lists_overflow_to_http2_streams() {
     let server = Server::start(100).await;
     let by = client(&server, Limits::default());
     let list = || {
         // It stays open, as a long list does for a while.
         let mut list = get("/api/v1/pods?follow=list");
-        list.extensions_mut().insert(Long);
+        list.extensions_mut().insert(LongResponse);
         list
     };
     let open = join_all((0..50).map(|_| by.send(list()))).await;
@@ -122,7 +122,7 @@ async fn lists_at_once_take_few_connections_and_streams_beyond_them() {
 }
 
 #[tokio::test]
-async fn server_without_http_2_is_asked_by_http_1_with_a_connection_for_each_watch() {
+async fn http1_server_gets_a_connection_per_watch() {
     let server = Server::start(0).await;
     let by = client(&server, Limits::default());
     let _open = watches(&by, 5).await;
@@ -147,7 +147,7 @@ async fn server_that_takes_fewer_streams_gets_more_connections() {
 }
 
 #[tokio::test]
-async fn watches_of_a_lost_connection_end_and_come_back_over_one() {
+async fn watches_of_a_lost_connection_reconnect_over_one() {
     let server = Server::start(100).await;
     let by = client(&server, Limits::default());
     let mut open = watches(&by, 40).await;
@@ -177,7 +177,7 @@ async fn connection_that_went_silent_is_noticed_and_replaced() {
 }
 
 #[tokio::test]
-async fn server_that_takes_a_connection_and_says_nothing_is_named_as_one() {
+async fn silent_server_is_named_in_the_error() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = Server::start(100).await.config();
     config.cluster_url = format!("https://{}", silent.local_addr().unwrap()).parse().unwrap();

@@ -71,7 +71,7 @@ fn certificate(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn plugin_is_asked_again_when_its_token_is_refused_and_clients_share_it() {
+async fn rejected_token_runs_the_shared_plugin_again() {
     let (server, plugin) = (Server::start(100).await, Plugin::new("refused", &json!({"token": "one"})));
     let by = plugin.client(&server, Duration::ZERO);
     let another = plugin.client(&server, Duration::ZERO);
@@ -87,7 +87,7 @@ async fn plugin_is_asked_again_when_its_token_is_refused_and_clients_share_it() 
 }
 
 #[tokio::test]
-async fn plugin_whose_credential_is_always_refused_is_asked_once_in_its_time() {
+async fn plugin_with_rejected_credentials_runs_at_intervals() {
     let (server, plugin) = (Server::start(100).await, Plugin::new("always", &json!({"token": "one"})));
     let by = plugin.client(&server, Duration::from_secs(3_600));
     server.accept("Bearer two");
@@ -98,7 +98,7 @@ async fn plugin_whose_credential_is_always_refused_is_asked_once_in_its_time() {
 }
 
 #[tokio::test]
-async fn credential_that_has_run_out_is_renewed_before_it_is_used_and_a_plugin_that_fails_leaves_it() {
+async fn expired_credential_is_renewed_before_use() {
     let (server, plugin) = (
         Server::start(100).await,
         Plugin::new("ran-out", &json!({"token": "one", "expirationTimestamp": "2020-01-01T00:00:00Z"})),
@@ -117,7 +117,7 @@ async fn credential_that_has_run_out_is_renewed_before_it_is_used_and_a_plugin_t
 }
 
 #[tokio::test]
-async fn new_certificate_of_a_plugin_goes_by_new_connections_and_open_watches_stay() {
+async fn new_certificate_uses_new_connections() {
     let (server, plugin) = (Server::start(100).await, Plugin::new("certificate", &certificate("client-one")));
     let by = plugin.client(&server, Duration::ZERO);
     server.accept("client-one");
@@ -136,7 +136,7 @@ async fn new_certificate_of_a_plugin_goes_by_new_connections_and_open_watches_st
 }
 
 #[tokio::test]
-async fn plugin_that_gives_nothing_at_the_start_is_named() {
+async fn plugin_that_fails_at_start_is_named() {
     let server = Server::start(100).await;
     let plugin = Plugin::new("nothing", &json!({}));
     let error = with_limits(plugin.config(&server), Limits::default()).err().unwrap();

@@ -49,7 +49,7 @@ async fn socks(listener: TcpListener, name: &'static [u8], password: &'static [u
 }
 
 #[tokio::test]
-async fn socks_proxy_is_told_the_user_and_the_password_of_its_url_and_watches_share_a_connection_through_it() {
+async fn socks_proxy_gets_credentials_and_watches_share_it() {
     let (server, proxy) = (Server::start(100).await, TcpListener::bind("127.0.0.1:0").await.unwrap());
     let (mut config, at) = (server.config(), proxy.local_addr().unwrap());
     let to = config.cluster_url.authority().unwrap().as_str().parse().unwrap();

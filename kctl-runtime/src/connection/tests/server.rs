@@ -189,14 +189,14 @@ async fn serve(
     let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
     let answer = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        let lasts = path.contains("watch=") || path.contains("follow=");
+        let is_streaming = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
         let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
         let who = token.or_else(|| of_connection.clone()).unwrap_or_default();
         let is_refused = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
         notes.seen.lock().push(Seen { connection, version, path, agent, who });
-        let mut answer = Response::new(body(lasts && !is_refused));
+        let mut answer = Response::new(body(is_streaming && !is_refused));
         if is_refused {
             *answer.status_mut() = StatusCode::UNAUTHORIZED;
         }
@@ -213,9 +213,9 @@ async fn serve(
     }
 }
 
-fn body(lasts: bool) -> UnsyncBoxBody<Bytes, Infallible> {
+fn body(is_streaming: bool) -> UnsyncBoxBody<Bytes, Infallible> {
     let first = futures::stream::once(async { Ok(Frame::data(Bytes::from_static(b"{}\n"))) });
-    if lasts {
+    if is_streaming {
         StreamBody::new(first.chain(futures::stream::pending())).boxed_unsync()
     } else {
         StreamBody::new(first).boxed_unsync()

@@ -10,7 +10,7 @@ fn post() -> Request<Body> {
 }
 
 #[tokio::test]
-async fn write_takes_a_new_connection_where_others_were_idle() {
+async fn write_after_silence_uses_a_new_connection() {
     let server = Server::start(0).await;
     let by = client(&server, Limits { reuse_within: Duration::from_millis(1), ..Limits::default() });
     ask(&by, get("/api")).await;
@@ -22,7 +22,7 @@ async fn write_takes_a_new_connection_where_others_were_idle() {
 }
 
 #[tokio::test]
-async fn get_without_an_answer_is_sent_again_over_a_new_connection() {
+async fn unanswered_get_is_repeated_over_a_new_connection() {
     let server = Server::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(50), ..Limits::default() });
     // Several are kept, all of which went silent.

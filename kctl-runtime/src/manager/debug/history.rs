@@ -36,7 +36,7 @@ pub(crate) struct Past {
 
 /// The last error of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct LastError {
     pub(crate) controller: String,
     pub(crate) key: ObjectKey,
     /// The error, cut to [`TEXT_LEN_MAX`] bytes.
@@ -60,7 +60,7 @@ struct Kept {
     n_recorded: u64,
     reconciles: VecDeque<Past>,
     /// By controller and key. A key leaves it with its next success, or when its object is gone.
-    failures: HashMap<(String, ObjectKey), Failure>,
+    failures: HashMap<(String, ObjectKey), LastError>,
 }
 
 impl History {
@@ -100,17 +100,17 @@ impl History {
     }
 
     /// Returns the last error of a key, if its last reconcile failed.
-    pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<Failure> {
+    pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<LastError> {
         self.kept.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
     }
 
     /// Returns the keys of a controller that are not retried before they change, sorted.
     ///
     /// Such a key is in no queue: only this record still knows its error.
-    pub(crate) fn given_up(&self, controller: &str) -> Vec<Failure> {
+    pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
         let kept = self.kept.lock();
         let of_it = kept.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
-        let mut given_up: Vec<Failure> = of_it.cloned().collect();
+        let mut given_up: Vec<LastError> = of_it.cloned().collect();
         given_up.sort_by(|a, b| a.key.cmp(&b.key));
         given_up
     }
@@ -141,7 +141,7 @@ impl Kept {
             return;
         }
         let given_up = matches!(decision, Decision::Drop);
-        let failure = Failure { controller: controller.clone(), key: key.clone(), text, given_up };
+        let failure = LastError { controller: controller.clone(), key: key.clone(), text, given_up };
         self.failures.insert(place, failure);
     }
 }

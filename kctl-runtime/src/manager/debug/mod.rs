@@ -1,4 +1,4 @@
-//! The debug page `/debug/`: what a manager does now and did last, read from its [`View`] at each request.
+//! Serves the debug page `/debug/` with the present state and the last reconciles of a manager. Each request reads its [`View`].
 //!
 //! It shows names and errors, so it is meant for people on the machine. A request has to name a known host:
 //! a foreign page could otherwise make a browser ask loopback under its own name (DNS rebinding).
@@ -6,7 +6,7 @@
 //! | Path | Content |
 //! |---|---|
 //! | `/debug/` | the page; its script asks for the state again and again |
-//! | `/debug/state.json?after=N` | [`state::State`], with the reconciles after number N |
+//! | `/debug/state.json?after=N` | [`state::DebugState`], with the reconciles after number N |
 //! | `/debug/graph.svg` | kinds and controllers, and the relations between them |
 //!
 //! Nothing here writes. Even so the page is off by default, and reached by `kubectl port-forward` in a cluster.

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::history::{Failure, History, Past, TEXT_LEN_MAX, cut};
+use super::history::{History, LastError, Past, TEXT_LEN_MAX, cut};
 use crate::{
     key::ObjectKey,
     manager::{View, health::Health, lease::Standing},
@@ -31,7 +31,7 @@ const NAMES_SHOWN_MAX: usize = 10;
 
 /// The document: each field is a table or a headline of the page.
 #[derive(Serialize)]
-pub(super) struct State {
+pub(super) struct DebugState {
     app: String,
     /// Version of kctl, not of the program.
     version: &'static str,
@@ -43,7 +43,7 @@ pub(super) struct State {
     election: Option<Election>,
     /// `null` unless the program is sharded.
     shards: Option<Shards>,
-    checks: Vec<Check>,
+    checks: Vec<CheckResult>,
     controllers: Vec<Controller>,
     caches: Vec<Cache>,
     /// The edges of `/debug/graph.svg`.
@@ -84,7 +84,7 @@ struct Slot {
 
 /// One check of `/readyz` or `/livez`.
 #[derive(Serialize)]
-struct Check {
+struct CheckResult {
     name: String,
     ok: bool,
     text: String,
@@ -202,20 +202,20 @@ impl Seen<'_> {
     /// Returns the current state, with the reconciles after the one with this number.
     ///
     /// It takes a lock per queue and cache, one after another, so the numbers are not of the same instant.
-    pub(super) fn state(&self, after: u64) -> State {
+    pub(super) fn state(&self, after: u64) -> DebugState {
         let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
         let checks = self.health.ready().into_iter().chain(self.health.live());
-        let mut checks: Vec<Check> = checks
+        let mut checks: Vec<CheckResult> = checks
             .filter(|check| check.name != "ping")
             .map(|check| {
                 let (Ok(text) | Err(text)) = &check.result;
-                Check { ok: check.result.is_ok(), name: check.name, text: bounded(text) }
+                CheckResult { ok: check.result.is_ok(), name: check.name, text: bounded(text) }
             })
             .collect();
         checks.sort_by(|a, b| a.name.cmp(&b.name).then(a.ok.cmp(&b.ok)));
         // A check of both probes is shown once, where it fails if it fails in one.
         checks.dedup_by(|second, first| second.name == first.name);
-        State {
+        DebugState {
             app: self.app.into(),
             version: env!("CARGO_PKG_VERSION"),
             now: self.now,
@@ -271,7 +271,7 @@ impl Seen<'_> {
             let next_try_seconds = wait.map(|wait| wait.as_secs_f64());
             Failing { key: key.to_string(), failures, next_try_seconds, given_up: false, text }
         });
-        let over = given_up.into_iter().map(|Failure { key, text, .. }| Failing {
+        let over = given_up.into_iter().map(|LastError { key, text, .. }| Failing {
             key: key.to_string(),
             failures: 1,
             next_try_seconds: None,

@@ -26,7 +26,7 @@
 //! - `Ended` is the last effect, and comes once.
 //!
 //! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what
-//! [`WritePermit`](crate::effect::WritePermit) is for.
+//! [`WritePermit`](crate::writer::WritePermit) is for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,8 +34,8 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{ElectionConfig, Record, Request, config::JITTER};
-use crate::effect::ApiError;
+use super::{ElectionConfig, LeaseRequest, Record, config::JITTER};
+use crate::writer::ApiError;
 
 /// Wait before the Lease is read again after a conflict (client-go, `retry.DefaultRetry`).
 const CONFLICT_AGAIN_AFTER: Duration = Duration::from_millis(10);
@@ -68,7 +68,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Send this request, and give up at this instant.
-    Send(Request, Instant),
+    Send(LeaseRequest, Instant),
     /// Wait until this instant.
     Wait(Instant),
     /// The election is over.
@@ -122,17 +122,17 @@ pub enum End {
 /// ```
 /// use std::sync::Arc;
 /// use k8s_openapi::jiff::Timestamp;
-/// use kctl_runtime::manager::lease::{Effect, Election, ElectionConfig, Input, Request, Step};
+/// use kctl_runtime::manager::lease::{Effect, Election, ElectionConfig, Input, LeaseRequest, Step};
 /// use tokio::time::Instant;
 ///
 /// let config = Arc::new(ElectionConfig::new("podset.example.com", "default", "host_1"));
 /// let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
 /// let mut election = Election::new(config, now);
-/// assert!(matches!(election.step(), Step::Send(Request::Get, _)));
+/// assert!(matches!(election.step(), Step::Send(LeaseRequest::Get, _)));
 ///
 /// // There is no Lease yet, so this candidate creates it.
 /// election.on(Input::Absent, now, wall);
-/// let Step::Send(Request::Create(lease), _) = election.step().clone() else { panic!("it creates the Lease") };
+/// let Step::Send(LeaseRequest::Create(lease), _) = election.step().clone() else { panic!("it creates the Lease") };
 ///
 /// let effects = election.on(Input::Written(lease), now, wall);
 /// assert!(effects.iter().any(|effect| matches!(effect, Effect::Leading(_))));
@@ -194,7 +194,7 @@ impl Election {
         Self {
             chance: config.seed,
             config,
-            step: Step::Send(Request::Get, deadline),
+            step: Step::Send(LeaseRequest::Get, deadline),
             sent: now,
             lease: None,
             seen: None,
@@ -236,8 +236,8 @@ impl Election {
             Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.end(End::Stopped, &mut effects),
             Input::Absent if self.is_held(now) => {
-                // Deleted under a leader, who is at work and will make it again. When it was renewed last nobody saw, so its
-                // time counts from here.
+                // Deleted while another process leads, which will create it again. The time of its last renewal is unknown,
+                // so the lease duration counts from now.
                 if let Some((_, at)) = self.seen.as_mut().filter(|_| !self.gone) {
                     *at = now;
                 }
@@ -249,7 +249,7 @@ impl Election {
                 self.has_read();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
-                self.send(Request::Create(first.create(&self.config)), now);
+                self.send(LeaseRequest::Create(first.create(&self.config)), now);
             }
             Input::Written(lease) => self.written(lease, now, &mut effects),
             Input::Failed(error) => self.failed(&error, now, &mut effects),
@@ -263,10 +263,10 @@ impl Election {
     /// with a conflict if anything else wrote the Lease.
     fn attempt(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         if self.releasing.is_some() {
-            return self.send(Request::Get, now);
+            return self.send(LeaseRequest::Get, now);
         }
         let renewal = now + self.config.renew_deadline;
-        let Some(term) = &mut self.leading else { return self.send(Request::Get, now) };
+        let Some(term) = &mut self.leading else { return self.send(LeaseRequest::Get, now) };
         let deadline = *term.deadline.get_or_insert(renewal.min(term.until));
         if now >= deadline {
             return self.lose(effects);
@@ -274,9 +274,9 @@ impl Election {
         match (&self.lease, &self.seen) {
             (Some(lease), Some((record, _))) => {
                 let next = Record::held(&self.config, record, wall).update(&self.config, lease);
-                self.send(Request::Update(next), now);
+                self.send(LeaseRequest::Update(next), now);
             }
-            _ => self.send(Request::Get, now),
+            _ => self.send(LeaseRequest::Get, now),
         }
     }
 
@@ -294,7 +294,7 @@ impl Election {
                 return self.end(End::Stopped, effects);
             }
             let next = Record::released(&record, wall).update(&self.config, lease);
-            return self.send(Request::Update(next), now);
+            return self.send(LeaseRequest::Update(next), now);
         }
         if self.leading.is_some() && !mine && !record.holder().is_empty() {
             let holder = record.holder();
@@ -309,7 +309,7 @@ impl Election {
             effects.push(Effect::SlowPath);
         }
         let next = Record::held(&self.config, &record, wall).update(&self.config, lease);
-        self.send(Request::Update(next), now);
+        self.send(LeaseRequest::Update(next), now);
     }
 
     /// Handles a successful write: this process leads, from the moment before the request was sent.
@@ -337,9 +337,9 @@ impl Election {
     /// try comes after the retry period (`tryAcquireOrRenew`), or soon after a conflict: replicas that hold a Lease together
     /// conflict with each other. A candidate that lost a race for the Lease has no failure.
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
-        let updating = matches!(self.step, Step::Send(Request::Update(_), _));
+        let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let conflict = updating && error.is_conflict();
-        let creating = matches!(self.step, Step::Send(Request::Create(_), _));
+        let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
         // A candidate that another one was faster than: the next read says who leads.
         let outrun = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
         if outrun {
@@ -360,7 +360,7 @@ impl Election {
         let fast = self.leading.is_some() && updating && self.lease.is_some();
         if fast && self.leading.is_some_and(|term| term.deadline.is_none_or(|deadline| now < deadline)) {
             self.lease = None;
-            return self.send(Request::Get, now);
+            return self.send(LeaseRequest::Get, now);
         }
         self.again(now, effects);
         if let (Step::Wait(at), true, true) = (&mut self.step, conflict, self.leading.is_some()) {
@@ -402,7 +402,7 @@ impl Election {
             return self.end(End::Stopped, effects);
         }
         self.releasing = Some(now + self.config.renew_deadline);
-        self.send(Request::Get, now);
+        self.send(LeaseRequest::Get, now);
     }
 
     /// Ends the election because the renew deadline has passed.
@@ -420,7 +420,7 @@ impl Election {
     }
 
     /// Sends a request with the earliest of its deadlines: its own, that of the renewal, that of the release.
-    fn send(&mut self, request: Request, now: Instant) {
+    fn send(&mut self, request: LeaseRequest, now: Instant) {
         let term = self.leading.and_then(|term| term.deadline);
         let latest = now + self.config.request_timeout();
         let deadline = [term, self.releasing].into_iter().flatten().fold(latest, Instant::min);

@@ -17,12 +17,13 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Record, Request, Standing, Step, handback,
+    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, LeaseRequest, Record, Standing, Step,
+    handback,
 };
 use crate::{
-    effect::{ApiError, Permission, WritePermit},
     manager::Clock,
     transport,
+    writer::{ApiError, LeaseState, WritePermit},
 };
 
 /// A participant of a leader election.
@@ -39,7 +40,7 @@ pub struct Elector {
     /// Read by [`Leadership::led`] and by health.
     standing: watch::Sender<Standing>,
     /// Read by the permit before each write. It is set to `Never` before anything else happens at the end.
-    permission: watch::Sender<Permission>,
+    permission: watch::Sender<LeaseState>,
     permit: WritePermit,
     /// Identity of the leader, as last read.
     holder: watch::Sender<String>,
@@ -66,7 +67,7 @@ impl Elector {
     /// [`ElectionError`] if the configuration is invalid.
     pub fn new(client: Client, config: ElectionConfig, clock: Clock) -> Result<Self, ElectionError> {
         config.check()?;
-        let (permission, permitted) = watch::channel(Permission::None);
+        let (permission, permitted) = watch::channel(LeaseState::NotHeld);
         let permit = WritePermit::of_lease(permitted, config.write_timeout(), config.write_margin());
         Ok(Self {
             client,
@@ -143,7 +144,7 @@ impl Elector {
                 release = &mut stop, if !stopping => {
                     stopping = true;
                     // From here on nothing is written, whatever the lease says.
-                    self.permission.send_replace(Permission::Never);
+                    self.permission.send_replace(LeaseState::Lost);
                     Input::Stop { release }
                 }
                 input = self.perform(election.step().clone(), &handed_back) => input,
@@ -157,7 +158,7 @@ impl Elector {
                 changed
             });
             for effect in effects {
-                if let Some(end) = self.tell(effect) {
+                if let Some(end) = self.publish(effect) {
                     return end;
                 }
             }
@@ -184,7 +185,7 @@ impl Elector {
                     Input::Failed(ApiError::Unanswered { operation, cause: "nothing in time".into() })
                 }
             },
-            // An election that is done has said so, and nobody asks again.
+            // `publish` has reported the end already, and the caller does not call this again.
             Step::Done => std::future::pending().await,
         }
     }
@@ -192,14 +193,14 @@ impl Elector {
     /// Sends a request about the Lease and returns its result as an input.
     ///
     /// 404 of a read is a separate input; 404 of a write means that the namespace is missing, which is a failure.
-    async fn send(&self, request: Request) -> Input {
+    async fn send(&self, request: LeaseRequest) -> Input {
         let ElectionConfig { namespace, name, .. } = &*self.config;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", transport::escape(namespace));
         let one = format!("{all}/{}", transport::escape(name));
         let (verb, method, path, body, written) = match request {
-            Request::Get => ("get", Method::GET, one, None, false),
-            Request::Create(lease) => ("create", Method::POST, all, Some(lease), true),
-            Request::Update(lease) => ("update", Method::PUT, one, Some(lease), true),
+            LeaseRequest::Get => ("get", Method::GET, one, None, false),
+            LeaseRequest::Create(lease) => ("create", Method::POST, all, Some(lease), true),
+            LeaseRequest::Update(lease) => ("update", Method::PUT, one, Some(lease), true),
         };
         let operation = format!("{verb} the lease {namespace}/{name}");
         let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
@@ -217,7 +218,7 @@ impl Elector {
     }
 
     /// Publishes an effect, and returns the end of the election if it is one.
-    fn tell(&self, effect: Effect) -> Option<End> {
+    fn publish(&self, effect: Effect) -> Option<End> {
         let ElectionConfig { namespace, name, identity, .. } = &*self.config;
         match effect {
             Effect::Holder(holder) => {
@@ -233,11 +234,11 @@ impl Elector {
                 if self.standing.send_replace(Standing::Leading(until)) == Standing::Standby {
                     tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process is the leader");
                 }
-                self.permission.send_replace(Permission::Until(until));
+                self.permission.send_replace(LeaseState::HeldUntil(until));
             }
             Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
             Effect::Ended(end) => {
-                self.permission.send_replace(Permission::Never);
+                self.permission.send_replace(LeaseState::Lost);
                 self.standing.send_replace(Standing::Over(end.clone()));
                 return Some(end);
             }

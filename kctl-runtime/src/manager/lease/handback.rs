@@ -38,7 +38,7 @@ pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back:
     let store = source.store().clone();
     let handler: Handler = Arc::new(move |change, _initial| {
         let nobody = match change {
-            // Who held it may be at work still.
+            // The last holder may still be at work.
             Change::Deleted { .. } => false,
             Change::Added(lease) | Change::Updated { new: lease, .. } => {
                 serde_json::from_str(&lease.json()).is_ok_and(|lease| Record::read(&lease).holder().is_empty())

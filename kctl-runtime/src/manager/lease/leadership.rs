@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::{sync::watch, time::Instant};
 
 use super::{ElectionConfig, End};
-use crate::effect::WritePermit;
+use crate::writer::WritePermit;
 
 /// The role of this process in an election.
 ///

@@ -8,7 +8,7 @@
 //! Differences from client-go:
 //!
 //! - A leader that sees another holder stops at once.
-//! - A write starts only if it ends before the Lease does ([`WritePermit`](crate::effect::WritePermit)).
+//! - A write starts only if it ends before the Lease does ([`WritePermit`](crate::writer::WritePermit)).
 //! - Candidates watch the Lease, so a released one is acquired at once rather than at the next try.
 //! - A Lease that was deleted under its leader is not acquired by others before its time is over.
 //!
@@ -50,7 +50,7 @@ pub use record::Record;
 
 /// The next request of an election to the API server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Request {
+pub enum LeaseRequest {
     /// Reads the Lease.
     Get,
     /// Creates the Lease.

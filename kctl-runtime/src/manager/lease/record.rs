@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transitions_are_counted_as_far_as_a_lease_can_say() {
+    fn transitions_are_counted_up_to_the_maximum() {
         let config = ElectionConfig::new("lock", "default", "b");
         for (known, expected) in [(0, 1), (41, 42), (TRANSITIONS_MAX, TRANSITIONS_MAX), (u64::MAX, TRANSITIONS_MAX)] {
             let before =

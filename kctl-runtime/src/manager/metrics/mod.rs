@@ -87,7 +87,7 @@ use prometheus_client::{
 };
 
 pub use certificates::CertificateReads;
-pub use requests::{CountRequests, RequestCounter, Weighed};
+pub use requests::{CountRequests, CountedBody, RequestCounter};
 pub use text::Format;
 
 use crate::{
@@ -122,10 +122,10 @@ type Labels = Vec<(&'static str, String)>;
 /// registry at the same endpoint.
 #[derive(Clone, Default)]
 pub struct Metrics {
-    shared: Arc<Shared>,
+    shared: Arc<MetricsInner>,
 }
 
-struct Shared {
+struct MetricsInner {
     registry: Mutex<Registry>,
     /// Registries of users, which are printed after this one.
     others: Mutex<Vec<Arc<Mutex<Registry>>>>,
@@ -145,7 +145,7 @@ fn queue_buckets() -> Histogram {
     Histogram::new(exponential_buckets(10e-9, 10.0, 12))
 }
 
-impl Default for Shared {
+impl Default for MetricsInner {
     fn default() -> Self {
         let shared = Self {
             registry: Mutex::default(),
@@ -165,7 +165,7 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
+impl MetricsInner {
     /// Registers the families. Counters are named without `_total`, which the encoder adds.
     fn register(&self) {
         let mut registry = self.registry.lock();
@@ -295,7 +295,7 @@ impl Metrics {
     pub fn text(&self, format: Format) -> String {
         let others = self.shared.others.lock().clone();
         let mut text = String::new();
-        // Writing to a string does not fail; a collector that does ends the text there.
+        // Writing to a string does not fail. The output ends at a collector that returns an error.
         let _own = prometheus_client::encoding::text::encode_registry(&mut text, &self.shared.registry.lock());
         for registry in others {
             let _others = prometheus_client::encoding::text::encode_registry(&mut text, &registry.lock());
@@ -306,7 +306,8 @@ impl Metrics {
     /// Creates the series of a controller at 0, so that rates are right from the first event on.
     pub(crate) fn declare(&self, controller: &str) {
         let labels = || vec![("controller", controller.to_owned())];
-        let Shared { reconciles, errors, terminal_errors, panics, timeouts, reconcile_seconds, .. } = &*self.shared;
+        let MetricsInner { reconciles, errors, terminal_errors, panics, timeouts, reconcile_seconds, .. } =
+            &*self.shared;
         for result in RESULTS {
             drop(reconciles.get_or_create(&vec![("controller", controller.into()), ("result", result.into())]));
         }

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Labels, Metrics};
-use crate::{connection::lasts, transport::Repeats};
+use crate::{connection::is_streaming, transport::Repeats};
 
 /// Buckets of request durations, in seconds (component-base,
 /// `metrics/prometheus/restclient/metrics.go`).
@@ -190,7 +190,7 @@ where
     A: Body,
     B: Body + Unpin,
 {
-    type Response = Response<Weighed<B>>;
+    type Response = Response<CountedBody<B>>;
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
@@ -213,16 +213,16 @@ where
         if let Some(len) = request.body().size_hint().exact() {
             counter.observe(&counter.sent, method, as_float(len));
         }
-        // A watch is as long as somebody watches: it has no duration, as in client-go.
-        let began = (!lasts(request.uri())).then(Instant::now);
+        // The duration of a watch says nothing about the API server, so it is not recorded, as in client-go.
+        let began = (!is_streaming(request.uri())).then(Instant::now);
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
             // As client-go writes a request without an answer.
             let code = answer.as_ref().map_or_else(|_| "<error>".into(), |answer| answer.status().as_u16().to_string());
             counter.count(method, code, began.map(|began| began.elapsed()));
-            let whose = began.map(|_| (counter, method));
-            answer.map(|answer| answer.map(|inner| Weighed { inner, len: 0, whose }))
+            let counter_and_method = began.map(|_| (counter, method));
+            answer.map(|answer| answer.map(|inner| CountedBody { inner, len: 0, counter_and_method }))
         })
     }
 }
@@ -232,23 +232,23 @@ where
 /// Bodies of watches are not counted, because they have no end.
 ///
 /// It passes all frames on unchanged.
-pub struct Weighed<B> {
+pub struct CountedBody<B> {
     inner: B,
     len: u64,
     /// The counter and method, until the size was counted.
-    whose: Option<(RequestCounter, &'static str)>,
+    counter_and_method: Option<(RequestCounter, &'static str)>,
 }
 
-impl<B> Weighed<B> {
+impl<B> CountedBody<B> {
     /// Records the size, once.
-    fn tell(&mut self) {
-        if let Some((counter, method)) = self.whose.take() {
+    fn record(&mut self) {
+        if let Some((counter, method)) = self.counter_and_method.take() {
             counter.observe(&counter.received, method, as_float(self.len));
         }
     }
 }
 
-impl<B: Body + Unpin> Body for Weighed<B> {
+impl<B: Body + Unpin> Body for CountedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -259,7 +259,7 @@ impl<B: Body + Unpin> Body for Weighed<B> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
         match &frame {
             Some(Ok(frame)) => self.len += frame.data_ref().map_or(0, |data| data.remaining() as u64),
-            Some(Err(_)) | None => self.tell(),
+            Some(Err(_)) | None => self.record(),
         }
         Poll::Ready(frame)
     }
@@ -273,9 +273,9 @@ impl<B: Body + Unpin> Body for Weighed<B> {
     }
 }
 
-impl<B> Drop for Weighed<B> {
+impl<B> Drop for CountedBody<B> {
     fn drop(&mut self) {
-        self.tell();
+        self.record();
     }
 }
 

@@ -18,13 +18,13 @@ use prometheus_client::{
 
 use super::{Labels, queue_labels};
 use crate::{
-    effect::{EVENTS_MAX, RecorderView},
-    handler::Aside,
+    handler::SpawnedHandler,
     manager::View,
     queue::QueueStats,
     source::Source,
     store::{DELTAS_MAX, TOMBSTONES_MAX},
     watches::{CHANGES_WAITING_MAX, INFORMERS_MAX},
+    writer::{EVENTS_MAX, RecorderView},
 };
 
 /// Modulus of resourceVersions, because a float holds 15 digits (component-base,
@@ -222,22 +222,22 @@ impl Scrape {
 
     /// Writes how far each handler with user code is behind its cache.
     fn handlers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of = |aside: &Aside| {
-            vec![("controller", aside.controller().to_owned()), ("relation", aside.relation().to_owned())]
+        let of = |spawned: &SpawnedHandler| {
+            vec![("controller", spawned.controller().to_owned()), ("relation", spawned.relation().to_owned())]
         };
-        let asides = self.0.asides();
+        let spawned_handlers = self.0.spawned_handlers();
         family(
             encoder,
             (
                 "kctl_handler_lag_seconds",
                 "How long the change that `map` and `when` of a relation are told of next has waited",
             ),
-            asides.iter().map(|aside| (of(aside), aside.lag().as_secs_f64())),
+            spawned_handlers.iter().map(|spawned| (of(spawned), spawned.lag().as_secs_f64())),
         )?;
         family(
             encoder,
             ("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
-            asides.iter().map(|aside| (of(aside), aside.waiting())),
+            spawned_handlers.iter().map(|spawned| (of(spawned), spawned.waiting())),
         )
     }
 
@@ -264,7 +264,7 @@ impl Scrape {
         let informers = self.0.informers().open();
         let fullest = |of: fn(&Source) -> usize| informers.iter().map(|(source, _)| of(source)).max().unwrap_or(0);
         let events = self.0.recorders().iter().map(RecorderView::waiting).max().unwrap_or(0);
-        let handlers = self.0.asides().iter().map(|aside| aside.waiting()).max().unwrap_or(0);
+        let handlers = self.0.spawned_handlers().iter().map(|spawned| spawned.waiting()).max().unwrap_or(0);
         let mut bounds = vec![
             ("store_deltas", fullest(|source| source.store().backlog()), DELTAS_MAX),
             ("store_tombstones", fullest(|source| source.store().tombstones()), TOMBSTONES_MAX),
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_label_is_its_beginning_and_a_hash_so_that_two_stay_two() {
+    fn long_labels_are_cut_and_stay_distinct() {
         let at = |n: usize| "a".repeat(n);
         assert_eq!(bounded(at(LABEL_LEN_MAX)), at(LABEL_LEN_MAX));
         let (one, other) = (bounded(at(LABEL_LEN_MAX + 1)), bounded(at(5_000)));

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_format_is_as_go_writes_it_without_units_and_exemplars() {
+    fn text_format_matches_go_without_units_and_exemplars() {
         let open = "# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{a=\"x # {y}\"} 1 # {id=\"7\"} 1.0\njobs_total{a=\" # {\"} 2\n\
             # HELP wait_seconds Waits.\n# TYPE wait_seconds gauge\n# UNIT wait_seconds seconds\nwait_seconds 0.5\n\
             # HELP took Times.\n# TYPE took histogram\ntook_bucket{le=\"0.5\",a=\"1.0\"} 0\ntook_bucket{le=\"5.0\",a=\"1.0\"} 1\n\

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{Page, text};
-use crate::effect::{ApiError, UserInfo, access, token};
+use crate::writer::{ApiError, UserInfo, access, token};
 
 /// Lifetime of an authenticated token (controller-runtime, `pkg/metrics/filters`, as the next two).
 const KNOWN_FOR: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
         self.0.get(key).filter(|(_, until)| Instant::now() < *until).map(|(answer, _)| answer.clone())
     }
 
-    fn put(&mut self, key: K, answer: V, lasts: Duration) {
+    fn put(&mut self, key: K, answer: V, is_streaming: Duration) {
         let now = Instant::now();
         if self.0.len() >= ANSWERS_MAX {
             self.0.retain(|_, (_, until)| now < *until);
@@ -60,7 +60,7 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
         if self.0.len() >= ANSWERS_MAX {
             self.0.clear();
         }
-        self.0.insert(key, (answer, now + lasts));
+        self.0.insert(key, (answer, now + is_streaming));
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_remembered_for_as_long_as_controller_runtime_does() {
+    async fn reviews_are_cached_as_in_controller_runtime() {
         let (client, asked) = cluster();
         let guard = Guard::new(client);
         let mut passed = Duration::ZERO;

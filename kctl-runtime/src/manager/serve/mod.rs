@@ -186,7 +186,7 @@ impl Server {
         });
         let mut server = auto::Builder::new(TokioExecutor::new());
         server.http1().timer(TokioTimer::new()).header_read_timeout(LIMITS.idle_max).max_buf_size(HEAD_LEN_MAX);
-        // A client that goes away in the middle is no event.
+        // A client that closes the connection early needs no log line.
         let _closed = server.serve_connection(TokioIo::new(stream), service).await;
     }
 

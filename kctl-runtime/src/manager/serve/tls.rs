@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_certificate_that_is_replaced_is_used_within_ten_seconds() {
+    async fn replaced_certificate_is_used_within_ten_seconds() {
         let folder = Folder::new("replaced");
         let first = folder.renew();
         let tls = Tls::new(folder.certificate()).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_used_is_named_with_its_file() {
+    fn unusable_certificate_is_named_with_its_file() {
         let folder = Folder::new("unusable");
         let error =
             |certificate: Certificate| Tls::new(certificate).err().map(|error| error.to_string()).unwrap_or_default();

@@ -12,7 +12,6 @@ use tokio::{
 
 use super::{LABEL, Planted, ShardConfig, ShardView, assignment::preferred, slot_task::Holder, view::Shared};
 use crate::{
-    effect::{ShardPermits, WritePermit},
     key::ObjectKey,
     manager::{
         Clock,
@@ -25,6 +24,7 @@ use crate::{
     shard::{Tenures, seat_name, slot_name},
     source::{Identity, Source},
     store::{Change, Handler, SharedStore},
+    writer::{ShardPermits, WritePermit},
 };
 
 /// Longest wait for the caches before this replica takes a seat. Later it owns slots although a controller cannot work

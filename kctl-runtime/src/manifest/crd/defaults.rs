@@ -17,7 +17,7 @@ use super::{Problem, formats};
 pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     let default = &schema["default"];
     let mut found = Vec::new();
-    value(schema, default, path, Place::Type, &mut found);
+    value(schema, default, path, SchemaRole::Type, &mut found);
     #[cfg(feature = "rules")]
     if found.is_empty() {
         let failed = kube_cel::Validator::new().validate(schema, default, None);
@@ -41,9 +41,9 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
 }
 
 /// Checks a value. Problems are pairs of the place and the reason.
-fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(String, String)>) {
+fn value(schema: &Value, given: &Value, path: &str, at: SchemaRole, found: &mut Vec<(String, String)>) {
     if given.is_null() {
-        if schema["nullable"] != true && at == Place::Type {
+        if schema["nullable"] != true && at == SchemaRole::Type {
             found.push((path.to_owned(), "it is null".to_owned()));
         }
         return;
@@ -73,7 +73,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
                     push(format!("`{name}` is missing"));
                 }
             }
-            if at == Place::Type && schema["x-kubernetes-embedded-resource"] == true {
+            if at == SchemaRole::Type && schema["x-kubernetes-embedded-resource"] == true {
                 for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
                     push(format!("`{name}` of the embedded object is missing"));
                 }
@@ -84,7 +84,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
                     value(field, below, &place, at, found);
                 } else if schema["additionalProperties"].is_object() {
                     value(&schema["additionalProperties"], below, &format!("{path}{{}}"), at, found);
-                } else if at == Place::Type
+                } else if at == SchemaRole::Type
                     && schema["x-kubernetes-preserve-unknown-fields"] != true
                     && schema["additionalProperties"] != true
                     && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
@@ -104,7 +104,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
 
 /// The authority of a schema: a type describes the whole value, an alternative restricts named parts of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaRole {
     /// Null, unknown fields and embedded objects are checked as well.
     Type,
     /// Only the keywords of the alternative are checked. It may leave out fields of the value.
@@ -115,7 +115,7 @@ enum Place {
 fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
     let fits = |one: &Value| {
         let mut found = Vec::new();
-        value(one, given, "", Place::Alternative, &mut found);
+        value(one, given, "", SchemaRole::Alternative, &mut found);
         found.is_empty()
     };
     let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));

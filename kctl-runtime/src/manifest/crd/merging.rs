@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_built_in_types_are_merged_as_the_api_server_merges_them() {
+    fn lists_merge_as_in_the_api_server() {
         let container = json!({ "properties": { "name": {}, "args": {}, "ports": { "items": { "$ref": "#/$defs/io.k8s.api.core.v1.ContainerPort" } } } });
         let root = json!({
             "properties": { "spec": { "$ref": "#/$defs/WebSpec" } },

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_that_are_whole_are_written_without_a_fraction() {
+    fn whole_bounds_are_written_without_a_fraction() {
         let mut schema =
             json!({ "minimum": 0.0, "items": [{ "maximum": -3.0, "multipleOf": 0.5 }], "default": 1e300, "x": "1.0" });
         shorten(&mut schema);

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! An API server reports these errors as well, but names the field of the CRD
-//! (`spec.versions[0].schema.openAPIV3Schema.properties[spec]…`). The problems here have the place in an object and what
+//! (`spec.versions[0].schema.openAPIV3Schema.properties[spec]…`). The problems here have the path in an object and what
 //! to write in Rust.
 
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 
 /// The position of a schema in the object, which decides about additional rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// The object itself. It must be of type object, and may restrict its metadata.
     Root,
     /// `metadata` of the root, which only the name can be restricted of.
@@ -55,21 +55,21 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     if !schema["additionalProperties"].is_null() {
         problems.push(Problem::new("the object", "it can't be a map", "give it fields"));
     }
-    node(schema, "", Place::Root, problems);
+    node(schema, "", Position::Root, problems);
 }
 
-/// Returns the place for messages. The empty path is the object itself.
-fn name_of(place: &str) -> &str {
-    if place.is_empty() { "the object" } else { place }
+/// Returns the path for messages. The empty path is the object itself.
+fn name_of(position: &str) -> &str {
+    if position.is_empty() { "the object" } else { position }
 }
 
-fn below(place: &str, field: &str) -> String {
-    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+fn below(position: &str, field: &str) -> String {
+    if position.is_empty() { field.to_owned() } else { format!("{position}.{field}") }
 }
 
 /// Checks keywords whose value has to be of one type: a whole number, a number, a boolean, a list of strings.
 ///
-/// An API server cannot decode such a CRD at all, and its error has the Go type instead of the place.
+/// An API server cannot decode such a CRD at all, and its error has the Go type instead of the path.
 fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     type Is = fn(&Value) -> bool;
     let kinds: [(&[&str], &str, Is); 4] = [
@@ -91,34 +91,34 @@ fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks one schema, and all below it. `place` has the rules of the root and of its metadata.
-fn node(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+/// Checks one schema, and all below it. `position` has the rules of the root and of its metadata.
+fn node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     decoded(schema, path, problems);
     keywords(schema, path, problems);
-    value_type(schema, path, place, problems);
+    value_type(schema, path, position, problems);
     extensions(schema, path, problems);
-    embedded(schema, path, place, problems);
+    embedded(schema, path, position, problems);
     lists(schema, path, problems);
     rules(schema, path, problems);
     if !schema["default"].is_null() {
-        if place == Place::Metadata {
+        if position == Position::Metadata {
             problems.push(Problem::new(name_of(path), "metadata has no default", "leave it out"));
         } else {
-            problems.extend(defaults::check(schema, path, place == Place::Root));
+            problems.extend(defaults::check(schema, path, position == Position::Root));
         }
     }
-    alternatives(schema, path, place == Place::Root, problems);
+    alternatives(schema, path, position == Position::Root, problems);
     for (name, field) in fields_of(schema) {
-        let is_metadata = place == Place::Root && name == "metadata";
-        let is_known = place == Place::Root && ["apiVersion", "kind"].contains(&name.as_str());
+        let is_metadata = position == Position::Root && name == "metadata";
+        let is_known = position == Position::Root && ["apiVersion", "kind"].contains(&name.as_str());
         if is_known && !field["default"].is_null() {
             problems.push(Problem::new(name, "it has no default", "leave it out"));
         }
-        node(field, &below(path, name), if is_metadata { Place::Metadata } else { Place::Below }, problems);
+        node(field, &below(path, name), if is_metadata { Position::Metadata } else { Position::Below }, problems);
     }
     for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
         if schema[key].is_object() {
-            node(&schema[key], &format!("{path}{end}"), Place::Below, problems);
+            node(&schema[key], &format!("{path}{end}"), Position::Below, problems);
         }
     }
 }
@@ -167,7 +167,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 ///
 /// A type may be missing beside `x-kubernetes-int-or-string`, `x-kubernetes-preserve-unknown-fields` and
 /// `x-kubernetes-embedded-resource`. A list needs the type of its items.
-fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+fn value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let is_free =
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
@@ -185,10 +185,10 @@ fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Probl
         }
         return;
     };
-    if place == Place::Root && name != "object" {
+    if position == Position::Root && name != "object" {
         push(format!("it is of type {name}"), "a kind is an object");
     }
-    if place == Place::Metadata && name != "object" {
+    if position == Position::Metadata && name != "object" {
         push(format!("it is of type {name}"), "metadata is an object");
     }
     if !TYPES.contains(&name) {
@@ -237,7 +237,7 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 /// An embedded object, such as the Pod template of a Deployment, has `apiVersion`, `kind` and `metadata`, which an API
 /// server validates by itself. Its other fields are dropped unless the schema names them or preserves unknown ones.
 /// Of `metadata` a CRD may restrict `name` and `generateName` only.
-fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+fn embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
     if is_embedded {
@@ -251,7 +251,7 @@ fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem
             push("an embedded object can't be a map", "write `#[kctl(embedded, preserve_unknown)]` on a `Json` field");
         }
     }
-    if !is_embedded && place != Place::Root {
+    if !is_embedded && position != Position::Root {
         return;
     }
     for (name, expected) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
@@ -260,7 +260,9 @@ fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem
             push(&format!("`{name}` must be of type {expected}"), "rename the field");
         }
     }
-    let Some(metadata) = schema["properties"]["metadata"].as_object().filter(|_| place == Place::Root) else { return };
+    let Some(metadata) = schema["properties"]["metadata"].as_object().filter(|_| position == Position::Root) else {
+        return;
+    };
     let names = metadata.get("properties").and_then(Value::as_object);
     let is_named = names.into_iter().flat_map(Map::keys).all(|name| ["name", "generateName"].contains(&name.as_str()));
     let allowed = ["type", "properties", "default"];

@@ -228,7 +228,7 @@ fn nulls(schema: &mut Map<String, Value>) {
     if schema.get("nullable").is_some_and(|nullable| nullable == true)
         && let Some(allowed) = schema.remove("enum")
     {
-        // What is below `allOf` is not compared with null.
+        // An `enum` beside `nullable: true` rejects null; one below `allOf` is not compared with null.
         require(schema, json!({ "allOf": [{ "enum": allowed }] }));
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_have_the_bounds_of_their_type_and_a_known_format() {
+    fn integers_get_bounds_and_a_known_format() {
         let int = |format: &str| json!({ "type": "integer", "format": format });
         for (before, after) in [
             (int("uint8"), json!({ "type": "integer", "format": "int32", "minimum": 0, "maximum": 255 })),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_no_api_server_knows_become_patterns_or_go() {
+    fn unknown_formats_become_patterns_or_are_removed() {
         let text = |format: &str| json!({ "type": "string", "format": format });
         check(text("ip"), &json!({ "type": "string", "anyOf": [{ "pattern": IPV4 }, { "format": "ipv6" }] }));
         check(text("ipv4"), &json!({ "type": "string", "format": "ipv4", "pattern": IPV4 }));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn null_beside_allowed_values_is_let_through_below_all_of() {
+    fn nullable_enum_moves_below_all_of() {
         let after = json!({ "type": "string", "nullable": true, "allOf": [{ "enum": ["A", "B"] }] });
         for before in [
             json!({ "type": ["string", "null"], "enum": ["A", "B", null] }),

@@ -298,7 +298,8 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
             add("", "its finalizer");
         }
         for relation in spec.relations.iter().filter(|relation| relation.block_owner_deletion) {
-            // Whom the admission plugin OwnerReferencesPermissionEnforcement allows to block a deletion.
+            // The admission plugin OwnerReferencesPermissionEnforcement requires `update` on `finalizers` of the owner for
+            // `blockOwnerDeletion: true`.
             let because = format!("{}: {}", spec.name, relation.text);
             let finalizers = on(&primary.kind, "/finalizers");
             needs(grants, &places(spec, primary.namespaced), &finalizers, &["update"], &because, true);

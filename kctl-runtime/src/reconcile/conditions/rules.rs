@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_and_reasons_are_those_that_the_api_takes() {
+    fn condition_types_and_reasons_match_the_api() {
         for (kind, good) in [
             ("Ready", true),
             ("a", true),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_condition_and_say_what_to_do() {
+    fn errors_name_the_condition_and_the_remedy() {
         let text = |kind, reason| check(kind, reason, None, None).unwrap_err().to_string();
         assert!(
             text("Not Ready", "A")

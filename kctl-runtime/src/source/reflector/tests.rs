@@ -58,7 +58,7 @@ fn check_streaming(inputs: Vec<Input>, expected: &str) {
 }
 
 #[test]
-fn optional_kind_is_absent_after_two_answers_or_five_where_it_was_known() {
+fn optional_kind_is_absent_after_repeated_404s() {
     let mut inputs: Vec<Input> = (0..3).map(|_| refused(404)).collect();
     inputs.push(page("7", None));
     inputs.extend((0..6).map(|_| refused(404)));
@@ -71,7 +71,7 @@ fn optional_kind_is_absent_after_two_answers_or_five_where_it_was_known() {
 }
 
 #[test]
-fn state_is_streamed_and_the_stream_goes_on_as_a_watch() {
+fn initial_stream_continues_as_a_watch() {
     check_streaming(vec![Input::Synced("7".into()), closed(300)], "watch 7, watch 7");
 }
 
@@ -88,7 +88,7 @@ fn server_that_never_ends_the_state_is_listed() {
 }
 
 #[test]
-fn stream_that_breaks_or_is_refused_for_now_is_asked_for_again() {
+fn broken_or_throttled_stream_is_retried() {
     check_streaming(
         vec![closed(1), refused(403), refused(503)],
         "wait 800, stream, wait 1600, stream, wait 3200, stream",
@@ -101,13 +101,13 @@ fn expired_watch_streams_the_state_again() {
 }
 
 #[test]
-fn server_that_went_back_is_seen_in_a_stream() {
+fn stream_detects_a_restored_server() {
     let inputs = vec![Input::Synced("70".into()), lost(), page("7", None), Input::Synced("7".into())];
     check_streaming(inputs, "watch 70, wait 800, probe, stream, wait 800, stream");
 }
 
 #[test]
-fn state_is_one_list_and_later_ones_are_at_least_as_new() {
+fn initial_state_is_one_list_and_never_older() {
     check_from_start(
         vec![page("7", None), closed(300), refused(410), page("9", None)],
         "watch 7, watch 7, whole 7, watch 9",
@@ -116,7 +116,7 @@ fn state_is_one_list_and_later_ones_are_at_least_as_new() {
 }
 
 #[test]
-fn server_that_refuses_a_whole_list_is_asked_for_pages() {
+fn rejected_whole_list_falls_back_to_pages() {
     for code in [400, 405, 413, 422] {
         check_from_start(vec![refused(code), page("7", None), refused(410)], "list - -, watch 7, list 7 -");
     }
@@ -124,7 +124,7 @@ fn server_that_refuses_a_whole_list_is_asked_for_pages() {
 }
 
 #[test]
-fn whole_list_that_breaks_off_twice_is_asked_for_in_pages() {
+fn whole_list_cut_twice_falls_back_to_pages() {
     let cut = || Input::Cut(ApiError::Unanswered { operation: "list pods".into(), cause: "broken".into() });
     check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");
     let between = vec![cut(), page("7", None), refused(410), cut()];
@@ -132,17 +132,17 @@ fn whole_list_that_breaks_off_twice_is_asked_for_in_pages() {
 }
 
 #[test]
-fn whole_list_that_is_refused_for_now_is_asked_for_again() {
+fn throttled_whole_list_is_retried() {
     check_from_start(vec![refused(403), refused(503)], "wait 800, whole -, wait 1600, whole -");
 }
 
 #[test]
-fn pages_are_followed_and_the_watch_starts_at_the_lists_version() {
+fn watch_starts_at_the_version_of_the_pages() {
     check(vec![page("7", Some("t")), page("7", None)], "list - t, watch 7");
 }
 
 #[test]
-fn expired_watch_lists_from_the_last_version_then_from_the_newest() {
+fn expired_watch_lists_from_last_version_then_newest() {
     check(
         vec![page("7", None), refused(410), refused(410), refused(410)],
         "watch 7, list 7 -, list - -, wait 800, list - -",
@@ -155,7 +155,7 @@ fn expired_page_starts_a_full_list() {
 }
 
 #[test]
-fn ended_watch_goes_on_from_the_last_version_without_a_list() {
+fn ended_watch_continues_without_a_list() {
     check(vec![page("7", None), closed(300)], "watch 7, watch 7");
 }
 
@@ -183,7 +183,7 @@ fn lost() -> Input {
 }
 
 #[test]
-fn server_that_was_away_is_asked_where_it_is_before_the_watch_goes_on() {
+fn watch_after_an_outage_probes_the_version_first() {
     let away = vec![page("7", None), lost(), lost(), page("7", None), closed(300)];
     check(away, "watch 7, wait 800, probe, wait 1600, probe, watch 7, watch 7");
     let ahead = vec![page("7", None), lost(), page("900", None)];
@@ -191,7 +191,7 @@ fn server_that_was_away_is_asked_where_it_is_before_the_watch_goes_on() {
 }
 
 #[test]
-fn state_that_went_back_is_taken_in_when_two_lists_say_so() {
+fn older_state_is_applied_after_two_lists() {
     let restored = vec![page("70", None), lost(), page("7", None), page("7", None), page("8", None)];
     check(restored, "watch 70, wait 800, probe, list - -, wait 800, list - -, restore, watch 8");
     let once = vec![page("70", None), lost(), page("7", None), page("7", None), page("71", None)];
@@ -203,7 +203,7 @@ fn state_that_went_back_is_taken_in_when_two_lists_say_so() {
 }
 
 #[test]
-fn kind_that_is_not_there_is_asked_for_every_few_seconds_and_gone_when_that_lasts() {
+fn missing_kind_is_probed_then_counts_as_deleted() {
     check(
         (0..5).map(|_| refused(404)).collect(),
         "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",

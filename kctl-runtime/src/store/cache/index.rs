@@ -53,6 +53,7 @@ pub(super) type Map<K, V> = HashMap<K, V, FixedState>;
 pub(super) struct UserIndex {
     pub(super) name: &'static str,
     values_of: IndexFn,
+    /// The objects of each value. Invariant: no set is empty.
     keys: Map<String, BTreeSet<ObjectKey>>,
     /// The values of each object that has any.
     values: Map<ObjectKey, Box<[String]>>,
@@ -77,6 +78,7 @@ impl UserIndex {
         self.keys.get(value)
     }
 
+    /// Adds an object, or replaces the values of its last state. Costs nothing more than the function if they are equal.
     pub(super) fn put(&mut self, object: &Stored) {
         let (key, values) = (object.key(), (self.values_of)(object).into_boxed_slice());
         if self.values.get(key).map_or(values.is_empty(), |known| **known == *values) {
@@ -91,6 +93,7 @@ impl UserIndex {
         }
     }
 
+    /// Removes an object, by the values that are remembered for it.
     pub(super) fn take(&mut self, key: &ObjectKey) {
         for value in self.values.remove(key).into_iter().flatten() {
             take(&mut self.keys, &value, key);

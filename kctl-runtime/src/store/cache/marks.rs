@@ -18,6 +18,7 @@ pub(super) struct Mark {
 pub(super) struct Marks(Vec<(Scope, Mark)>);
 
 impl Marks {
+    /// Creates the marks of these scopes, none of them listed.
     pub(super) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         let mut marks: Vec<_> = scopes.into_iter().map(|scope| (scope, Mark::default())).collect();
         marks.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -25,38 +26,43 @@ impl Marks {
         Self(marks)
     }
 
+    /// Returns the index of a scope, or the index at which to insert it.
     fn find(&self, scope: &Scope) -> Result<usize, usize> {
         self.0.binary_search_by(|(known, _)| known.cmp(scope))
     }
 
+    /// Returns `true` for a scope that is listed and watched.
     pub(super) fn has(&self, scope: &Scope) -> bool {
         self.find(scope).is_ok()
     }
 
+    /// Returns the progress of a scope, or `None` if it is not followed.
     pub(super) fn get(&self, scope: &Scope) -> Option<&Mark> {
         Some(&self.0[self.find(scope).ok()?].1)
     }
 
     pub(super) fn get_mut(&mut self, scope: &Scope) -> Option<&mut Mark> {
-        let place = self.find(scope).ok()?;
-        Some(&mut self.0[place].1)
+        let idx = self.find(scope).ok()?;
+        Some(&mut self.0[idx].1)
     }
 
     /// Returns the mark of a scope, and adds the scope if it is missing.
     pub(super) fn entry(&mut self, scope: &Scope) -> &mut Mark {
-        let place = self.find(scope).unwrap_or_else(|place| {
-            self.0.insert(place, (scope.clone(), Mark::default()));
-            place
+        let idx = self.find(scope).unwrap_or_else(|idx| {
+            self.0.insert(idx, (scope.clone(), Mark::default()));
+            idx
         });
-        &mut self.0[place].1
+        &mut self.0[idx].1
     }
 
+    /// Ends a scope.
     pub(super) fn remove(&mut self, scope: &Scope) {
-        if let Ok(place) = self.find(scope) {
-            self.0.remove(place);
+        if let Ok(idx) = self.find(scope) {
+            self.0.remove(idx);
         }
     }
 
+    /// Returns the progress of all scopes.
     pub(super) fn all(&self) -> impl Iterator<Item = &Mark> {
         self.0.iter().map(|(_, mark)| mark)
     }

@@ -36,7 +36,7 @@ fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
 }
 
 #[test]
-fn own_write_is_not_undone_by_older_watch_events() {
+fn older_events_do_not_undo_own_writes() {
     let cache = check(
         vec![
             list(&[pod("x", "1", 5)], "5"),
@@ -50,7 +50,7 @@ fn own_write_is_not_undone_by_older_watch_events() {
 }
 
 #[test]
-fn own_delete_is_not_undone_before_the_watch_reports_it() {
+fn older_events_do_not_undo_own_deletes() {
     let key = pod("x", "1", 5).key().clone();
     let cache = check(
         vec![
@@ -66,12 +66,12 @@ fn own_delete_is_not_undone_before_the_watch_reports_it() {
 }
 
 #[test]
-fn object_missing_from_a_relist_is_deleted_with_its_last_state() {
+fn object_missing_from_a_relist_is_deleted() {
     check(vec![list(&[pod("x", "1", 5), pod("y", "2", 4)], "5"), list(&[pod("y", "2", 4)], "9")], "+x@5 +y@4 -x@5");
 }
 
 #[test]
-fn objects_missing_from_a_relist_are_deleted_in_order_of_their_keys() {
+fn relist_deletes_in_order_of_keys() {
     let names = ["i", "c", "g", "a", "h", "e", "b", "f", "d"];
     let pods: Vec<_> = names.iter().map(|name| pod(name, name, 5)).collect();
     let gone = "-a@5 -b@5 -c@5 -d@5 -e@5 -f@5 -g@5 -h@5 -i@5";
@@ -85,7 +85,7 @@ fn own_write_after_the_list_survives_the_relist() {
 }
 
 #[test]
-fn end_of_before_an_own_write_takes_nothing_away() {
+fn older_delete_event_keeps_an_own_write() {
     // Somebody takes the label that is selected away at 6, and this process gives it back at 7.
     let relabelled =
         vec![list(&[pod("x", "1", 5)], "5"), Delta::Written(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 6))];
@@ -93,7 +93,7 @@ fn end_of_before_an_own_write_takes_nothing_away() {
 }
 
 #[test]
-fn own_delete_is_not_undone_by_an_earlier_end_of_the_selection() {
+fn earlier_selector_exit_keeps_an_own_delete() {
     // The object leaves the selector at 6 and comes back at 7, and this process deletes it at 8 without having seen either.
     let late = [Delta::Delete(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
     let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "1", 5).key().clone(), "1".into())];
@@ -101,21 +101,21 @@ fn own_delete_is_not_undone_by_an_earlier_end_of_the_selection() {
 }
 
 #[test]
-fn own_delete_of_what_the_watch_has_not_shown_yet_keeps_it_away() {
+fn own_delete_of_an_unreported_object_holds() {
     let short = [list(&[], "5"), Delta::Gone(pod("x", "1", 6).key().clone(), "1".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
     check(short.into_iter().chain(late).collect(), "+x@8");
 }
 
 #[test]
-fn predecessor_of_what_was_deleted_unseen_ends_with_it() {
+fn unreported_delete_ends_the_predecessor_too() {
     let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "2", 7).key().clone(), "2".into())];
     let late = [list(&[pod("x", "2", 7)], "7"), Delta::Delete(pod("x", "2", 8))];
     check(short.into_iter().chain(late).collect(), "+x@5 -x@5");
 }
 
 #[test]
-fn list_of_before_an_object_was_made_does_not_forget_its_own_delete() {
+fn list_older_than_the_object_keeps_its_tombstone() {
     let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
     let late = [list(&[], "6"), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
     let cache = check([list(&[], "5")].into_iter().chain(short).chain(late).collect(), "+x@7 -x@7");
@@ -123,14 +123,14 @@ fn list_of_before_an_object_was_made_does_not_forget_its_own_delete() {
 }
 
 #[test]
-fn predecessor_of_what_was_deleted_does_not_come_back() {
+fn predecessor_of_a_deleted_object_stays_gone() {
     let short = [Delta::Written(pod("x", "2", 8)), Delta::Gone(pod("x", "2", 8).key().clone(), "2".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
     check([list(&[], "5")].into_iter().chain(short).chain(late).collect(), "+x@8 -x@8");
 }
 
 #[test]
-fn own_delete_of_what_is_not_selected_is_forgotten_once_the_watch_has_passed() {
+fn tombstone_outside_the_selector_ends_with_the_watch() {
     let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
     let cache = check([list(&[], "5")].into_iter().chain(short).collect(), "+x@7 -x@7");
     assert_eq!(cache.n_tombstones(), 1);
@@ -153,12 +153,12 @@ fn relist_older_than_what_was_seen_changes_nothing() {
 }
 
 #[test]
-fn object_recreated_in_a_gap_is_a_delete_and_an_add() {
+fn recreated_object_is_a_delete_and_an_add() {
     check(vec![list(&[pod("x", "1", 5)], "5"), list(&[pod("x", "2", 8)], "9")], "+x@5 -x@5 +x@8");
 }
 
 #[test]
-fn write_answered_after_the_watch_reported_its_deletion_stays_deleted() {
+fn late_response_does_not_revive_a_deleted_object() {
     check(
         vec![
             list(&[], "5"),
@@ -171,13 +171,13 @@ fn write_answered_after_the_watch_reported_its_deletion_stays_deleted() {
 }
 
 #[test]
-fn own_write_that_the_watch_passes_by_is_outside_of_its_selector() {
+fn own_write_passed_by_the_watch_leaves_cache() {
     let mark = |version: &str| Delta::Bookmark(None, version.into());
     let begin = || list(&[pod("y", "2", 4)], "5");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("5")], "+y@4 +x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("6")], "+y@4 +x@6 -x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
-    // What the watch reports stays, and so does a later write of the same object.
+    // An object that the watch reports stays, and so does a later write of it.
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
     let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
     check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
@@ -193,7 +193,7 @@ fn empty_sets_leave_the_indexes() {
 }
 
 #[test]
-fn bytes_are_those_of_the_objects_that_are_there() {
+fn bytes_count_the_present_objects() {
     let (x, y) = (pod("x", "1", 5), pod("y", "2", 4));
     let (n_x, n_y, n_newer) = (x.n_bytes(), y.n_bytes(), pod("x", "1", 12345).n_bytes());
     let steps = [
@@ -212,7 +212,7 @@ fn bytes_are_those_of_the_objects_that_are_there() {
 }
 
 #[test]
-fn object_outside_of_the_namespaces_is_not_kept_whoever_tells_of_it() {
+fn objects_of_other_namespaces_are_ignored() {
     let mut cache = Cache::of([Some("b".into())]);
     for delta in [
         Delta::Written(pod("x", "1", 5)),
@@ -226,7 +226,7 @@ fn object_outside_of_the_namespaces_is_not_kept_whoever_tells_of_it() {
 }
 
 #[test]
-fn scope_is_complete_and_written_to_from_its_list_until_it_is_opened_again() {
+fn scope_takes_writes_only_while_complete() {
     let mut cache = Cache::of([Some("a".into())]);
     assert!(!cache.is_complete() && !cache.bars(Some("a")));
     let scope = || Some("a".into());
@@ -258,7 +258,7 @@ fn restored_state_is_the_truth_whatever_was_known() {
         (vec![begin(), restore(&[pod("x", "1", 50)], "55")], "+x@50 +y@60 -y@60"),
         (vec![begin(), restore(&[pod("x", "1", 40), pod("y", "2", 60)], "65")], "+x@50 +y@60 ~x@40"),
         (vec![begin(), restore(&[pod("x", "3", 40)], "45")], "+x@50 +y@60 -y@60 -x@50 +x@40"),
-        // An own delete is undone, and an own write that nobody reported never was.
+        // An own delete is undone, and an own write that no watch reported is removed.
         (
             vec![begin(), Delta::Gone(key, "2".into()), restore(&[pod("x", "1", 50), pod("y", "2", 60)], "65")],
             "+x@50 +y@60 -y@60 +y@60",
@@ -273,11 +273,11 @@ fn restored_state_is_the_truth_whatever_was_known() {
 }
 
 #[test]
-fn read_beside_the_watch_ends_what_it_has_not_and_brings_what_it_has() {
+fn refresh_adds_and_deletes_by_version() {
     let read =
         |objects: &[Arc<Stored>], version: &str| Delta::Present(Some("a".into()), objects.to_vec(), version.into());
     let begin = || list(&[pod("x", "1", 5), pod("y", "2", 4)], "5");
-    // What the watch says of before brings nothing back, and what it says of after is taken.
+    // Watch events older than the read change nothing, and later ones are applied.
     let late = [
         Delta::Apply(pod("x", "1", 6)),
         Delta::Apply(pod("z", "4", 9)),
@@ -290,7 +290,7 @@ fn read_beside_the_watch_ends_what_it_has_not_and_brings_what_it_has() {
     let lists = [list(&[pod("x", "1", 6), pod("y", "2", 4)], "7"), list(&[pod("y", "2", 4), pod("z", "4", 9)], "11")];
     let cache = check([vec![begin(), gone], lists.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9");
     assert!(cache.read.is_empty(), "the list has come to where the read was");
-    // What is newer than the read stays.
+    // An object newer than the read stays.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
     // Other namespaces are not concerned.
     let elsewhere = Delta::Present(Some("b".into()), Vec::new(), "10".into());

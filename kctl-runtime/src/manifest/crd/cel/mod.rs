@@ -26,7 +26,7 @@ const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties`
 
 /// The context of a rule in the schema.
 #[derive(Clone, Copy)]
-struct Place {
+struct RuleScope {
     /// `true` below a list whose items cannot be matched with their old state.
     forbids_old: bool,
     is_root: bool,
@@ -39,7 +39,7 @@ struct Place {
 /// The total cost is reported only if no rule has a problem by itself: the rule to change is known then.
 pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     let mut total = 0;
-    let root = Place { forbids_old: false, is_root: true, cardinality: Some(1) };
+    let root = RuleScope { forbids_old: false, is_root: true, cardinality: Some(1) };
     node(schema, "", root, &mut total, problems);
     if total > TOTAL_MAX && problems.is_empty() {
         let what = format!("all rules together cost {:.1} times what they may", factor(total, TOTAL_MAX));
@@ -48,13 +48,13 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks one schema, and all below it. Adds the cost of its rules to `total`.
-fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mut Vec<Problem>) {
+fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems: &mut Vec<Problem>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !rules.is_empty() {
         for rule in rules {
             let mut found = Vec::new();
-            match Environment::of_rule(schema, place.is_root, rule["optionalOldSelf"] == true) {
-                Some(environment) => one(rule, &environment, schema, place, total, &mut found),
+            match Environment::of_rule(schema, scope.is_root, rule["optionalOldSelf"] == true) {
+                Some(environment) => one(rule, &environment, schema, scope, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }
             let at = if path.is_empty() { "the object" } else { path };
@@ -64,10 +64,10 @@ fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mu
             );
         }
     }
-    let within = |forbids: bool, times: Option<u64>| Place {
-        forbids_old: place.forbids_old || forbids,
+    let within = |forbids: bool, times: Option<u64>| RuleScope {
+        forbids_old: scope.forbids_old || forbids,
         is_root: false,
-        cardinality: place.cardinality.zip(times).map(|(above, times)| above.saturating_mul(times)),
+        cardinality: scope.cardinality.zip(times).map(|(above, times)| above.saturating_mul(times)),
     };
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -88,21 +88,21 @@ fn one(
     rule: &Value,
     environment: &Environment,
     schema: &Value,
-    place: Place,
+    scope: RuleScope,
     total: &mut u64,
     found: &mut Vec<(String, String)>,
 ) {
     let source = rule["rule"].as_str().unwrap_or_default();
     let Some(expression) = compiled(source, environment, &Type::Bool, "a rule", found) else { return };
     let uses_old = kctl_cel::names(source, "oldSelf");
-    if uses_old && place.forbids_old {
+    if uses_old && scope.forbids_old {
         let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
         found.push((what.into(), "write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list".into()));
     }
     if !uses_old && !rule["optionalOldSelf"].is_null() {
         found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
     }
-    let is_whole = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
+    let is_whole = scope.is_root || schema["x-kubernetes-embedded-resource"] == true;
     let mut costs = vec![estimate(&expression, schema, is_whole)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
@@ -114,7 +114,7 @@ fn one(
     if !found.is_empty() {
         return;
     }
-    let cardinality = place.cardinality.unwrap_or_else(|| max_in_request(schema));
+    let cardinality = scope.cardinality.unwrap_or_else(|| max_in_request(schema));
     for (index, cost) in costs.into_iter().enumerate() {
         // Messages are made once, for what failed.
         let times = if index > 0 { 1 } else { cardinality };

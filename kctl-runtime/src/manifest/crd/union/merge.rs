@@ -132,7 +132,7 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
 /// Moves keywords that must be equal in all schemas.
 ///
 /// # Errors
-/// [`Clash`] with the text of `differ`, which gets the different values.
+/// [`Clash`] with the message that `differ` returns for the different values.
 fn same(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,

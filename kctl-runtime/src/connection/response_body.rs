@@ -1,0 +1,108 @@
+//! The body of a response, which holds the resources of its request until it ends.
+//!
+//! An HTTP/1.1 body polls its connection; an HTTP/2 body occupies a stream; a long list occupies a place.
+//!
+//! A caller of `kube::Client` holds only the body, for as long as it reads. So everything that must live as long
+//! as a response is a field of [`ResponseBody`], and dropping the body releases it. A caller that drops a watch
+//! therefore gives its stream back at once.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{h1_pool::UsedConnection, h2_pool::Stream};
+
+/// The body of a response.
+///
+/// At most one of `on` and `over` is set: the response comes over a stream of a shared connection, or over a
+/// connection of its request alone. An upgraded connection has neither, because its task keeps it.
+pub(super) struct ResponseBody {
+    /// Dropped first, so that a connection is free if the rest of an unread body has arrived.
+    body: Incoming,
+    /// HTTP/2: keeps the stream counted until the body ends.
+    on: Option<Stream>,
+    /// HTTP/1.1: the connection, which this body has to poll.
+    over: Option<UsedConnection>,
+    /// One of the places for long lists over HTTP/1.1.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl ResponseBody {
+    /// Creates a body that holds nothing else yet.
+    pub(super) fn of(body: Incoming) -> Self {
+        Self { body, on: None, over: None, place: None }
+    }
+
+    /// Occupies this stream until the body ends.
+    pub(super) fn on(self, stream: Stream) -> Self {
+        Self { on: Some(stream), ..self }
+    }
+
+    /// Comes over this connection, which is free afterwards.
+    pub(super) fn over(self, connection: UsedConnection) -> Self {
+        Self { over: Some(connection), ..self }
+    }
+
+    /// Occupies this place until the body ends.
+    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
+        Self { place: Some(place), ..self }
+    }
+}
+
+impl ResponseBody {
+    /// Releases everything once the body ended or broke off.
+    ///
+    /// `is_lost` is `true` for a read error. On a shared connection that error is the first sign that the connection
+    /// is dead, so the next request opens a new one instead of failing as well.
+    fn end(&mut self, is_lost: bool) {
+        self.place = None;
+        self.over = None;
+        if let Some(stream) = self.on.take()
+            && is_lost
+        {
+            stream.lost();
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = <Incoming as Body>::Data;
+    type Error = <Incoming as Body>::Error;
+
+    /// Reads the next piece, and drives the HTTP/1.1 connection while it waits.
+    ///
+    /// Resources are released with the last piece, not with the `None` after it: a caller that knows the length of
+    /// the body never asks for that `None`.
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let answer = self.get_mut();
+        let mut body = Pin::new(&mut answer.body);
+        let frame = ready!(match &mut answer.over {
+            Some(connection) => connection.poll(context, |context| body.as_mut().poll_frame(context)),
+            None => body.poll_frame(context),
+        });
+        match &frame {
+            Some(Err(_)) => answer.end(true),
+            None => answer.end(false),
+            // A caller that knows the length of the body does not poll again.
+            Some(Ok(_)) if answer.body.is_end_stream() => answer.end(false),
+            Some(Ok(_)) => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

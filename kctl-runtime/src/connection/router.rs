@@ -1,0 +1,182 @@
+//! Chooses connections per request: watches share HTTP/2 connections, everything else uses HTTP/1.1.
+//!
+//! A watch is idle most of the time, and a program has one per kind and namespace. As HTTP/1.1 connections each
+//! would cost a socket, a TLS session and buffers. As streams of one connection they share all three.
+//!
+//! Lists and writes are short and busy. HTTP/2 frames, flow control and the task that drives the connection cost
+//! CPU that HTTP/1.1 does not. On a shared connection a watch event also waits behind the bytes of a large list.
+//!
+//! kube's tracing layer is not used, since this service replaces it: [`Router`] opens the span `HTTP` at debug level
+//! with the same fields.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use kube::{Config, client::Body};
+use tokio::sync::Semaphore;
+use tower::BoxError;
+use tracing::{Instrument, field::Empty};
+
+use super::{
+    connector::{Connector, Speaks},
+    h1_pool::H1Pool,
+    h2_pool::{H2Pool, StreamLimit},
+    is_streaming::is_streaming,
+    response_body::ResponseBody,
+};
+
+/// Maximum number of long responses over HTTP/1.1 at once.
+///
+/// More of them, at the start of a program with many kinds, use HTTP/2 streams: a hundred connections at once
+/// would take memory that is not returned.
+const N_LONG_MAX: usize = 8;
+
+/// Request extension: the response is long, a list of all objects of a kind.
+///
+/// Every list of a whole kind carries it, to fill a cache or to compare one with the newest state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongResponse;
+
+/// Bounds of connections.
+///
+/// [`Default`] has the values that [`builder`](super::builder) documents. Tests pass shorter ones.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Streams of one connection. kube-apiserver allows 100 (`--http2-max-streams-per-connection`), common
+    /// proxies 100 to 250.
+    pub(super) streams: usize,
+    /// Silence after which a connection gets a ping.
+    pub(super) ping_every: Duration,
+    /// Time for the response to a ping; the connection is closed after it.
+    pub(super) ping_within: Duration,
+    /// A watch without a response for this time, on a connection with others, was one too many for the server.
+    pub(super) answer_within: Duration,
+    /// Longest idle time of an HTTP/1.1 connection. It may be dead, and a lost write cannot be repeated.
+    pub(super) reuse_within: Duration,
+    /// A GET over a reused connection that has no response within this time is sent again over a new one.
+    pub(super) first_byte_within: Duration,
+    /// Shortest time between two runs of a plugin, so that a failing one does not run for each request.
+    pub(super) plugin_every: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            streams: 80,
+            ping_every: seconds(30),
+            ping_within: seconds(15),
+            answer_within: seconds(5),
+            reuse_within: seconds(5),
+            first_byte_within: seconds(5),
+            plugin_every: seconds(5),
+        }
+    }
+}
+
+/// All connections to one server. Clones share them.
+#[derive(Clone)]
+pub(super) struct Router {
+    /// Streams that do not end by themselves.
+    watches: H2Pool,
+    /// For long responses when HTTP/1.1 has no place.
+    further: H2Pool,
+    /// Everything else.
+    h1: H1Pool,
+    /// Places for long responses over HTTP/1.1. No request waits for one: beyond the bound `further` is used.
+    long: Arc<Semaphore>,
+}
+
+impl Router {
+    /// Builds three pools without opening a connection. The two of HTTP/2 share one TLS setup.
+    ///
+    /// # Errors
+    /// Certificates, keys, the server name or the proxy cannot be read.
+    pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
+        let (both, http1) = (Connector::of(config, Speaks::Both)?, Connector::of(config, Speaks::Http1)?);
+        Ok(Self {
+            watches: H2Pool::new(both.clone(), limits, StreamLimit::Learned),
+            further: H2Pool::new(both, limits, StreamLimit::Given),
+            h1: H1Pool::new(http1, limits),
+            long: Arc::new(Semaphore::new(N_LONG_MAX)),
+        })
+    }
+
+    /// Sends a request the way that [`Route::of`] says.
+    async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        match Route::of(&request) {
+            Route::Watch => Ok(self.watches.send(request).await?),
+            Route::Ask => self.h1.send(request).await,
+            Route::Long => match self.long.try_acquire_owned() {
+                Ok(place) => Ok(self.h1.send(request).await?.map(|answer| answer.at(place))),
+                Err(_all_taken) => Ok(self.further.send(request).await?),
+            },
+            Route::Upgrade => self.h1.upgrade(request).await,
+        }
+    }
+}
+
+impl tower::Service<Request<Body>> for Router {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends a request inside a span `HTTP`, whose `otel.name` is the request extension that kube sets.
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let span = tracing::debug_span!(
+            "HTTP",
+            http.method = %request.method(),
+            http.url = %request.uri(),
+            http.status_code = Empty,
+            otel.name = request.extensions().get::<&'static str>().unwrap_or(&"HTTP"),
+            otel.kind = "client",
+        );
+        let router = self.clone();
+        let answer = async move {
+            let answer = router.send(request).await?;
+            tracing::Span::current().record("http.status_code", answer.status().as_u16());
+            Ok(answer)
+        };
+        Box::pin(answer.instrument(span))
+    }
+}
+
+/// The kind of connection that a request uses.
+#[derive(Debug, PartialEq, Eq)]
+enum Route {
+    /// An HTTP/2 stream: the response does not end.
+    Watch,
+    /// HTTP/1.1 if there is a place, an HTTP/2 stream otherwise.
+    Long,
+    /// HTTP/1.1.
+    Ask,
+    /// An HTTP/1.1 connection that becomes something else.
+    Upgrade,
+}
+
+impl Route {
+    /// Chooses the way of a request by its headers, extensions and query.
+    ///
+    /// An `Upgrade` header counts first: `exec` with `follow=true` in its query looks like a followed log.
+    fn of(request: &Request<Body>) -> Self {
+        if request.headers().contains_key(header::UPGRADE) {
+            // HTTP/2 has none, and what asks for one may look like a watch.
+            Self::Upgrade
+        } else if request.extensions().get::<LongResponse>().is_some() {
+            Self::Long
+        } else if is_streaming(request.uri()) {
+            Self::Watch
+        } else {
+            Self::Ask
+        }
+    }
+}

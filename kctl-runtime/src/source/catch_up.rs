@@ -1,0 +1,162 @@
+//! Brings a cache that was filled long ago up to date, when this process becomes the leader. It lists the metadata of
+//! the newest state, and lists the objects again only if the cache differs.
+//!
+//! A standby replica fills its caches before it leads, so that it takes over quickly. Its watch may lag behind by the
+//! last writes of the former leader. controller-runtime has the same feature as `EnableWarmup`, and starts with
+//! whatever the cache holds. Here the first reconcile sees at least everything that existed when the Lease was
+//! acquired.
+//!
+//! The comparison costs one metadata list per scope. An idle cache cannot avoid it: without events a watch does not
+//! show how far it is.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde::Deserialize;
+
+use super::{METADATA_LIST, Source, condition::Activity, jitter::Jitter, pages::each_item};
+use crate::{
+    key::ObjectKey,
+    object::{Uid, Version},
+    store::{Delta, Present, Scope},
+    transport::{self, ApiError},
+};
+
+/// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
+/// long to bring the newest state.
+const OPAQUE_TRIES: u32 = 12;
+
+/// One item of a metadata list, of which all but name, uid and version is skipped.
+#[derive(Deserialize)]
+struct Item {
+    metadata: ItemMeta,
+}
+
+/// The version of one object.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ItemMeta {
+    namespace: Option<String>,
+    name: String,
+    uid: Uid,
+    #[serde(rename = "resourceVersion")]
+    version: String,
+}
+
+impl Source {
+    /// Returns once the store has everything that existed at the first call. All controllers share that call, because a
+    /// process begins to lead only once. It costs one request if the cache is up to date, and is retried until it
+    /// succeeds.
+    ///
+    /// # Cancel safety
+    /// Safe: if the future is dropped during the first call, the next call starts again.
+    pub(crate) async fn make_current(&self) {
+        self.compared.get_or_init(|| self.compare()).await;
+    }
+
+    /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
+    pub(crate) async fn compare(&self) {
+        'scopes: for scope in self.scopes().all() {
+            let mut jitter = Jitter::of((self.identity(), &scope, "current"));
+            let (mut wait, mut n_opaque) = (AGAIN.0, 0);
+            // A namespace that is no longer followed has nothing to compare, and may have failed because it is gone.
+            while self.scopes().has(&scope) {
+                match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
+                    Ok(true) => break,
+                    Ok(false) => n_opaque += 1,
+                    // Its watch finds out what that means.
+                    Err(error) if self.lacks_optional(&error) => {
+                        self.condition.absent(self.identity(), &scope);
+                        continue 'scopes;
+                    }
+                    Err(error) => self.condition.fails(self.identity(), &scope, Activity::Compare, &error),
+                }
+                tokio::time::sleep(jitter.wait(wait)).await;
+                wait = (wait * 2).min(AGAIN.1);
+            }
+            self.condition.works(self.identity(), &scope, Activity::Compare);
+        }
+    }
+
+    /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
+    /// watch has not delivered yet, so this sends one list request per scope.
+    ///
+    /// Use it in a test that has to wait for a cache, or before a decision that must not rest on old state. A live read
+    /// of the one object in question is cheaper.
+    ///
+    /// ```
+    /// use kctl_runtime::{writer::ApiError, source::Source};
+    ///
+    /// async fn report(source: &Source) -> Result<(), ApiError> {
+    ///     let state = if source.is_current().await? { "up to date" } else { "behind" };
+    ///     println!("{}: {state}", source.identity().kind.plural);
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The request fails.
+    ///
+    /// # Cancel safety
+    /// Safe: the store is not changed.
+    pub async fn is_current(&self) -> Result<bool, ApiError> {
+        for scope in self.scopes().all() {
+            if !self.store().has_all(&scope, &self.present(&scope).await?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns `true` if the store has the newest state. With `waits`, versions that are not numbers are left to the
+    /// watch.
+    ///
+    /// # Errors
+    /// The metadata list fails, or the list of objects after it.
+    async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
+        let present = self.present(scope).await?;
+        if self.store().has_all(scope, &present) {
+            return Ok(true);
+        }
+        if present.version.is_none() && waits {
+            return Ok(false);
+        }
+        self.relist(scope).await.map(|()| true)
+    }
+
+    /// Lists the names and versions of the newest state.
+    ///
+    /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
+    /// differ, not a second copy of the kind.
+    async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
+        let operation = format!("list {}", self.identity().kind.plural);
+        // Names and versions are enough to compare.
+        let path = self.path(scope, "");
+        let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
+        let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
+        let take = |item: &str| {
+            let Item { metadata } = serde_json::from_str(item)?;
+            let (key, version) = (ObjectKey::new(metadata.namespace.as_deref(), &metadata.name), &*metadata.version);
+            let version = Version::from(version);
+            if self.store().has(&key, &metadata.uid, &version) {
+                // Its names are there already.
+                present.keys.insert(self.store().get(&key).map_or(key, |known| known.key().clone()));
+            } else {
+                present.keys.insert(key.clone());
+                present.missing.push((key, metadata.uid, version));
+            }
+            Ok(())
+        };
+        let listed = each_item(&operation, body, || {}, take).await?;
+        present.version = listed.resource_version.parse().ok();
+        Ok(present)
+    }
+
+    /// Lists a scope beside its watch. Older events of the watch change nothing after that.
+    async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
+        let (objects, version) = self.state(scope).await?;
+        self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads beside the watch, after a write whose outcome is unknown.
+//!
+//! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
+//! before that might repeat it: create a second object, or count one too few. So [`writer`](crate::writer) asks here
+//! first, and the next reconcile of the key starts after the answer.
+//!
+//! The answer comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
+//! with versions, so an older event of the watch that arrives later changes nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{METADATA_LIST, Source, reflector::Input};
+use crate::{
+    key::ObjectKey,
+    object::{Uid, Version},
+    store::{Delta, Scope},
+    transport::{self, ApiError},
+};
+
+impl Source {
+    /// Lists a namespace and applies the result. After that the cache contains the effect of every earlier write, also
+    /// of one without a response.
+    ///
+    /// A source that follows all namespaces lists only the one of the write. With versions that are not numbers that is
+    /// not safe, and the whole followed scope is listed. A namespace that is not followed needs no refresh.
+    ///
+    /// # Errors
+    /// The list fails. The caller keeps its write as uncertain and tries again.
+    pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
+        let followed = self.scopes();
+        let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
+        let (objects, version) = match self.state(scope).await {
+            // Nothing of the kind is left, whatever a write has done.
+            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            state => state?,
+        };
+        if version.parse::<u64>().is_ok() {
+            self.store().acknowledged(Delta::Present(scope.clone(), objects, version)).await;
+            return Ok(());
+        }
+        // Versions that are not numbers have no order, so the list replaces the whole scope, like a list of the reflector.
+        let (objects, version) = if whole == scope { (objects, version) } else { self.state(whole).await? };
+        self.store().acknowledged(Delta::Replace(whole.clone(), objects, version)).await;
+        Ok(())
+    }
+
+    /// Reads one object whose uid is known, and applies the result, like [`refresh`](Self::refresh).
+    ///
+    /// It is cheaper than `refresh`: one list with `metadata.name` as its field selector, which every API server
+    /// supports. A list has a `resourceVersion` even if the object is gone; a GET with 404 has none.
+    ///
+    /// An object of the same name with another uid proves that this one is gone. With selectors the source
+    /// can't tell "deleted" from "no longer selected", so it refreshes the namespace instead.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub(crate) async fn refresh_object(&self, namespace: Option<&str>, name: &str, uid: &str) -> Result<(), ApiError> {
+        let scope = namespace.map(Arc::from);
+        if !self.identity().labels.is_empty() || !self.identity().fields.is_empty() {
+            return self.refresh(&scope).await;
+        }
+        let operation = format!("list {}", self.identity().kind.plural);
+        let selector = transport::escape(&format!("metadata.name={name}"));
+        let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
+        let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
+            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            answer => answer?,
+        };
+        let Input::Page { objects, version, .. } = self.read_list(&operation, answer).await? else { return Ok(()) };
+        if version.parse::<u64>().is_err() {
+            return self.refresh(&scope).await;
+        }
+        let is_there = objects.iter().any(|object| object.meta().uid == *uid);
+        for object in objects {
+            self.store().acknowledged(Delta::Written(object)).await;
+        }
+        if !is_there {
+            self.store().acknowledged(Delta::Gone(ObjectKey::new(namespace, name), uid.into())).await;
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the watch brings this state of an object, a later one, or its end, within this time.
+    pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
+        tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
+    }
+}

@@ -1,0 +1,187 @@
+//! The decision when a key is reconciled again: one pure function, and the only place that decides it.
+
+use std::time::Duration;
+
+use crate::reconcile::Action;
+
+/// The result of one reconcile, as the worker saw it.
+///
+/// ```
+/// use kctl_runtime::{reconcile::Action, worker::Outcome};
+///
+/// fn word(outcome: &Outcome) -> &'static str {
+///     match outcome {
+///         Outcome::Vanished | Outcome::Done(_) => "ok",
+///         Outcome::Failed { conflict: true, .. } => "conflict",
+///         Outcome::Failed { .. } => "error",
+///         Outcome::Panicked(_) => "panic",
+///         Outcome::TimedOut => "timeout",
+///     }
+/// }
+/// assert_eq!(word(&Outcome::Done(Action::await_change())), "ok");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The object is not in the cache, so there was nothing to reconcile.
+    Vanished,
+    /// The reconcile function returned `Ok` with this action.
+    Done(Action),
+    /// The reconcile function returned an error.
+    Failed {
+        /// Is `true` if the error is a conflict (409): the write was based on an outdated state, or the primary is
+        /// gone.
+        conflict: bool,
+        /// Is `true` if a retry cannot help, by [`terminal`](crate::reconcile::ResultExt::terminal) or by the kind of
+        /// the API error.
+        terminal: bool,
+        /// The wait that the error names, by [`retry_after`](crate::reconcile::ResultExt::retry_after) or by a
+        /// `Retry-After` header.
+        retry_after: Option<Duration>,
+        /// The message of the error with its causes.
+        text: String,
+    },
+    /// The reconcile function panicked with this message.
+    Panicked(String),
+    /// The reconcile took longer than the controller's `timeout` and was dropped.
+    TimedOut,
+}
+
+/// The decision about a key after a reconcile, from [`decide`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The key waits for a change. Its failures are reset.
+    Forget,
+    /// The key is reconciled again after the time that the controller chose. Its failures are reset.
+    RequeueAfter(Duration),
+    /// The key is reconciled again after the time that the error names, instead of the backoff. This counts as a
+    /// failure.
+    RetryAfter(Duration),
+    /// The key is reconciled again when the cache has the newer state, or after a wait. This does not count as a
+    /// failure.
+    Outdated {
+        /// Conflicts of this key in a row, including this one. After more than
+        /// [`CONFLICTS_USUAL`](crate::queue::CONFLICTS_USUAL) of them the cache is probably not outdated: another
+        /// client owns the name or the field.
+        in_a_row: u32,
+    },
+    /// The key is reconciled again after the next wait of the exponential backoff.
+    RateLimited,
+    /// The key waits for a change, after a terminal error or too many failures.
+    Drop,
+}
+
+/// The failures and conflicts of a key since its last success, or since its object changed: an input of [`decide`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Attempts {
+    /// Failures in a row, without the present one.
+    pub failures: u32,
+    /// Conflicts in a row, without the present one.
+    pub conflicts: u32,
+}
+
+/// Decides from the outcome of a reconcile when its key is reconciled again.
+///
+/// | Outcome | Decision |
+/// |---|---|
+/// | the object is gone, or `Action::await_change()` | [`Forget`](Decision::Forget) |
+/// | `Action::requeue(after)` | [`RequeueAfter`](Decision::RequeueAfter) |
+/// | terminal error | [`Drop`](Decision::Drop) |
+/// | conflict without a named wait | [`Outdated`](Decision::Outdated) |
+/// | any other failure, panic or timeout after `retries` failures | [`Drop`](Decision::Drop) |
+/// | error that names a wait | [`RetryAfter`](Decision::RetryAfter) |
+/// | any other failure, panic or timeout | [`RateLimited`](Decision::RateLimited) |
+///
+/// `retries` is the number of retries after the first failure: with `Some(2)` a key is dropped at its third failure.
+/// `None` retries for ever. A conflict only means that the state was outdated, so it does not count as a failure and
+/// never drops a key.
+///
+/// ```
+/// use kctl_runtime::worker::{Attempts, Decision, Outcome, decide};
+///
+/// let failed = Outcome::Panicked("index out of bounds".into());
+/// let after = |failures| Attempts { failures, conflicts: 0 };
+/// assert_eq!(decide(&failed, after(1), Some(2)), Decision::RateLimited);
+/// assert_eq!(decide(&failed, after(2), Some(2)), Decision::Drop);
+///
+/// let conflict = Outcome::Failed {
+///     conflict: true,
+///     terminal: false,
+///     retry_after: None,
+///     text: "the object has been modified".into(),
+/// };
+/// assert_eq!(decide(&conflict, after(9), Some(2)), Decision::Outdated { in_a_row: 1 });
+/// ```
+pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> Decision {
+    let Attempts { failures, conflicts } = attempts;
+    let exhausted = retries.is_some_and(|retries| failures >= retries);
+    match outcome {
+        Outcome::Vanished => Decision::Forget,
+        Outcome::Done(action) => action.requeue_after().map_or(Decision::Forget, Decision::RequeueAfter),
+        Outcome::Failed { terminal: true, .. } => Decision::Drop,
+        Outcome::Failed { conflict: true, retry_after: None, .. } => {
+            Decision::Outdated { in_a_row: conflicts.saturating_add(1) }
+        }
+        Outcome::Failed { conflict: false, .. } | Outcome::Panicked(_) | Outcome::TimedOut if exhausted => {
+            Decision::Drop
+        }
+        Outcome::Failed { retry_after: Some(wait), .. } => Decision::RetryAfter(*wait),
+        Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(7);
+    /// Failures before, and retries allowed: the cases in which a failed key is retried.
+    const LEFT: [(u32, Option<u32>); 5] =
+        [(0, None), (u32::MAX, None), (0, Some(1)), (4, Some(5)), (0, Some(u32::MAX))];
+    const EXHAUSTED: [(u32, Option<u32>); 5] =
+        [(0, Some(0)), (1, Some(1)), (5, Some(5)), (9, Some(5)), (u32::MAX, Some(u32::MAX))];
+
+    fn check(outcome: &Outcome, left: &Decision, exhausted: &Decision) {
+        for (budget, expected) in [(LEFT, left), (EXHAUSTED, exhausted)] {
+            for (failures, retries) in budget {
+                let decision = decide(outcome, Attempts { failures, conflicts: 2 }, retries);
+                assert_eq!(&decision, expected, "{outcome:?} after {failures} failures, {retries:?} retries");
+            }
+        }
+    }
+
+    #[test]
+    fn success_is_never_dropped() {
+        check(&Outcome::Vanished, &Decision::Forget, &Decision::Forget);
+        check(&Outcome::Done(Action::await_change()), &Decision::Forget, &Decision::Forget);
+        for wait in [Duration::ZERO, WAIT] {
+            let decision = Decision::RequeueAfter(wait);
+            check(&Outcome::Done(Action::requeue(wait)), &decision, &decision);
+        }
+    }
+
+    #[test]
+    fn panics_and_timeouts_use_up_retries() {
+        check(&Outcome::Panicked(String::new()), &Decision::RateLimited, &Decision::Drop);
+        check(&Outcome::TimedOut, &Decision::RateLimited, &Decision::Drop);
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_decision() {
+        use Decision::{Drop, Outdated, RateLimited, RetryAfter};
+        let third = Outdated { in_a_row: 3 };
+        let table = [
+            // conflict, terminal, retry_after; decision with retries left, decision without
+            (false, false, None, RateLimited, Drop),
+            (false, false, Some(WAIT), RetryAfter(WAIT), Drop),
+            (false, true, None, Drop, Drop),
+            (false, true, Some(WAIT), Drop, Drop),
+            (true, false, None, third.clone(), third),
+            (true, false, Some(WAIT), RetryAfter(WAIT), RetryAfter(WAIT)),
+            (true, true, None, Drop, Drop),
+            (true, true, Some(WAIT), Drop, Drop),
+        ];
+        for (conflict, terminal, retry_after, left, exhausted) in table {
+            check(&Outcome::Failed { conflict, terminal, retry_after, text: String::new() }, &left, &exhausted);
+        }
+    }
+}

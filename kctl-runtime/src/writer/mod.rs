@@ -1,0 +1,675 @@
+//! Writes: the last stage of the control loop, from a reconcile function to the API server.
+//!
+//! All writes of a controller go through a [`Writer`]. `kctl`'s `Context` and its children call it; the
+//! declaration of the controller decides which of its operations a reconcile function can name. Every
+//! write passes the same four steps:
+//!
+//! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
+//!    with [`ApiError::NotLeading`] if this process does not lead.
+//! 2. The request is sent, with the field manager of the program and a timeout.
+//! 3. The answer goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
+//!    cache sees it, and the watch event that follows changes nothing.
+//! 4. If the outcome is unknown (timeout, 5xx, a reconcile that was cancelled), the key is marked. Before
+//!    it is reconciled again, the cache lists the namespace of that write.
+//!
+//! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when an answer is
+//! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
+//!
+//! Requests that the server rejects with 429 or 503 and a `Retry-After` header are repeated up to 10 times,
+//! as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
+//! for creates as well.
+//!
+//! # Outcomes of a write
+//!
+//! | Answer | Cache | Next reconcile of the key |
+//! |---|---|---|
+//! | success with the object | has it before the call returns | as the reconcile function asks |
+//! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
+//! | rejected with 4xx | unchanged | after backoff |
+//! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
+//! | reconcile dropped or panicked meanwhile | unchanged | first lists the namespace of the write |
+//! | no permit | unchanged; nothing was sent | after this process leads again |
+//!
+//! [`ApiError`] has these classes as methods, so that no caller has to look at status codes:
+//!
+//! ```
+//! use kctl_runtime::writer::ApiError;
+//!
+//! let conflict = ApiError::Refused {
+//!     operation: "update Pod shop/web-0".into(),
+//!     code: 409,
+//!     reason: "Conflict".into(),
+//!     message: "the object has been modified".into(),
+//!     retry_after: None,
+//! };
+//! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
+//!
+//! let lost = ApiError::Unanswered { operation: "create Pod shop/web-0".into(), cause: "connection reset".into() };
+//! assert!(lost.is_unknown_outcome(), "the Pod may exist");
+//! ```
+//!
+//! # Events
+//!
+//! Events take another path: a [`Recorder`] queues them and never delays a reconcile. At most [`EVENTS_MAX`] wait per
+//! controller.
+
+mod permit;
+mod propagation;
+mod raw;
+mod recorder;
+mod review;
+mod uncertain;
+
+use std::{sync::Arc, time::Duration};
+
+use http::Method;
+use kube::Client;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub(crate) use permit::ShardPermits;
+pub use permit::{LeaseState, WriteGuard, WritePermit};
+pub(crate) use propagation::Propagation;
+pub(crate) use recorder::EventRecord;
+pub(crate) use recorder::RecorderView;
+pub use recorder::{EVENTS_MAX, EventType, Recorder};
+pub(crate) use review::{UserInfo, access, token};
+use uncertain::UncertainWrite;
+pub(crate) use uncertain::UncertainWrites;
+
+pub use crate::transport::ApiError;
+
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Object, Readable, Stored, Uid, Version},
+    own_writes,
+    source::Source,
+    store::{Delta, view},
+    transport,
+};
+
+/// Sends the writes of one controller.
+///
+/// It has a field manager, which `metadata.managedFields` records for each field that is applied, and a
+/// [`WritePermit`]. Its operations are internal, because each needs the cache that takes the answer in:
+/// use them through the context of a reconcile function. You build a writer to assemble the stages of the
+/// loop by hand.
+///
+/// ```
+/// use kctl_runtime::writer::{WritePermit, Writer};
+///
+/// let writer = Writer::new("podset.example.com").permit(WritePermit::always());
+/// # drop(writer);
+/// ```
+///
+/// Clones are cheap. They share the permit and the record of uncertain writes.
+#[derive(Clone)]
+pub struct Writer {
+    /// The field manager, sent as `fieldManager` with every write.
+    manager: String,
+    /// Asked before each write.
+    permit: WritePermit,
+    /// The writes whose outcome is unknown, by the key that sent them.
+    uncertain_writes: UncertainWrites,
+}
+
+/// The object of a write: enough to build the request path, and the cache that takes the answer in.
+pub(crate) struct Target<'a> {
+    /// The key whose reconcile writes. A write of unknown outcome holds back this key alone.
+    pub(crate) by: &'a ObjectKey,
+    /// The source of the object's kind: its client sends the write, its store takes the answer in.
+    pub(crate) source: &'a Arc<Source>,
+    /// `None` for a cluster-scoped object.
+    pub(crate) namespace: Option<&'a str>,
+    /// The object's name; only for messages where the request has no name in its path.
+    pub(crate) name: &'a str,
+}
+
+impl Target<'_> {
+    /// Returns the kind of the object, as its source lists it.
+    fn kind(&self) -> &Kind {
+        &self.source.identity().kind
+    }
+
+    /// Returns the key of the object in its store.
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace, self.name)
+    }
+
+    /// Returns `patch Pod shop/web-0`, as it begins error messages.
+    pub(crate) fn operation(&self, verb: &str) -> String {
+        match self.namespace {
+            Some(namespace) => format!("{verb} {} {namespace}/{}", self.kind(), self.name),
+            None => format!("{verb} {} {}", self.kind(), self.name),
+        }
+    }
+}
+
+/// The body of a successful answer, and the mark of an uncertain write, which is removed when the cache has it.
+struct Done {
+    text: String,
+    uncertain: UncertainWrite,
+}
+
+/// Content type of a JSON merge patch (RFC 7386).
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Content type of a server-side apply. JSON is accepted under it, because it is YAML as well.
+pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// Longest wait for the watch event of an object that was scaled; after it the object is read.
+const WATCH_WITHIN: Duration = Duration::from_secs(1);
+/// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared;
+/// after it the key's next reconcile waits for a list.
+const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The part of a `Scale` that identifies the state of the scaled object.
+///
+/// The API server copies uid and resourceVersion of the object into it (Kubernetes,
+/// `pkg/registry/apps/deployment/storage`).
+#[derive(serde::Deserialize)]
+struct Scale {
+    metadata: ScaleMeta,
+}
+
+/// Uid and version of the scaled object, not of the `Scale`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScaleMeta {
+    uid: Uid,
+    resource_version: String,
+}
+
+impl Writer {
+    /// Creates a writer with this field manager, whose permit always grants.
+    ///
+    /// API servers accept at most 128 characters.
+    ///
+    /// All replicas of a program should use the same name, and keep it over versions. Server-side apply releases a
+    /// field when the manager that applied it stops sending it; under a new name the old fields would stay for ever.
+    pub fn new(manager: &str) -> Self {
+        Self { manager: manager.into(), permit: WritePermit::always(), uncertain_writes: UncertainWrites::default() }
+    }
+
+    /// Replaces the permit that is asked before each write.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::writer::{LeaseState, WritePermit, Writer};
+    /// use tokio::sync::watch;
+    ///
+    /// let (election, permission) = watch::channel(LeaseState::NotHeld);
+    /// let permit = WritePermit::of_lease(permission, Duration::from_secs(4), Duration::from_secs(1));
+    /// let writer = Writer::new("podset.example.com").permit(permit);
+    /// // Writes fail until the election sends `LeaseState::HeldUntil`.
+    /// # drop((election, writer));
+    /// ```
+    #[must_use]
+    pub fn permit(mut self, permit: WritePermit) -> Self {
+        self.permit = permit;
+        self
+    }
+
+    /// Returns the writes of this controller whose outcome is unknown.
+    pub(crate) fn uncertain_writes(&self) -> &UncertainWrites {
+        &self.uncertain_writes
+    }
+
+    /// Returns a client for requests that have no operation here; its writes wait for the permit of the key.
+    pub(crate) fn raw(&self, client: &Client, key: &ObjectKey) -> Client {
+        raw::guarded(client, &self.permit.of_key(key))
+    }
+
+    /// Sends any write: acquires a permit, sends the request, and tracks the outcome.
+    ///
+    /// Every operation of the writer ends here. The returned [`Done`] keeps the write marked as uncertain
+    /// until the cache has its result.
+    ///
+    /// A namespace whose cache is incomplete gets no writes ([`ApiError::NotFollowed`]): a controller that sees half of
+    /// its objects would create the other half again.
+    ///
+    /// # Cancel safety
+    /// Safe to drop: the mark stays, and the key's next reconcile lists the namespace first.
+    async fn send(
+        &self,
+        target: &Target<'_>,
+        operation: &str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Done, ApiError> {
+        if target.source.store().bars(target.namespace) {
+            return Err(ApiError::NotFollowed { operation: operation.into() });
+        }
+        let guard = self.permit.of_key(target.by).acquire(operation).await?;
+        let within = guard.timeout();
+        let creates = method == Method::POST;
+        let uncertain = self.uncertain_writes.of(target);
+        let answer = transport::send_within(target.source.client(), operation, method, path, body, within).await;
+        guard.finish(&answer);
+        if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {
+            // The CRD was probably deleted. The watch notices it a second later; until then every key would fail here.
+            target.source.check_served();
+        }
+        match answer {
+            Ok(text) => Ok(Done { text, uncertain }),
+            Err(error) => {
+                if !error.is_unknown_outcome() {
+                    uncertain.resolved();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates an object, and returns it with the defaults that the API server set.
+    ///
+    /// # Errors
+    /// 409 `AlreadyExists` if the name is taken. A create whose answer is lost is looked up before the next reconcile,
+    /// so `generateName` does not lead to a second object.
+    pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("create");
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
+        let path =
+            format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
+        let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+        written(target, &operation, answer).await
+    }
+
+    /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
+    ///
+    /// # Errors
+    /// 409 `Conflict` for an old `resourceVersion`. The key is reconciled again with the newer state.
+    pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("update");
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
+        let path = self.path(target, "", "");
+        let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+        written(target, &operation, answer).await
+    }
+
+    /// Sends a patch whose result only the cache needs, which saves decoding it.
+    ///
+    /// The answer is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
+    pub(crate) async fn patch_stored(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, "");
+        let sent = Some((content_type, body));
+        let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
+        accepted(target, &operation, answer).await
+    }
+
+    /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch brings it.
+    ///
+    /// It removes a finalizer from an object that no Rust type of the program can hold, so that deletion is not
+    /// blocked.
+    pub(crate) async fn patch_unreadable(
+        &self,
+        target: &Target<'_>,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, "", "");
+        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        answer.uncertain.resolved();
+        Ok(())
+    }
+
+    /// Sends a patch and returns the new state.
+    ///
+    /// `subresource` is empty or has a slash, such as `/status`. An apply is sent with `force=true`: a
+    /// controller takes the fields that it declares from other managers (Kubernetes documentation,
+    /// "Server-Side Apply: Conflicts").
+    pub(crate) async fn patch<K: Readable>(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<Arc<K>, ApiError> {
+        let apply = content_type == APPLY_PATCH;
+        let operation = target.operation(if apply { "apply" } else { "patch" });
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
+        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        written(target, &operation, answer).await
+    }
+
+    /// Sets `spec.replicas` through the scale subresource.
+    ///
+    /// The `uid` is a precondition for built-in kinds. The scale subresource of custom resources ignores it.
+    ///
+    /// The answer has no object. The watch usually brings the new state within a second; otherwise the object is read
+    /// once.
+    pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
+        let operation = target.operation("scale");
+        let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
+        let path = self.path(target, "/scale", "");
+        let Done { text, uncertain } =
+            self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await?;
+        // The `Scale` has the version of the scaled object, which the watch delivers, or else a read.
+        let scale: Scale = serde_json::from_str(&text)
+            .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
+        let (uid, version) = (scale.metadata.uid, Version::from(&*scale.metadata.resource_version));
+        if target.source.arrives(&target.key(), &uid, &version, WATCH_WITHIN).await
+            || self.refresh_object(target, &uid.to_string()).await
+        {
+            uncertain.resolved();
+        }
+        Ok(())
+    }
+
+    /// Reads an object into the cache after a write whose answer does not contain it.
+    ///
+    /// Returns `false` if the read failed; the write stays marked as uncertain then.
+    async fn refresh_object(&self, target: &Target<'_>, uid: &str) -> bool {
+        match target.source.refresh_object(target.namespace, target.name, uid).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(%error, "the response to a write can't be deserialized: its namespace is listed before the next reconcile");
+                false
+            }
+        }
+    }
+
+    /// Creates a subresource such as an eviction or a binding, then reads the object.
+    ///
+    /// The answer of an eviction is a `Status`. The read after it shows the `deletionTimestamp`, so the next reconcile
+    /// does not evict the same Pod again.
+    ///
+    /// # Errors
+    /// 429 for an eviction that a `PodDisruptionBudget` forbids for now.
+    pub(crate) async fn post(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        uid: &str,
+        body: &Value,
+    ) -> Result<(), ApiError> {
+        let (_, done) = self.create_subresource(target, subresource, body).await?;
+        if self.refresh_object(target, uid).await {
+            done.uncertain.resolved();
+        }
+        Ok(())
+    }
+
+    /// Requests a token of a service account (`TokenRequest`) and returns the answer.
+    ///
+    /// Nothing is stored by the server, so no cache has to follow.
+    pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
+        let (operation, Done { text, uncertain }) = self.create_subresource(target, "token", request).await?;
+        uncertain.resolved();
+        serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
+    }
+
+    /// Posts to a subresource and returns the operation's name with the answer.
+    async fn create_subresource(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        body: &Value,
+    ) -> Result<(String, Done), ApiError> {
+        let operation = target.operation(&format!("create {subresource} of"));
+        let body = encode(&operation, body)?;
+        let path = self.path(target, &format!("/{subresource}"), "");
+        let sent = Some(("application/json", body));
+        let done = self.send(target, &operation, Method::POST, &path, sent).await?;
+        Ok((operation, done))
+    }
+
+    /// Deletes all objects of a namespace that match a label selector, then lists the namespace.
+    ///
+    /// The response does not name the deleted objects, so a list brings the cache up to date.
+    ///
+    /// Objects that were created between the decision and the request are deleted too: the request names no uid.
+    pub(crate) async fn delete_collection(
+        &self,
+        target: &Target<'_>,
+        labels: &str,
+        policy: Option<Propagation>,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("deletecollection");
+        let labels = transport::escape(labels);
+        let policy = policy.map_or(String::new(), |policy| format!("&propagationPolicy={}", policy.name()));
+        let path = format!("{}?labelSelector={labels}{policy}", target.kind().path(target.namespace));
+        let done = self.send(target, &operation, Method::DELETE, &path, None).await?;
+        match target.source.refresh(&target.namespace.map(Arc::from)).await {
+            Ok(()) => done.uncertain.resolved(),
+            Err(error) => {
+                tracing::debug!(%error, "the response does not say what was deleted: the namespace is listed before the next reconcile");
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an object from the API server, past the cache.
+    ///
+    /// It is for kinds that a controller declares as live reads. The cache is neither asked nor changed.
+    ///
+    /// # Errors
+    /// 404 if the object does not exist.
+    pub(crate) async fn get<K: Object>(
+        &self,
+        client: &Client,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Arc<K>, ApiError> {
+        let operation = match namespace {
+            Some(namespace) => format!("get {kind} {namespace}/{name}"),
+            None => format!("get {kind} {name}"),
+        };
+        let path = format!("{}/{}", kind.path(namespace), transport::escape(name));
+        let answer = transport::get(client, &operation, &path).await?;
+        let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
+        let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
+        stored.decode::<K>().map_err(|error| unreadable(format!("{error}: {}", error.source)))
+    }
+
+    /// Reads one object by a list with a field selector, and stores it in the cache.
+    ///
+    /// A controller that caches a kind has the permission to list it, but may lack `get`.
+    ///
+    /// Returns `None` if the object does not exist. The cache has the state that was read.
+    pub(crate) async fn find<K: Object>(&self, target: &Target<'_>) -> Result<Option<Arc<K>>, ApiError> {
+        #[derive(serde::Deserialize)]
+        struct Found {
+            items: Vec<Value>,
+        }
+        let operation = target.operation("list");
+        let selector = transport::escape(&format!("metadata.name={}", target.name));
+        let path = format!("{}?fieldSelector={selector}", target.kind().path(target.namespace));
+        let answer = transport::get(target.source.client(), &operation, &path).await?;
+        let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
+        let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
+        let Some(item) = found.items.first() else { return Ok(None) };
+        let text = typed(target.kind(), item).map_err(|error| unreadable(error.to_string()))?.to_string();
+        store_read(target, &operation, &text).await.map(Some)
+    }
+
+    /// Deletes the object with this uid, and no later object of the same name.
+    ///
+    /// Succeeds if the object is gone already. `policy` is the propagation policy, `None` leaves it to the
+    /// server. The store drops the object at once unless a finalizer or a grace period holds it.
+    ///
+    /// # Errors
+    /// 409 if another object has the name now: the uid is a precondition. A 404 that names the object is success; a 404
+    /// for the whole kind is not, because then nothing is known about the object.
+    pub(crate) async fn delete(
+        &self,
+        target: &Target<'_>,
+        uid: &str,
+        policy: Option<Propagation>,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("delete");
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        if let Some(policy) = policy {
+            options["propagationPolicy"] = policy.name().into();
+        }
+        let body = encode(&operation, &options)?;
+        let path = self.path(target, "", "");
+        let answer = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
+        let gone = || Delta::Gone(target.key(), uid.into());
+        let store = target.source.store();
+        match answer {
+            // The response is a `Status` if the object is gone. Otherwise it is the object, which may be terminating or gone.
+            Ok(Done { text, uncertain }) => {
+                match target.source.accept(&text) {
+                    Ok(object) if object.meta().uid == *uid && is_terminating(&object) => {
+                        store_written(target, &operation, object, uncertain).await;
+                    }
+                    _ => {
+                        store.acknowledged(gone()).await;
+                        uncertain.resolved();
+                    }
+                }
+                own_writes::record_delete(&uid.into());
+                Ok(())
+            }
+            // The object is gone already. A 404 for the kind itself, for example of a CRD that is not installed yet, proves
+            // nothing about the object.
+            Err(error) if error.names_missing(target.name) => {
+                store.acknowledged(gone()).await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the path of an object or subresource, with the field manager and further options.
+    fn path(&self, target: &Target<'_>, subresource: &str, options: &str) -> String {
+        format!(
+            "{}/{}{subresource}?fieldManager={}{options}",
+            target.kind().path(target.namespace),
+            transport::escape(target.name),
+            transport::escape(&self.manager)
+        )
+    }
+}
+
+/// Returns `true` if a deleted object still waits for a finalizer or its grace period.
+fn is_terminating(object: &Stored) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        metadata: Grace,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Grace {
+        deletion_grace_period_seconds: Option<i64>,
+    }
+    let meta = object.meta();
+    let grace =
+        serde_json::from_str::<Head>(&object.json()).ok().and_then(|head| head.metadata.deletion_grace_period_seconds);
+    meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
+}
+
+/// Stores the object in an answer and returns it decoded.
+async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) -> Result<Arc<K>, ApiError> {
+    let Done { text, uncertain } = done;
+    let object = accept(target, operation, &text)?;
+    store_written(target, operation, object.clone(), uncertain).await;
+    decoded(target, operation, &object, &text)
+}
+
+/// Stores the object in an answer, without decoding it for the caller.
+async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
+    let Done { text, uncertain } = done;
+    let object = accept(target, operation, &text)?;
+    store_written(target, operation, object, uncertain).await;
+    Ok(())
+}
+
+/// Stores an object that was read, and returns it decoded.
+async fn store_read<K: Readable>(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<K>, ApiError> {
+    let object = accept(target, operation, text)?;
+    target.source.store().acknowledged(Delta::Written(object.clone())).await;
+    decoded(target, operation, &object, text)
+}
+
+/// Brings an answer into the form of the cache, with the checks of the readers.
+fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored>, ApiError> {
+    target.source.accept(text).map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+/// Returns the written object as its type.
+///
+/// A cache that keeps the whole object shares its decoded value. Otherwise the answer is decoded again,
+/// because the caller gets all fields.
+fn decoded<K: Readable>(
+    target: &Target<'_>,
+    operation: &str,
+    object: &Arc<Stored>,
+    text: &str,
+) -> Result<Arc<K>, ApiError> {
+    if target.source.is_whole() {
+        let fits = view(object);
+        return fits
+            .ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() });
+    }
+    // The cache keeps only some fields, but the caller gets the whole object from the response.
+    let decoded = Stored::accept(target.kind(), text).and_then(|whole| whole.decode::<K>());
+    decoded.map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+/// Brings a written state into the cache, and waits until it is there.
+///
+/// A state is ordered by its resourceVersion. If versions cannot be compared, storing the state might undo
+/// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
+///
+/// A dry run returns an object without a `resourceVersion`. It is not stored.
+async fn store_written(target: &Target<'_>, operation: &str, object: Arc<Stored>, uncertain: UncertainWrite) {
+    own_writes::record_write(&object);
+    let meta = object.meta();
+    if meta.revision().is_some() {
+        target.source.store().acknowledged(Delta::Written(object)).await;
+        uncertain.resolved();
+    } else if meta.resource_version.is_none() {
+        // A stored object has a version. This is the response to a dry run, which no watch reports.
+        uncertain.resolved();
+    } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
+        uncertain.resolved();
+    } else {
+        tracing::warn!(
+            operation,
+            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
+             its objects are listed before the next reconcile"
+        );
+    }
+}
+
+/// Returns the object as JSON with `apiVersion` and `kind`, which types derived elsewhere may lack.
+fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(object)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".into(), kind.api_version().into());
+        fields.insert("kind".into(), kind.kind.clone().into());
+    }
+    Ok(value)
+}
+
+/// Serializes a body. Fails for maps whose keys are not strings.
+fn encode(operation: &str, value: &Value) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(value).map_err(|error| unsendable(operation, &error))
+}
+
+/// Returns the error for an object that cannot be serialized. Nothing was sent.
+fn unsendable(operation: &str, error: &serde_json::Error) -> ApiError {
+    ApiError::Unsendable { operation: operation.into(), cause: format!("the object cannot be encoded: {error}") }
+}

@@ -1,0 +1,344 @@
+//! The check before each write that this process still holds the Lease, and the bound of the write's time.
+//!
+//! Leader election alone does not prevent two writers. A process may be paused after it looked at the Lease, for
+//! example by a live migration, and go on writing when another one leads (client-go, `leaderelection.go`, package
+//! comment). The permit closes that gap as far as the client can:
+//!
+//! ```text
+//!  renewed             write begins          last moment it may act     Lease expires
+//!     │                     │<───── timeout ─────>│<── margin ──>│            │
+//!     └─────────────────────┴─────────────────────┴──────────────┴────────────┘
+//! ```
+//!
+//! A write begins only if timeout and margin fit into the rest of the Lease. The remaining gap is a request that the
+//! network holds for longer than the margin. Only fencing in the API server could stop that, and it has no such
+//! feature.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    key::ObjectKey,
+    transport::{ANSWER_WITHIN, ApiError},
+};
+
+/// The part of a leader election that a [`WritePermit`] reads.
+///
+/// The election sends it through a [`tokio::sync::watch`] channel, of which each permit reads the newest value.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::writer::LeaseState;
+/// use tokio::time::Instant;
+///
+/// let led = LeaseState::HeldUntil(Instant::now() + Duration::from_secs(15));
+/// assert_ne!(led, LeaseState::NotHeld);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseState {
+    /// This process has not led yet. Writes fail at once.
+    NotHeld,
+    /// The Lease is valid until this instant of the local clock. Renewals move it forward.
+    HeldUntil(Instant),
+    /// This process has lost or released the Lease, and will not lead again.
+    Lost,
+}
+
+/// The check before each write that this process still holds its Lease.
+///
+/// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this
+/// leader is in flight when the next one starts. client-go has no such check: there a paused process may
+/// write after another one took over. The permit also tracks writes without an answer, and the Lease is
+/// not released before their time is over. Clones share the state.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// use std::time::Duration;
+/// use kctl_runtime::writer::{LeaseState, WritePermit};
+/// use tokio::{sync::watch, time::Instant};
+///
+/// let (timeout, margin) = (Duration::from_secs(10), Duration::from_secs(1));
+/// let until = Instant::now() + Duration::from_secs(15);
+/// let (election, state) = watch::channel(LeaseState::HeldUntil(until));
+/// let permit = WritePermit::of_lease(state, timeout, margin);
+///
+/// let guard = permit.acquire("patch ConfigMap shop/settings").await?;
+/// assert_eq!(guard.timeout(), timeout); // send the request with this timeout
+/// guard.answered();
+///
+/// election.send_replace(LeaseState::Lost);
+/// assert!(permit.acquire("patch ConfigMap shop/settings").await.is_err());
+/// # Ok::<_, kctl_runtime::writer::ApiError>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct WritePermit(Arc<OnceLock<LeaseSource>>);
+
+/// The Lease that a permit checks.
+#[derive(Debug, Clone)]
+enum LeaseSource {
+    /// One Lease.
+    Lease(Lease),
+    /// The Lease that is common to all slots of a sharded program.
+    Shards(Arc<dyn ShardPermits>),
+    /// The Lease of one slot, whichever tenure of it is current when a write begins.
+    Slot(Arc<dyn ShardPermits>, u32),
+}
+
+/// The permits of a sharded program, one per slot.
+pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
+    /// Returns the slot of a key.
+    fn slot(&self, key: &ObjectKey) -> u32;
+    /// Returns the permit of the Lease that all slots have in common.
+    fn common(&self) -> WritePermit;
+    /// Returns the permit of a slot, `None` if this replica does not own it.
+    fn of_slot(&self, slot: u32) -> Option<WritePermit>;
+}
+
+/// A write: the end of its time, and a number that tells it from others.
+type Write = (Instant, u64);
+
+/// The writes that began under one Lease.
+#[derive(Debug, Default)]
+struct Writes {
+    /// Writes without an answer whose time is not over. Expired ones are removed when the next one begins.
+    unresolved: BTreeSet<Write>,
+    /// Number of writes so far, which makes the entries of `unresolved` distinct.
+    n_begun: u64,
+    /// Set when the process stops: no further write begins. It is never unset.
+    closed: bool,
+}
+
+impl Writes {
+    /// Registers a write that is over at `over`; `None` if the permit is closed.
+    fn begin(&mut self, now: Instant, over: Instant) -> Option<Write> {
+        if self.closed {
+            return None;
+        }
+        while self.unresolved.first().is_some_and(|(over, _)| *over <= now) {
+            self.unresolved.pop_first();
+        }
+        self.n_begun += 1;
+        let write = (over, self.n_begun);
+        self.unresolved.insert(write);
+        Some(write)
+    }
+}
+
+/// The permission for one write, which [`WritePermit::acquire`] returns.
+///
+/// Call [`answered`](Self::answered) when the server has answered. A value that is dropped counts as a
+/// write that may still be on its way, until its time is over.
+#[derive(Debug)]
+#[must_use = "a write that is not answered keeps the lease from being handed back"]
+pub struct WriteGuard {
+    /// The timeout of the request.
+    timeout: Duration,
+    /// The entries to remove once the server answers, one per Lease. Empty without leader election.
+    writes: Vec<(Arc<Mutex<Writes>>, Write)>,
+}
+
+impl WriteGuard {
+    /// Returns how long the write may take. Use it as the timeout of the request.
+    ///
+    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::of_lease`] with it.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Records that the API server has answered, with success or a rejection.
+    ///
+    /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
+    pub fn answered(self) {
+        for (writes, write) in self.writes {
+            writes.lock().unresolved.remove(&write);
+        }
+    }
+
+    /// Calls [`answered`](Self::answered) unless the outcome of the request is unknown.
+    pub(crate) fn finish<T>(self, result: &Result<T, ApiError>) {
+        if !result.as_ref().is_err_and(ApiError::is_unknown_outcome) {
+            self.answered();
+        }
+    }
+}
+
+/// A Lease as a permit sees it.
+#[derive(Debug, Clone)]
+struct Lease {
+    state: watch::Receiver<LeaseState>,
+    timeout: Duration,
+    margin: Duration,
+    /// Shared by all permits of this Lease.
+    writes: Arc<Mutex<Writes>>,
+    /// A Lease that has to be held as well: that of the settings, for the Lease of a slot.
+    common: Option<Arc<Lease>>,
+}
+
+impl Lease {
+    /// Returns this Lease and the one that has to be held as well.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.common.as_deref())
+    }
+
+    /// Returns the end of the Lease by the local clock, `None` if it is not held.
+    fn until(&self, now: Instant) -> Option<Instant> {
+        match *self.state.borrow() {
+            LeaseState::HeldUntil(until) if until > now => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Waits for a renewal, at most until the Lease expires. Returns `false` if it was not renewed.
+    async fn renewed(&self, until: Instant) -> bool {
+        let mut state = self.state.clone();
+        let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(known) if *known <= until);
+        // An elector that is gone renews nothing.
+        matches!(timeout_at(until, state.wait_for(later)).await, Ok(Ok(_)))
+    }
+
+    /// Registers a write with each Lease; `None` if one of them is closed.
+    fn begin(&self, now: Instant, over: Instant) -> Option<Vec<(Arc<Mutex<Writes>>, Write)>> {
+        let mut begun = Vec::new();
+        for lease in self.all() {
+            let Some(write) = lease.writes.lock().begin(now, over) else {
+                for (writes, write) in begun {
+                    let writes: Arc<Mutex<Writes>> = writes;
+                    writes.lock().unresolved.remove(&write);
+                }
+                return None;
+            };
+            begun.push((lease.writes.clone(), write));
+        }
+        Some(begun)
+    }
+}
+
+impl WritePermit {
+    /// Returns the permit of a process without leader election, which grants at once.
+    ///
+    /// Writes have a timeout of 60 s under it.
+    pub fn always() -> Self {
+        Self::default()
+    }
+
+    /// Returns a permit of a Lease: `state` follows the election.
+    ///
+    /// `timeout` is the longest time that a write may take, and `margin` how long it may go on unseen after
+    /// that, on the network or in a server that does not notice that its client is gone. See
+    /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
+    ///
+    /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
+    pub fn of_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
+        let lease = Lease { state, timeout, margin, writes: Arc::default(), common: None };
+        Self(Arc::new(LeaseSource::Lease(lease).into()))
+    }
+
+    /// Returns the permit of a sharded program.
+    pub(crate) fn of_shards(shards: Arc<dyn ShardPermits>) -> Self {
+        Self(Arc::new(LeaseSource::Shards(shards).into()))
+    }
+
+    /// Returns this permit with the condition that `common` grants the same write.
+    pub(crate) fn with_common(&self, common: &Self) -> Self {
+        let (Some(LeaseSource::Lease(lease)), Some(LeaseSource::Lease(common))) = (self.0.get(), common.0.get()) else {
+            return self.clone();
+        };
+        Self(Arc::new(LeaseSource::Lease(Lease { common: Some(Arc::new(common.clone())), ..lease.clone() }).into()))
+    }
+
+    /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
+    pub(crate) fn of_key(&self, key: &ObjectKey) -> Self {
+        match self.0.get() {
+            Some(LeaseSource::Shards(shards)) => {
+                Self(Arc::new(LeaseSource::Slot(shards.clone(), shards.slot(key)).into()))
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Makes this permit and its clones permits of the given Lease. Only the first call has an effect.
+    ///
+    /// A manager builds writers before it knows the Lease. They hold an unbound permit, which grants everything until
+    /// then.
+    pub(crate) fn bind(&self, lease: &Self) {
+        if let Some(source) = lease.0.get() {
+            let _bound = self.0.set(source.clone());
+        }
+    }
+
+    /// Returns the Lease that a write needs now, `None` if this replica does not own the slot.
+    fn lease(source: &LeaseSource) -> Option<Lease> {
+        let permit = match source {
+            LeaseSource::Lease(lease) => return Some(lease.clone()),
+            LeaseSource::Shards(shards) => shards.common(),
+            LeaseSource::Slot(shards, slot) => shards.of_slot(*slot)?,
+        };
+        match permit.0.get() {
+            Some(LeaseSource::Lease(lease)) => Some(lease.clone()),
+            _ => None,
+        }
+    }
+
+    /// Waits until a write can start, and returns its guard.
+    ///
+    /// It returns at once while enough of the Lease is left. Otherwise it waits for the next renewal, at most
+    /// until the Lease expires. `operation` is the beginning of the error's message.
+    ///
+    /// # Errors
+    /// [`ApiError::NotLeading`] if this process does not lead: nothing has been sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect: a write counts only once this has returned.
+    pub async fn acquire(&self, operation: &str) -> Result<WriteGuard, ApiError> {
+        let Some(source) = self.0.get() else {
+            return Ok(WriteGuard { timeout: ANSWER_WITHIN, writes: Vec::new() });
+        };
+        let denied = || ApiError::NotLeading { operation: operation.into() };
+        let lease = Self::lease(source).ok_or_else(denied)?;
+        'tries: loop {
+            let now = Instant::now();
+            let over = now + lease.timeout + lease.margin;
+            for needed in lease.all() {
+                let until = needed.until(now).ok_or_else(denied)?;
+                if over > until {
+                    if needed.renewed(until).await {
+                        continue 'tries;
+                    }
+                    return Err(denied());
+                }
+            }
+            let writes = lease.begin(now, over).ok_or_else(denied)?;
+            return Ok(WriteGuard { timeout: lease.timeout, writes });
+        }
+    }
+
+    /// Stops all further writes under this Lease.
+    ///
+    /// The manager calls it when it stops, before it releases the Lease. Without that a late task could still write.
+    pub(crate) fn close(&self) {
+        if let Some(lease) = self.0.get().and_then(Self::lease) {
+            lease.writes.lock().closed = true;
+        }
+    }
+
+    /// Returns the time until which a write may be on its way, `None` if all were answered or are over.
+    ///
+    /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
+    pub(crate) fn unresolved_until(&self) -> Option<Instant> {
+        let last = Self::lease(self.0.get()?)?.writes.lock().unresolved.last().map(|(over, _)| *over);
+        last.filter(|over| *over > Instant::now())
+    }
+}

@@ -1,0 +1,102 @@
+//! The client for requests that no declaration covers: the process's own, with the permit before each write.
+//!
+//! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
+//! watch brings them. A request that ends without an answer keeps the Lease from being released early.
+//!
+//! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. Generated roles
+//! lack the rules of such requests, which the declaration does not know.
+
+use http::{Method, Request};
+use kube::{Client, client::Body};
+use tower::{BoxError, service_fn};
+
+use super::WritePermit;
+use crate::transport::late;
+
+/// Returns a client whose writes acquire the permit first and get its timeout. Reads pass unchanged.
+///
+/// A write that is not answered in time fails with [`ApiError::Unanswered`](super::ApiError::Unanswered), and its entry
+/// in the permit stays until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
+/// change a lot.
+pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
+    let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());
+    let guarded = service_fn(move |request: Request<Body>| {
+        let (client, permit) = (client.clone(), permit.clone());
+        async move {
+            if is_read(request.method()) {
+                return client.send(request).await.map_err(BoxError::from);
+            }
+            let operation = format!("{} {}", request.method(), request.uri().path());
+            let guard = permit.acquire(&operation).await?;
+            let within = guard.timeout();
+            match tokio::time::timeout(within, client.send(request)).await {
+                Ok(answer) => {
+                    let answer = answer.map_err(BoxError::from)?;
+                    guard.answered();
+                    Ok(answer)
+                }
+                Err(_elapsed) => Err(BoxError::from(late(&operation, within))),
+            }
+        }
+    });
+    Client::new(guarded, namespace)
+}
+
+/// Returns `true` for methods without an effect on the API server (RFC 9110, "safe" methods).
+fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+        time::Duration,
+    };
+
+    use http::Response;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    };
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::writer::{ApiError, LeaseState};
+
+    /// A client that counts what is sent, and answers with an empty object.
+    fn counting() -> (Client, Arc<AtomicU32>) {
+        let sent = Arc::new(AtomicU32::new(0));
+        let counted = sent.clone();
+        let service = service_fn(move |_request: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+            async move { Ok::<_, Infallible>(Response::new(Body::from(object.as_bytes().to_vec()))) }
+        });
+        (Client::new(service, "default"), sent)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_leader_sends_writes() {
+        let (client, sent) = counting();
+        let (permission, lease) =
+            watch::channel(LeaseState::HeldUntil(tokio::time::Instant::now() + Duration::from_secs(60)));
+        let permit = WritePermit::of_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
+        let configs = Api::<ConfigMap>::default_namespaced(guarded(&client, &permit));
+        configs.get("a").await.unwrap();
+        configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 2);
+        permission.send(LeaseState::Lost).unwrap();
+        configs.get("a").await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 3);
+        let refused = configs.delete("a", &DeleteParams::default()).await.unwrap_err();
+        let kube::Error::Service(cause) = refused else { panic!("{refused}") };
+        assert!(matches!(cause.downcast_ref(), Some(ApiError::NotLeading { .. })), "{cause}");
+        assert_eq!(sent.load(Ordering::Relaxed), 3, "nothing was sent");
+    }
+}

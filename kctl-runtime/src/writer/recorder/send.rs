@@ -1,0 +1,191 @@
+//! Sends events to the API server: in order, each retried until the server answers.
+//!
+//! A create may be repeated safely, because its name contains the time: the second try finds the name taken. Only a
+//! request without any answer is retried. A rejection is final, since an event that is not valid stays so.
+//!
+//! While one event is retried the others wait: ten seconds per try, and the timeout of each. The queue fills up
+//! meanwhile, and drops the newest.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Method;
+use k8s_openapi::api::events::v1::Event;
+use kube::Client;
+use serde_json::json;
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
+
+use super::correlate::{Correlator, EventWrite};
+use crate::{
+    transport,
+    writer::{ApiError, MERGE_PATCH, WritePermit},
+};
+
+/// Maximum number of tries of an event without an answer (client-go, `tools/record/event.go`).
+const TRIES_MAX: u32 = 12;
+/// Wait between two tries; the first one is a part of it, which differs by controller.
+///
+/// client-go randomizes the first wait for the same reason: after an API server restarts, not all clients come at once.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Interval at which ended series are looked for.
+const TICK: Duration = Duration::from_secs(60);
+/// Longest name of an object, in bytes.
+const NAME_LEN_MAX: usize = 253;
+
+/// Sends the events of one controller. Owned by the future that [`Recorder::new`](super::Recorder::new) returns.
+pub(super) struct Sender {
+    pub(super) client: Client,
+    pub(super) permit: WritePermit,
+    /// Ends the names of events, so that those of two controllers differ.
+    pub(super) suffix: u16,
+}
+
+impl Sender {
+    /// Sends events until all recorders are gone or closed, then the counts of all series.
+    ///
+    /// A recorder that is closed takes no further events. Those in the queue are still sent.
+    ///
+    /// # Cancel safety
+    /// Not safe: dropping the future loses the queue and the counts of running series.
+    pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>, closing: Arc<Notify>) {
+        let (mut told, mut last) = (Correlator::new(), 0);
+        loop {
+            let due = tokio::time::sleep(TICK);
+            let event = tokio::select! {
+                biased;
+                event = waiting.recv() => event,
+                () = closing.notified() => {
+                    waiting.close();
+                    continue;
+                }
+                () = due, if !told.is_empty() => {
+                    self.send_all(told.tick(Instant::now())).await;
+                    continue;
+                }
+            };
+            let Some(mut event) = event else { break };
+            last = self.name(&mut event, last);
+            let steps = told.observe(event, Instant::now());
+            self.send_all(steps).await;
+        }
+        self.send_all(told.finish(Instant::now())).await;
+    }
+
+    /// Names an event by its time, which makes a second try harmless, and returns that time.
+    ///
+    /// Times are made distinct: `last` is the one of the event before.
+    ///
+    /// The form is `<object>.<time in hex><suffix>`, close to client-go's `<object>.<nanoseconds in hex>`.
+    fn name(&self, event: &mut Event, last: i128) -> i128 {
+        let at = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
+        let end = format!(".{at:x}{:04x}", self.suffix);
+        let object = event.regarding.as_ref().and_then(|object| object.name.as_deref()).unwrap_or_default();
+        event.metadata.name = Some(subdomain(object, NAME_LEN_MAX - end.len()) + &end);
+        at
+    }
+
+    /// Performs the steps in order. A failure is logged, because no reconcile waits for events.
+    async fn send_all(&self, steps: Vec<EventWrite>) {
+        for step in steps {
+            let (EventWrite::Create(event) | EventWrite::Patch(event)) = &step;
+            let reason = event.reason.clone();
+            if let Err(error) = self.send(step).await {
+                // Not retried: a reconcile never waits for an Event.
+                tracing::warn!(%error, reason, "failed to send an Event");
+            }
+        }
+    }
+
+    /// Performs one step. A series whose event has expired (after an hour by default) is created anew.
+    async fn send(&self, step: EventWrite) -> Result<(), ApiError> {
+        match step {
+            EventWrite::Create(event) => self.create(&event).await,
+            EventWrite::Patch(event) => match self.patch(&event).await {
+                // Events live for an hour; a series may go on for longer.
+                Err(error) if error.is_not_found() => self.create(&event).await,
+                other => other,
+            },
+        }
+    }
+
+    /// Creates an event. `AlreadyExists` counts as success: an earlier try reached the server.
+    async fn create(&self, event: &Event) -> Result<(), ApiError> {
+        // An event always serialises.
+        let body = serde_json::to_vec(event).unwrap_or_default();
+        let sent = self.request("create Event", Method::POST, &collection(event), ("application/json", body)).await;
+        match sent {
+            // The answer to an earlier try was lost.
+            Err(error) if error.is_already_exists() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Patches count and time of a series. Everything else of an event is immutable.
+    async fn patch(&self, event: &Event) -> Result<(), ApiError> {
+        let body = json!({ "series": event.series }).to_string().into_bytes();
+        let path = format!("{}/{}", collection(event), event.metadata.name.as_deref().unwrap_or_default());
+        self.request("patch Event", Method::PATCH, &path, (MERGE_PATCH, body)).await
+    }
+
+    /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Asks the permit before each try.
+    ///
+    /// # Errors
+    /// No permit, a rejection, or no answer to the last try.
+    async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
+        let mut tries = 1;
+        loop {
+            let guard = self.permit.acquire(name).await?;
+            let sent = Some((body.0, body.1.clone()));
+            let answer = transport::send_within(&self.client, name, method.clone(), path, sent, guard.timeout()).await;
+            guard.finish(&answer);
+            match answer {
+                Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {
+                    let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
+                    tries += 1;
+                    tokio::time::sleep(wait).await;
+                }
+                other => return other.map(drop),
+            }
+        }
+    }
+}
+
+/// Returns the path of the events in the namespace of this one (`events.k8s.io/v1`).
+fn collection(event: &Event) -> String {
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+}
+
+/// Returns the beginning of a name as a DNS subdomain. Names of roles, for example, may have colons.
+///
+/// An Event's name must be a DNS subdomain of at most 253 bytes. A name without a usable first character becomes
+/// `event`.
+fn subdomain(name: &str, len_max: usize) -> String {
+    let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
+    let mut text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
+    text.truncate(text.trim_end_matches(['-', '.']).len());
+    if text.starts_with(|c: char| c.is_ascii_alphanumeric()) { text } else { "event".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_names_begin_with_the_object_name() {
+        let long = "a".repeat(300);
+        let cases = [
+            ("web", 10, "web"),
+            ("web-1.example", 20, "web-1.example"),
+            ("web-1.example", 6, "web-1"),
+            ("system:Node:a", 20, "system-node-a"),
+            ("-", 10, "event"),
+            (&long, 200, &long[..200]),
+        ];
+        for (name, len_max, wanted) in cases {
+            assert_eq!(subdomain(name, len_max), wanted);
+        }
+    }
+}
