@@ -25,7 +25,7 @@
 //!    again.
 //! 6. The reconcile function reads caches and writes objects through its [`Context`](reconcile::Context). The
 //!    permission types in [`reconcile`] allow the operations that the controller declares, and no others.
-//! 7. The [`writer`] sends the writes. Each answer goes into the store at once, so a later read sees it
+//! 7. The [`writer`] sends the writes. Each response goes into the store at once, so a later read sees it
 //!    without waiting for the watch.
 //!
 //! A controller is *level-triggered*: a key carries no event. A reconcile compares the desired with the observed state,

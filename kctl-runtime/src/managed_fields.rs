@@ -26,7 +26,7 @@ pub(crate) fn remove(json: &str, managed_fields: Option<&str>, first: &str) -> B
 fn around<'a>(json: &'a str, value: &str) -> (&'a str, &'a str) {
     let start = value.as_ptr() as usize - json.as_ptr() as usize;
     let (before, after) = (json[..start].trim_end(), json[start + value.len()..].trim_start());
-    // The name is in quotes and has none in it.
+    // The name `managedFields` contains no quotes, so the last one before it begins the string.
     let name_ends = before.strip_suffix(':').map_or(before, str::trim_end);
     let name = name_ends.strip_suffix('"').and_then(|rest| rest.rfind('"')).unwrap_or(name_ends.len());
     let before = json[..name].trim_end();

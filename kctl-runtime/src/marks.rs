@@ -19,7 +19,7 @@ pub struct Marks(pub &'static str);
 
 impl Transform for Marks {
     fn transform(&mut self, schema: &mut Schema) {
-        // The attribute wrote it: it is an object.
+        // The attribute generates a JSON object, so this does not fail.
         let Ok(Value::Object(marks)) = serde_json::from_str(self.0) else { return };
         apply(&marks, schema.ensure_object());
     }
@@ -99,7 +99,7 @@ fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
         let inner = marks.get(name).and_then(Value::as_object);
         let Some(below) = schema.get_mut(key) else { continue };
         if *below == Value::Bool(true) {
-            // Anything, as schemars says it.
+            // schemars writes `true` for a schema that accepts anything.
             *below = Value::Object(Map::new());
         }
         if let (Some(inner), Some(below)) = (inner, below.as_object_mut()) {

@@ -1,6 +1,6 @@
 //! Trace IDs of reconciles, in the format of [W3C Trace Context](https://www.w3.org/TR/trace-context/).
 //!
-//! Each reconcile is one trace. Its ID stands in the span of its log lines (`trace_id`), in its
+//! Each reconcile is one trace. Its ID is in the span of its log lines (`trace_id`), in its
 //! [`Report`](crate::worker::Report), and in the `traceparent` header of its requests. API servers with tracing enabled
 //! continue that trace (`APIServerTracing`), so one ID connects a line of the controller's log with the request in the
 //! API server.
@@ -102,7 +102,7 @@ pub(crate) struct Traces {
 
 impl Default for Traces {
     fn default() -> Self {
-        // Its keys come from the operating system: random where nothing has to be secret.
+        // `RandomState` is seeded by the operating system. Trace IDs must be unique, not secret.
         let random = RandomState::new();
         Self { seed: [random.hash_one(0), random.hash_one(1)], n_given: AtomicU64::new(0) }
     }

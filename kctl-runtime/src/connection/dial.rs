@@ -81,7 +81,7 @@ impl Dial {
         let Some((plain, user)) = without_user(&proxy) else { return Err(unknown(&proxy)) };
         let with_auth = |user: &User| {
             let text = STANDARD.encode(format!("{}:{}", user.name, user.password));
-            // Base64 can stand in a header.
+            // Base64 is valid in a header, so the fallback is never used.
             HeaderValue::try_from(format!("Basic {text}")).unwrap_or(HeaderValue::from_static("Basic"))
         };
         match proxy.scheme_str() {
@@ -100,7 +100,7 @@ impl Dial {
                     None => tunnel,
                 }))
             }
-            // The proxy looks names up.
+            // The proxy resolves host names.
             Some("socks5" | "socks5h") => {
                 let socks = SocksV5::new(plain, tcp).local_dns(false);
                 if user.as_ref().is_some_and(|user| user.name.len().max(user.password.len()) > SOCKS_USER_LEN_MAX) {

@@ -80,13 +80,13 @@ impl H1Pool {
             };
             match sent {
                 Ok(Ok(answer)) => return Ok(answer.map(|body| ResponseBody::of(body).over(self.used(connection)))),
-                // The server closed it just now: nothing of the request was sent.
+                // The server closed the connection just now. The error returns the request if nothing of it was sent.
                 Ok(Err(mut closed)) => match closed.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(closed.into_error().into()),
                 },
                 Err(again) => {
-                    // Those that are idle have been silent for as long, whatever the reason.
+                    // The other idle connections were idle for longer, and are probably dead too.
                     self.idle.clear();
                     request = again;
                 }
@@ -106,7 +106,7 @@ impl H1Pool {
     pub(super) async fn upgrade(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let stream = self.connect(request.uri().clone()).await?;
         let (mut sender, connection) = http1::handshake(stream).await?;
-        // It ends with what it has become.
+        // The task ends with the upgraded protocol.
         tokio::spawn(connection.with_upgrades());
         Ok(sender.send_request(named(request)?).await?.map(ResponseBody::of))
     }
@@ -215,7 +215,7 @@ impl Idle {
     ///
     /// A body that was not read to its end makes a connection unusable. A full pool ([`N_IDLE_MAX`]) closes it too.
     fn keep(self: &Arc<Self>, mut connection: H1Connection) {
-        // Without a runtime nothing can be read any more.
+        // Outside of a runtime, during its shutdown for example, the connection can no longer be used.
         let Ok(runtime) = Handle::try_current() else { return };
         if !connection.is_free() {
             return;

@@ -83,7 +83,7 @@ impl H2Pool {
 
     /// Returns the first connection with room, so that streams that end leave the last ones empty.
     ///
-    /// The count is raised under the lock, so two requests never share the last place of a connection.
+    /// The count is raised under the lock, so two requests never get the last free stream of a connection.
     fn connection(&self) -> Arc<H2Connection> {
         let mut all = self.all.lock();
         let n_max = self.n_max.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Drop for Stream {
         } else if let Some(unanswered) = &self.unanswered
             && unanswered.since.elapsed() >= unanswered.slow
         {
-            // So many had an answer while this one waited: no connection to this server gets more from now on.
+            // The server answered this many streams of the connection and not one more: that is the bound from now on.
             let n_answered = self.connection.n_answered.load(Ordering::Relaxed);
             if n_answered > 0 && n_answered < unanswered.n_max.fetch_min(n_answered, Ordering::Relaxed) {
                 tracing::info!(

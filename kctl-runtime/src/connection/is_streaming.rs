@@ -1,4 +1,4 @@
-//! Tells requests with an endless response from others.
+//! Recognizes requests with an endless response by their URL.
 
 use http::Uri;
 
@@ -17,7 +17,7 @@ use http::Uri;
 /// # Ok::<_, http::uri::InvalidUri>(())
 /// ```
 pub fn is_streaming(uri: &Uri) -> bool {
-    // As kube-apiserver reads a flag that clients in Rust and Go write: `true` or `1`.
+    // kube-rs and client-go send `true` or `1`; kube-apiserver accepts both.
     let is_set = |pair: &str| matches!(pair.split_once('='), Some(("watch" | "follow", "true" | "1")));
     uri.query().is_some_and(|query| query.split('&').any(is_set))
 }

@@ -109,7 +109,7 @@ pub fn choose_credentials(auth: &mut AuthInfo) -> Result<(), CredentialsError> {
     } else if auth.password.is_none() {
         auth.password = Some(String::new().into());
     }
-    // A plugin is started only where nothing else says who asks.
+    // A plugin runs only if no other credential is set.
     if has_token || auth.username.is_some() || has_certificate {
         auth.exec = None;
     }
@@ -117,7 +117,7 @@ pub fn choose_credentials(auth: &mut AuthInfo) -> Result<(), CredentialsError> {
         auth.auth_provider = None;
     }
     if auth.token.is_some() {
-        // The token of a file is the newer one, as long as it can be read.
+        // The token of the file may have been rotated, so it wins as long as the file can be read.
         let is_read = |file: &String| std::fs::read_to_string(file).is_ok_and(|token| !token.trim().is_empty());
         if auth.token_file.as_ref().is_some_and(is_read) {
             auth.token = None;
@@ -130,7 +130,7 @@ pub fn choose_credentials(auth: &mut AuthInfo) -> Result<(), CredentialsError> {
 
 /// Removes empty strings from the credentials of a user.
 fn unset_empty_credentials(auth: &mut AuthInfo) {
-    // Secrets do not show whether they are empty.
+    // `SecretString` hides its content, so the serialized values are compared.
     let fields = serde_json::to_value(&*auth).unwrap_or_default();
     let is_empty = |name: &str| fields.get(name).and_then(Value::as_str) == Some("");
     for (field, name) in

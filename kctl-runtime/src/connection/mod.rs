@@ -178,7 +178,7 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 /// Builds the client with other bounds, for tests.
 ///
 /// The order of layers matters: the base URL comes first, so that the layers below see the whole URL. A
-/// plugin's token is added below them, for each request anew.
+/// plugin's token is added below them, for each request.
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     agent::name_if_unnamed(&mut config);
     config.tls_server_name.take_if(|name| name.is_empty());

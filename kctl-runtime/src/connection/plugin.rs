@@ -319,7 +319,7 @@ fn start(exec: &ExecConfig, command: &str, limit: Duration) -> Result<Output, Pl
     match output(&mut child, limit) {
         Ok(Some(output)) => Ok(output),
         ended => {
-            // It may have ended meanwhile.
+            // Fails if the plugin has ended meanwhile, which is fine.
             let _ended = child.kill();
             let _reaped = child.wait();
             Err(ended.map_or_else(not_started, |_late| PluginError::TimedOut { command: command.into(), limit }))
@@ -340,7 +340,7 @@ fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>>
     std::thread::Builder::new().name("kubeconfig-plugin".into()).spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_LEN_MAX).read_to_end(&mut bytes));
-        // After the limit nothing receives it.
+        // After the time limit the receiver is dropped.
         let _late = sender.send(read.map(|_len| bytes));
     })?;
     let Ok(stdout) = receiver.recv_timeout(left()) else { return Ok(None) };
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn plugin_that_hangs_is_killed_after_the_limit() {
-        // The second closes its output, the third leaves it to a child.
+        // The second script closes its stdout, the third one leaves it to a child process.
         for text in ["exec sleep 600", "exec >&-; exec sleep 600", "sleep 5 & wait"] {
             let error = ask_within(&script(text), Duration::from_millis(20)).err().unwrap();
             assert!(matches!(&error, PluginError::TimedOut { .. }), "{text}: {error}");
@@ -490,7 +490,7 @@ mod tests {
         let go = std::env::temp_dir().join(format!("kctl-plugins-{}", std::process::id()));
         let said = json!({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t"}});
         let path = go.display();
-        // The first ends when the second runs.
+        // The first script ends only after the second one has run.
         let texts = [
             format!("until [ -e {path} ]; do sleep 0.01; done; rm {path}; echo '{said}'"),
             format!("touch {path}; echo '{said}'"),

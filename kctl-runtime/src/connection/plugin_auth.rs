@@ -25,7 +25,7 @@ use super::{
 
 /// A service that authenticates with a plugin. Clones share the state.
 ///
-/// It stands between the layers of `kube` and the router. `kube`'s own auth layer does nothing here, because the
+/// It is between the layers of `kube` and the router. `kube`'s own auth layer does nothing here, because the
 /// plugin was taken out of the configuration.
 #[derive(Clone)]
 pub(super) struct PluginAuth {

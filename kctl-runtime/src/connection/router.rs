@@ -107,7 +107,7 @@ impl Router {
         })
     }
 
-    /// Sends a request the way that [`Route::of`] says.
+    /// Sends a request over the route that [`Route::of`] chooses.
     async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         match Route::of(&request) {
             Route::Watch => Ok(self.watches.send(request).await?),
@@ -164,12 +164,12 @@ enum Route {
 }
 
 impl Route {
-    /// Chooses the way of a request by its headers, extensions and query.
+    /// Chooses the route of a request by its headers, extensions and query.
     ///
     /// An `Upgrade` header counts first: `exec` with `follow=true` in its query looks like a followed log.
     fn of(request: &Request<Body>) -> Self {
         if request.headers().contains_key(header::UPGRADE) {
-            // HTTP/2 has none, and what asks for one may look like a watch.
+            // HTTP/2 has no `Upgrade`, and `exec` may look like a followed log.
             Self::Upgrade
         } else if request.extensions().get::<LongResponse>().is_some() {
             Self::Long

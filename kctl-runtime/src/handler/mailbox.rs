@@ -85,7 +85,7 @@ impl Drop for Inlet {
 impl Mailbox {
     /// Takes the next letter. Returns `None` once the [`Inlet`] is dropped and all letters are taken.
     pub(crate) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Letter>> {
-        // Before the look: a change that comes between the two wakes.
+        // Registered before the lock is taken, so that a change that arrives in between wakes the task.
         self.waker.register(context.waker());
         let mut waiting = self.waiting.lock();
         match waiting.take() {
@@ -163,7 +163,7 @@ impl Waiting {
             (None, Some(new)) => Change::Added(new),
             (_, None) => Change::Deleted { last },
             (Some(old), Some(new)) if old.meta().uid == new.meta().uid => Change::Updated { old, new },
-            // Another object has the name now: two changes, of which the second stays.
+            // A successor has the name now: the deletion is returned, and its addition stays in the mailbox.
             (Some(old), Some(new)) => {
                 self.order.push_front(key.clone());
                 let last = new.clone();

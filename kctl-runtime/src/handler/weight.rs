@@ -1,4 +1,4 @@
-//! The weight of a change for a key that fails: it decides if the backoff goes on, ends, or ends and resets the
+//! The weight of a change for a key that fails: it decides if the backoff continues, ends, or ends and resets the
 //! failures.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::{object::Stored, store::Change};
 /// How much a change means for a key that fails. For other keys it makes no difference: they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
-    /// The backoff goes on: only a status changed, or an owned object. Most of these changes are the writes of the
+    /// The backoff continues: only a status changed, or an owned object. Most of these changes are the writes of the
     /// failing reconcile itself, which would make it run in a hot loop.
     Unchanged,
     /// The key runs now and its failures are kept: something else than the primary's spec changed, on which the outcome
@@ -33,8 +33,8 @@ impl Weight {
         if before.uid != after.uid || before.deletion_timestamp().is_some() != after.deletion_timestamp().is_some() {
             return Self::Changed;
         }
-        // Equal generations say that the specification is the same. Others say less: many kinds have none, and that of a
-        // definition without a status subresource grows with the status, too.
+        // Equal generations prove an equal specification. Different ones prove nothing: many kinds have no generation,
+        // and without a status subresource it grows with the status of a custom resource too.
         let same_generation = before.generation().is_some() && before.generation() == after.generation();
         let (old, new) = (old.json(), new.json());
         let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return Self::Requested };
@@ -111,7 +111,7 @@ mod tests {
             (json!({"/metadata/generation": 2, "/spec/n": 2}), Changed),
             (json!({"/metadata/generation": null, "/spec/n": 2}), Changed),
             (json!({"/metadata/generation": null, "/data": {"a": "b"}}), Changed),
-            // Another object of the name, and the begin of its end.
+            // A successor of the same name, and the start of a deletion.
             (json!({"/metadata/uid": "2"}), Changed),
             (json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}), Changed),
         ];

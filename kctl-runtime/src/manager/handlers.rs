@@ -118,7 +118,7 @@ pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
 pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
     let add = |key: &ObjectKey| {
         if slots.contains(&env.gate.slot(key)) {
-            // Another replica may have applied something else since.
+            // The last owner of the slot may have applied another form.
             env.applied.forget(key);
             queue.add_tagged(key.clone(), handler::PRIORITY_INITIAL, handler::TAG_INITIAL);
         }

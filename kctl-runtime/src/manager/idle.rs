@@ -21,7 +21,7 @@ impl View {
     /// key becomes due within five seconds, and no key failed at its last attempt. A failing key counts as work
     /// however long its backoff is.
     pub fn is_idle(&self) -> bool {
-        // Whatever is watched at run time may never be there.
+        // Caches of watches that were opened at run time need not be complete: their kind may never be installed.
         self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
             && self.sources.iter().all(|source| source.store().is_synced())
             && self.spawned_handlers.iter().all(|spawned| spawned.waiting() == 0)

@@ -9,7 +9,7 @@
 //! | idle workers end | 1 s more |
 //! | reconciles that still run are cancelled | at once |
 //! | waiting events are sent | 5 s |
-//! | writes without an answer run out | within the graceful timeout, else the Lease expires instead |
+//! | writes without a response run out | within the graceful timeout, else the Lease expires instead |
 //! | the Lease is released | the renew deadline, 10 s by default |
 //!
 //! A Lease that is lost ends everything at the first step, because another process works already.
@@ -216,7 +216,7 @@ impl Manager {
         if let Some(elector) = self.elector {
             let (sender, stop) = oneshot::channel();
             resign = Some(sender);
-            // A manager that is dropped takes its election along.
+            // In a `JoinSet`, so that dropping the manager ends the election.
             election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
         }
         Running {
@@ -248,7 +248,7 @@ impl Running {
     /// Waits until no write can be on its way, and returns `true`.
     ///
     /// Returns `false` if that takes longer than the stop may. Writes in question are those of cancelled
-    /// reconciles and those without an answer.
+    /// reconciles and those without a response.
     ///
     /// The permit is closed first, so the set of writes in question can only shrink.
     async fn resolves(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
@@ -353,7 +353,7 @@ async fn work(
     tenures: Option<Arc<Tenures>>,
 ) {
     let Registered { env, queue, workers, handlers } = controller;
-    // Their subscriptions end with this.
+    // The subscriptions of the handlers end when `alive` is dropped.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
     log_sources(&env);
     let ready = async {
@@ -362,7 +362,7 @@ async fn work(
             if !leadership.led().await {
                 return false;
             }
-            // The leader before wrote until it was over: a cache that is older would have it done again.
+            // The former leader wrote until its Lease ended. A cache without these writes would repeat them.
             env.make_current().await;
         }
         handlers.start(&alive, &mut tasks).await;

@@ -265,7 +265,7 @@ impl Manager {
     /// `observer` is called after each reconcile; pass `Arc::new(|_| {})` if nothing needs it.
     ///
     /// The observer runs on the worker's task before the next key is taken, so it must not block. One that panics is
-    /// logged, and the worker goes on.
+    /// logged, and the worker continues.
     pub fn new(client: Client, name: &str, observer: Observer) -> Self {
         Self {
             client,
@@ -640,7 +640,7 @@ impl Manager {
             self.caches.len() - 1
         });
         let source = self.caches[index].source();
-        // Two that read different parts of a kind share one watch, which keeps what both read.
+        // Relations with different field masks share one watch, whose cache keeps the fields of both.
         source.widen_field_mask(&relation.field_mask);
         source.add_check(relation.check);
         for (name, values) in &relation.indexes {

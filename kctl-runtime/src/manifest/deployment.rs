@@ -40,7 +40,7 @@ pub fn deployment(
     let (replicas, strategy) = if manager.leader_elect || manager.shards.is_some() {
         (2, json!({ "type": "RollingUpdate" }))
     } else {
-        // Two at once would work against each other.
+        // Without leader election two replicas would write at the same time.
         (1, json!({ "type": "Recreate" }))
     };
     let object = json!({
@@ -69,7 +69,7 @@ pub fn deployment(
 fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
     let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
     if manager.leader_elect {
-        // The role is about the Lease of this name.
+        // The generated role names this Lease.
         args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
     }
     if let Some(n) = manager.shards {

@@ -153,7 +153,7 @@ fn svg(edges: &[Edge]) -> String {
     );
     for (index, edge) in edges.iter().enumerate() {
         let (from, to) = (y(kinds[edge.kind.as_str()]) + 20, y(controllers[edge.controller.as_str()]) + 20);
-        // Labels of lines that cross would meet in the middle.
+        // Labels in the middle of crossing lines would overlap.
         let place = 2 + index % 4;
         let dashes = if edge.triggers { "" } else { " stroke-dasharray=\"4\"" };
         let _infallible = writeln!(

@@ -70,7 +70,7 @@ pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], d
 pub fn webhook_rbac(options: &RbacOptions, grants: &[Grant]) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let name = format!("{}-webhook", options.name);
     let mut manifests = Vec::new();
-    // The Secret first, as a reader expects it.
+    // The Role, which allows the Secret, comes before the ClusterRole.
     let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
     for place in places.into_iter().rev() {
         let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();

@@ -117,7 +117,7 @@ enum VersionRepr {
 }
 
 impl Version {
-    /// Returns `true` if the object has no version, which is the answer to a dry run.
+    /// Returns `true` if the object has no version, which is the response to a dry run.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -167,7 +167,7 @@ impl Dictionaries {
     fn try_all(&mut self, text: &str) -> Option<Compressed> {
         self.n_seen += 1;
         let mut best: Option<Compressed> = None;
-        // Of unlike objects none is compressed well, and it is not worth while to try all.
+        // If less than an eighth compresses well, the objects are unlike each other, and only one dictionary is tried.
         let n_tried = if self.n_good * 8 + 32 < self.n_seen { 1 } else { DICTIONARIES_MAX };
         for idx in 0..self.present.len().min(n_tried) {
             let Some(compressed) = Compressed::by(&self.present[idx], text) else { continue };
@@ -187,7 +187,7 @@ impl Dictionaries {
         self.n_made += 1;
         self.present.truncate(DICTIONARIES_MAX - 1);
         self.present.insert(0, Arc::new(Dictionary(text.as_bytes().into())));
-        // It is its own sample, so almost nothing of it is left.
+        // The string is its own dictionary here, so it compresses to a few bytes.
         Compressed::by(&self.present[0], text)
     }
 }

@@ -139,7 +139,7 @@ impl Meta {
     /// Returns the resourceVersion as a number, `None` if it is not a decimal `u64`.
     ///
     /// Two revisions of one kind can be ordered. Stores use that to drop a watch event that is older than
-    /// the answer to a write.
+    /// the response to a write.
     pub fn revision(&self) -> Option<u64> {
         self.resource_version.number()
     }
@@ -186,7 +186,7 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn of(meta: &'a Meta) -> Self {
-        // A member that is added to the metadata is written as well, or this does not compile.
+        // Without `..`, so that a new field of `Meta` does not compile until it is written here or ignored.
         let Meta { key, uid, resource_version, generation: _, creation_timestamp, labels, owner_references, end: _ } =
             meta;
         Self {

@@ -15,7 +15,7 @@ use crate::{key::ObjectKey, managed_fields};
 /// The error for JSON that is not an object of the expected kind.
 ///
 /// The message names kind and object, `Pod shop/web-0 cannot be decoded`; [`source`](Self::source) has
-/// the decoder's words and the field. A reflector reports it for the object and goes on with the others.
+/// the decoder's words and the field. A reflector reports it for the object and continues with the others.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name} cannot be decoded")]
 pub struct DecodeError {
@@ -247,7 +247,7 @@ impl Stored {
         }
         let json = self.json();
         let value: Arc<T> = Arc::new(self.read(&json, kind)?);
-        // Another type may have come first: then this one is decoded at each read.
+        // If another type was cached first, this one is decoded at each read.
         if is_new {
             decode_cache::insert(self.id, json.len(), value.clone());
         }

@@ -307,7 +307,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.add_for(key, priority, Cause::Unchanged, tags);
     }
 
-    /// Adds a key because of an event that brings this version of an object: like the method for `cause`, unless the
+    /// Adds a key because of an event with this version of an object: like the method for `cause`, unless the
     /// last run [wrote](WorkQueue::ignore_versions) the version itself.
     pub(crate) fn add_from_event(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
         if !self.shared.admits(&key) {

@@ -115,7 +115,7 @@ mod tests {
             let now = Instant::now();
             let mut ready = Ready::default();
             let (mut n_takes, mut next) = (0_u32, 0_u64);
-            // By age: when it must have been taken.
+            // The number of takes after which each key must have been taken, by its age.
             let mut deadlines = BTreeMap::new();
             let drained = std::iter::repeat_n(None, steps.len());
             for step in steps.iter().copied().chain(drained) {

@@ -71,7 +71,7 @@ pub(super) enum Wake {
     Timekeeper,
 }
 
-/// The answer to a worker that asks for a key.
+/// The result for a worker that requests a key.
 pub(super) enum Next<K> {
     /// A key, the time for which it waited, and `more` if other keys are ready.
     Taken { item: Item<K>, waited: Duration, more: bool },
@@ -242,7 +242,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.add_known(id, priority, cause, tags, None, now)
     }
 
-    /// Adds a key because of an event that brings this version of an object, unless its last run wrote that version.
+    /// Adds a key because of an event with this version of an object, unless its last run wrote that version.
     pub(super) fn add_from_event(
         &mut self,
         key: K,
@@ -352,7 +352,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let entry = self.keys.value_mut(id);
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
-            // It runs again before that.
+            // It runs again before the wait would end.
             Some(dirty) if dirty.at_once || reason != Reason::Backoff => return Wake::None,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
             None if entry.queued.is_some() => return Wake::None,

@@ -121,7 +121,7 @@ pub(super) async fn apply_other<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let desired = Desired::other::<K>(&source.identity().kind, object)?;
     let apply = Apply { env, primary, source };
-    // An informer that keeps a part of its objects has no `K` to return.
+    // A cache with a field mask has no whole `K` to return, so the object is applied.
     let unchanged = if source.is_whole() { apply.unchanged(&desired) } else { None };
     let applied = match unchanged {
         Some(unchanged) => unchanged,
@@ -195,7 +195,8 @@ impl Apply<'_> {
         if let Some(unchanged) = self.unchanged(&desired) {
             return Ok(unchanged);
         }
-        // Exactly the object that is known. Where none is known, or its end has begun, a new one of the name is wanted as well.
+        // The uid makes sure that the known object is changed. Without a known object, or if it is being deleted, the
+        // apply may create a new one.
         let live = known.filter(|known| known.meta().deletion_timestamp().is_none());
         if let Some(known) = live.filter(|_| desired.object["metadata"]["uid"].is_null()) {
             desired.object["metadata"]["uid"] = known.meta().uid.to_string().into();

@@ -37,7 +37,7 @@ impl Conditions {
     pub(crate) fn new(known: Value, generation: Option<i64>, now: Timestamp) -> Self {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         let known = if let Value::Array(known) = known { known } else { Vec::new() };
-        // One that cannot be read costs no other one the time since which it holds.
+        // A condition that cannot be parsed is dropped, so that the others keep their `lastTransitionTime`.
         let list = known.into_iter().filter_map(|condition| serde_json::from_value(condition).ok()).collect();
         Self { list, wrong: None, generation, now }
     }

@@ -338,7 +338,7 @@ impl<C> Context<C> {
     ///
     /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
-    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
@@ -444,7 +444,7 @@ impl<C> Context<C> {
     /// Dropping the future has no effect.
     pub async fn cancelled(&self) {
         let mut stopping = self.inner.env.stopping.clone();
-        // A manager that is gone has stopped.
+        // Fails only if the manager was dropped, which stops the program too.
         let _gone = stopping.wait_for(|stopping| *stopping).await;
     }
 
@@ -535,7 +535,7 @@ pub(crate) fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
         patch.insert(name.clone(), Value::Null);
     }
     for (name, value) in new {
-        // In a merge patch null removes, so a null is what is not there.
+        // A merge patch cannot set null, only remove, so null and missing count as equal.
         let before = old.get(name).unwrap_or(&Value::Null);
         if let Some(change) = merge_patch(before, value) {
             patch.insert(name.clone(), change);

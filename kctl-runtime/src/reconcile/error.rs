@@ -105,7 +105,7 @@ impl fmt::Display for Error {
         f.write_str(&said)?;
         let mut cause = self.source.source();
         while let Some(error) = cause {
-            // Many errors say what their cause says.
+            // Many errors include the message of their source, which is not repeated.
             let text = text(error);
             if !said.contains(&text) {
                 write!(f, ": {text}")?;
@@ -122,7 +122,7 @@ impl fmt::Display for Error {
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
-        // The cause of the former.
+        // The `Status` is the source of `kube::Error::Api`, whose message was printed.
         _ if error.is::<kube::core::Status>() || error.is::<Box<kube::core::Status>>() => String::new(),
         _ => error.to_string(),
     }

@@ -277,7 +277,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// Deletes exactly this object. Its dependents are deleted in the background;
     /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
     /// policy.
-    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
@@ -375,7 +375,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
             let request = json!({
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",
-                // An account of that name that was made anew meanwhile is another one.
+                // The uid is a precondition: no token is issued for a successor of the same name.
                 "metadata": { "uid": object.meta.uid },
                 "spec": spec,
             });

@@ -223,7 +223,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     ///
     /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
-    // rustc shows the line of the signature to callers that pass `DeleteParams`, with what it says.
+    // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
@@ -349,7 +349,7 @@ impl<K: Object> CreateRequest<K> {
                         namespace: primary.key().namespace.as_deref(),
                         name: &name,
                     };
-                    // It may have gone in between: then the first answer stands, and the next try creates it.
+                    // If it was deleted in between, `AlreadyExists` is returned, and the next reconcile creates it.
                     let found: Arc<K> = env.writer.find(&target).await?.ok_or(error)?;
                     check_owned("create", found.as_ref(), &env, &primary)?;
                     Ok(found)

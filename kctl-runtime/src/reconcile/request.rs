@@ -9,7 +9,7 @@ use crate::writer::ApiError;
 
 /// An operation on the API server. Nothing is sent until it is awaited.
 ///
-/// It returns the object as the API server answered it. The cache has the answer by then, so later reads in the same
+/// It returns the object in the API server's response. The cache has it by then, so later reads in the same
 /// reconcile see it.
 ///
 /// Operations are methods that return this type rather than `async fn`s, because rustc reports an unmet bound of an
@@ -28,7 +28,7 @@ impl<T> Request<T> {
     }
 }
 
-// A future itself, not what becomes one: with this, rustc says that `.await` is missing where it is.
+// `Future` instead of `IntoFuture`, so that rustc points at a missing `.await`.
 impl<T> Future for Request<T> {
     type Output = Result<T, ApiError>;
 

@@ -15,8 +15,9 @@ impl UsedCaches {
         Self((0..n).map(|_| AtomicBool::new(false)).collect())
     }
 
+    /// Marks a cache as used.
     pub(super) fn mark(&self, index: usize) {
-        // Reconciles on all threads come by: after the first one nothing is written any more.
+        // Loaded before it is stored, so that reconciles on several threads do not invalidate each other's cache line.
         if let Some(used) = self.0.get(index).filter(|used| !used.load(Ordering::Relaxed)) {
             used.store(true, Ordering::Relaxed);
         }

@@ -60,12 +60,12 @@ impl Source {
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
-            // A namespace that is no longer followed has nothing to compare, and may have failed because it is gone.
+            // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
                 match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
-                    // Its watch finds out what that means.
+                    // The watch decides if the kind counts as absent.
                     Err(error) if self.lacks_optional(&error) => {
                         self.condition.absent(self.identity(), &scope);
                         continue 'scopes;
@@ -131,7 +131,7 @@ impl Source {
     /// differ, not a second copy of the kind.
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
         let operation = format!("list {}", self.identity().kind.plural);
-        // Names and versions are enough to compare.
+        // Only metadata is requested: names and versions are enough to compare.
         let path = self.path(scope, "");
         let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
         let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
@@ -140,7 +140,7 @@ impl Source {
             let (key, version) = (ObjectKey::new(metadata.namespace.as_deref(), &metadata.name), &*metadata.version);
             let version = Version::from(version);
             if self.store().has(&key, &metadata.uid, &version) {
-                // Its names are there already.
+                // Shares the key of the cached object instead of allocating an equal one.
                 present.keys.insert(self.store().get(&key).map_or(key, |known| known.key().clone()));
             } else {
                 present.keys.insert(key.clone());

@@ -36,7 +36,7 @@ pub struct Health {
     /// Number of received states that could not be decoded, since the start.
     ///
     /// It counts states, not objects: one broken object that changes ten times counts ten times, and each list counts
-    /// it anew.
+    /// it again.
     pub undecodable: u64,
 }
 
@@ -177,14 +177,14 @@ fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>
 fn advice(identity: &Identity, error: &ApiError) -> String {
     let kind = &identity.kind;
     match error.code() {
-        // Both what an unknown group answers and what an unknown resource of a known one does.
+        // An unknown group and an unknown resource of a known group both return 404.
         Some(404) => format!(
-            "; the API server has no {}.{}: install its definition (`cargo run -- generate-crds | kubectl apply -f -`)",
+            "; the API server has no {}.{}: install its CRD (`cargo run -- generate-crds | kubectl apply -f -`)",
             kind.plural,
             kind.api_version()
         ),
         Some(403) => {
-            // The election watches its one lease, by a role that is printed with its flag.
+            // The leader election watches its Lease. `generate-rbac` prints that rule with `--leader-elect` only.
             let is_election = kind.plural == "leases" && !identity.fields.is_empty();
             let elect = if is_election { " --leader-elect" } else { "" };
             format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")

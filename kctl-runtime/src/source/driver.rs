@@ -343,7 +343,7 @@ impl Source {
             let (stay, go): (Handles, Handles) = handles.into_iter().partition(|(scope, _)| scopes.contains(scope));
             handles = stay;
             for (scope, handle) in go {
-                // After this nothing of it comes any more.
+                // No delta of the scope is sent after this, so `Close` is its last one.
                 handle.abort();
                 self.condition.drops(&scope);
                 Box::pin(self.store.push(Delta::Close(scope))).await;
@@ -382,7 +382,7 @@ impl Source {
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut reflector = reflector.with(self.identity.presence);
         let mut jitter = Jitter::of((&self.identity, &scope));
-        // From the first list until the watch after it has begun.
+        // Held from the first list until the watch after it has begun.
         let mut permit = None;
         loop {
             // Lists are boxed, so that an informer that only watches does not hold the memory of their futures.
@@ -417,7 +417,7 @@ impl Source {
     /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
     pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
-            // The list brings those that still are.
+            // The list reports again those that are still unreadable.
             self.unreadable.clear(scope);
         }
         let mut query = Vec::new();
@@ -636,7 +636,7 @@ impl Source {
         let json = event.object.get();
         Ok(match event.kind {
             "ADDED" | "MODIFIED" => self.accept_or_last(json, Arrival::Alone).map(Input::Applied),
-            // Which object is gone stands in its metadata: the rest may be unreadable.
+            // The metadata of a deleted object is enough; the rest may be unreadable.
             "DELETED" => match self.kept(json) {
                 Ok(object) => {
                     self.unreadable.remove(object.key());
@@ -718,7 +718,7 @@ impl Source {
         self.identity.presence == Presence::Optional && error.is_not_found()
     }
 
-    /// Returns `true` if the last answer of the API server was that it does not serve the kind, which is optional.
+    /// Returns `true` if the last response of the API server was that it does not serve the kind, which is optional.
     ///
     /// Always `false` for a [`Presence::Required`] kind, whose 404 is a failure in [`health`](Self::health).
     pub fn is_absent(&self) -> bool {

@@ -33,7 +33,7 @@ impl Jitter {
     /// Returns the next number, from 0 to 1.
     fn next(&mut self) -> f64 {
         self.n += 1;
-        // The upper half of a hash is as good as the whole, and fits exactly.
+        // The upper half of the hash is as random as the whole, and an `f64` holds it exactly.
         u32::try_from(hash_of((self.informer, self.n)) >> 32).map_or(0.0, f64::from) / f64::from(u32::MAX)
     }
 

@@ -33,7 +33,7 @@ impl Lines {
         let Some(length) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
             if self.begin == self.buffer.len() {
-                // The next event may be long in coming, and this one may have been long.
+                // Frees the buffer: the last line may have been long, and the next event may be minutes away.
                 *self = Self::default();
             }
             return None;

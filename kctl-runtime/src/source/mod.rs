@@ -2,7 +2,7 @@
 //!
 //! A [`Source`] is the reflector of client-go (`tools/cache/reflector.go`) for one [`Identity`]: a kind, its namespaces
 //! and its selectors. The protocol itself is [`Reflector`], a state machine without I/O. It gets each response as an
-//! [`Input`], names the next [`Request`], and returns the [`Effect`]s to perform. This way every sequence of answers
+//! [`Input`], names the next [`Request`], and returns the [`Effect`]s to perform. This way every sequence of responses
 //! can be tested without a server:
 //!
 //! ```
@@ -45,7 +45,7 @@
 //! | first list | `resourceVersion=0`: any state in the watch cache | newest state: a restart sees its own writes |
 //! | size of a list | pages of 500 for the newest state | whole; pages if the server rejects that or breaks off twice |
 //! | initial state as a stream | by default | on request, [`Source::stream_state`] |
-//! | no answer to a watch | the watch is opened again | a list with `limit=1` first, to detect a restored backup |
+//! | no response to a watch | the watch is opened again | a list with `limit=1` first, to detect a restored backup |
 //! | object that does not fit its type | the whole list fails | its last readable state stays; it gets an event |
 //! | kind not served | retried for ever | counts as deleted after about twelve seconds, see [`Presence`] |
 //!
@@ -53,7 +53,7 @@
 //!
 //! | Bound | At the bound |
 //! |---|---|
-//! | 16 MiB per watch event or list item | the response ends, and the state is listed again or watched anew |
+//! | 16 MiB per watch event or list item | the response ends, and the state is listed again or watched again |
 //! | 60 s without a byte of a list | the list fails and is retried |
 //! | life of a watch and 5 s without a byte | the watch counts as dead and is opened again |
 //! | [`UNREADABLE_MAX`] unreadable objects | further ones are counted and logged only |

@@ -1,4 +1,4 @@
-//! The list-and-watch protocol as a pure state machine: it gets the answers of the API server and names the next
+//! The list-and-watch protocol as a pure state machine: it gets the responses of the API server and names the next
 //! request.
 //!
 //! The state comes as one list. That costs an API server half the CPU of a stream or of pages (measured,
@@ -12,7 +12,7 @@
 //!
 //! # States
 //!
-//! [`Request`] is the state: each one says which request is under way and what its answer means.
+//! [`Request`] is the state: each one says which request is under way and what its response means.
 //!
 //! ```text
 //!           list, whole or paged             410, 404, other errors
@@ -30,9 +30,9 @@
 //!   become one.
 //! - The version of a watch never falls, except by [`Delta::Restore`]. That needs two lists in a row that are older
 //!   than a known version, because one alone may come from a server that lags behind.
-//! - A wait is always bounded, and a request always follows: no sequence of answers stops the reflector.
+//! - A wait is always bounded, and a request always follows: no sequence of responses stops the reflector.
 //!
-//! `reflector_model.rs` checks them with random sequences of answers against a model of an API server.
+//! `reflector_model.rs` checks them with random sequences of responses against a model of an API server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -104,7 +104,7 @@ pub enum Request {
 /// A response or an event of the API server.
 ///
 /// A driver reports every end of a request with one of `Page`, `Failed`, `Cut`, `Broken` or `Closed`. The other inputs
-/// are events of a watch that goes on.
+/// are events of a watch that continues.
 #[derive(Debug)]
 pub enum Input {
     /// A list, or one page of it.
@@ -158,7 +158,7 @@ pub enum Effect {
     Next,
 }
 
-/// The state of the protocol between two answers: call [`request`](Self::request), perform it, and pass each answer to
+/// The state of the protocol between two answers: call [`request`](Self::request), perform it, and pass each response to
 /// [`on`](Self::on).
 ///
 /// [`Source`](super::Source) is its driver for a real API server. The [module](super) has an example.
@@ -173,7 +173,7 @@ pub struct Reflector {
     objects: Vec<Arc<Stored>>,
     /// The last version that was seen.
     last: Option<String>,
-    /// The state is requested as a stream, and no server has refused that.
+    /// The state is requested as a stream, and no server has rejected that.
     streams: bool,
     /// The server does not return the whole state, so lists are paged.
     pages: bool,
@@ -275,7 +275,7 @@ impl Reflector {
         &self.request
     }
 
-    /// Takes an answer and returns the effects to perform, in order. Without [`Effect::Wait`] or [`Effect::Next`] among
+    /// Takes a response and returns the effects to perform, in order. Without [`Effect::Wait`] or [`Effect::Next`] among
     /// them the present request continues.
     ///
     /// ```
@@ -303,7 +303,7 @@ impl Reflector {
                 self.objects.push(object);
                 Vec::new()
             }
-            // Nothing is deleted in an initial state; a bookmark that does not end it says nothing.
+            // The stream of an initial state has no deletions, and only the bookmark at its end has a meaning.
             Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
             Input::Synced(version) => self.synced(version),
             Input::Applied(object) => {
@@ -335,7 +335,7 @@ impl Reflector {
         }
         self.objects.extend(objects);
         if let Some(token) = token.filter(|token| !token.is_empty()) {
-            // The token carries the version: naming both is an error on the server.
+            // The token contains the version. API servers reject requests with both.
             self.request = Request::List { version: None, token: Some(token) };
             return vec![Effect::Next];
         }
@@ -369,7 +369,7 @@ impl Reflector {
         }
         self.behind += 1;
         if self.behind < BEHIND_ANSWERS {
-            // One such list may come from a server that does not ask the others.
+            // One such list may come from a stale API server behind a load balancer.
             self.relist(None);
             return vec![Effect::Wait(BACKOFF_MIN)];
         }
@@ -394,7 +394,7 @@ impl Reflector {
         version.parse::<u64>().ok().zip(last).is_some_and(|(version, last)| version < last)
     }
 
-    /// Records a version, from which the next watch goes on.
+    /// Records a version, from which the next watch continues.
     fn seen(&mut self, version: String) {
         self.last = Some(version.clone());
         self.request = Request::Watch { version };
@@ -410,11 +410,11 @@ impl Reflector {
             if lasted < STREAM_SILENCE_MAX {
                 return vec![Effect::Wait(self.next_wait())];
             }
-            // A server that does not know the option sends a watch without an end of the initial state.
+            // A server that ignores `sendInitialEvents` never sends the bookmark that ends the initial state.
             self.fall_back();
             return vec![Effect::Next];
         }
-        // A server that ends watches at once is not well: asking again at full speed would not make it better.
+        // A server that ends watches at once is probably overloaded, so the next request waits.
         if lasted < Duration::from_secs(1) && !any {
             return vec![Effect::Wait(self.next_wait())];
         }
@@ -439,7 +439,7 @@ impl Reflector {
         self.absent = self.absent.saturating_add(1);
         let mut effects = Vec::new();
         if self.last.is_some() {
-            // Its controllers stop at once, and know no objects any more once it is certain.
+            // The cache is incomplete from the first 404 on, which pauses its controllers. Its objects go with the last one.
             effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
         }
         let is_certain = match (self.last.is_some(), self.presence) {
@@ -467,7 +467,7 @@ impl Reflector {
     /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
     /// | list, page | other | list again after the wait |
     /// | watch | 410 | list of at least the last version, at once |
-    /// | watch | no answer | probe after the wait |
+    /// | watch | no response | probe after the wait |
     /// | watch | 429, unreadable line | same watch after the wait |
     /// | watch | other | list after the wait |
     /// | stream | 400, 405, 422 | list, at once |
@@ -479,7 +479,7 @@ impl Reflector {
         }
         let wait = error.retry_after().unwrap_or_default();
         match &self.request {
-            // Refused as a request, not for now: this server lists.
+            // The server does not support streams: list from now on.
             Request::Stream if matches!(error.code(), Some(400 | 405 | 422)) => {
                 self.fall_back();
                 vec![Effect::Next]
@@ -500,13 +500,13 @@ impl Reflector {
                 if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
             }
             Request::List { version, token } if error.is_expired() || is_ahead(error) => {
-                // A page or a version that is gone, or not there yet: the newest state can always be had.
+                // The page or version has expired, or this server has not reached it. The newest state is always available.
                 let again = version.is_some() || token.is_some();
                 self.relist(None);
                 if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
             }
             Request::Whole { .. } | Request::List { .. } => {
-                // Pages of different lists do not fit together.
+                // Pages of different lists have different versions, so the list starts again.
                 self.relist(self.last.clone());
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }
@@ -515,7 +515,7 @@ impl Reflector {
                 vec![Effect::Next]
             }
             Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
-                // A server that was restored from a backup would not say anything on a watch from a later version.
+                // The server may have been restored from a backup. A watch from a version in its future would stay silent.
                 self.request = Request::Probe;
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }

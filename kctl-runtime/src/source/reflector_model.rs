@@ -4,7 +4,7 @@
 //!
 //! proptest draws up to 60 steps: writes by this process and by others, answers that are late, repeated or cut, errors,
 //! and compactions. [`Watcher`] checks after each delta that no object goes back in version, that changes and cache
-//! agree, and that a deleted uid does not return. Then the faults end, and after a bounded number of answers the cache
+//! agree, and that a deleted uid does not return. Then the faults end, and after a bounded number of responses the cache
 //! must equal the server. A failing sequence is shrunk to its shortest form.
 
 use std::{
@@ -35,7 +35,7 @@ const SETTLED_WITHIN: usize = 200;
 /// The server forgets all but so many of its newest events when it compacts.
 const KEPT: usize = 2;
 
-/// One step of a sequence: a change in the server, or an answer to one of the reflectors.
+/// One step of a sequence: a change in the server, or a response to one of the reflectors.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// An object is made or changed, so that the selector selects it or not. The process does that itself, or another
@@ -237,7 +237,7 @@ impl Watcher {
             self.hear(&change).map_err(|error| TestCaseError::fail(format!("{error}, by {text:.200}")))?;
         }
         if let Some(scope) = cleared {
-            // A kind that comes back has the objects that it had.
+            // The kind may be served again with the objects that it had.
             self.newest.retain(|key, _| !key.name.parse().is_ok_and(|name| is_in(&scope, name)));
         }
         let cached: BTreeMap<_, _> = self.cache.all().map(|object| (object.key().clone(), object.clone())).collect();
@@ -367,7 +367,7 @@ impl Run {
         }
     }
 
-    /// Returns the answer of a healthy server.
+    /// Returns the response of a healthy server.
     fn answer(&mut self, of: usize, back: usize) -> Input {
         let (server, n) = (&self.server, self.followers.len());
         let Follower { scope, reflector, stream } = &mut self.followers[of % n];
@@ -456,7 +456,7 @@ proptest! {
         let n_followers = scopes.len();
         let mut run = Run::new(streams, scopes);
         if pages {
-            // A server that neither streams its state nor gives it whole.
+            // A server that rejects both a stream of the initial state and a whole list.
             for of in 0..n_followers {
                 run.step(Step::Fail(of, 422))?;
                 run.step(Step::Fail(of, 422))?;

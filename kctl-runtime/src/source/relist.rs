@@ -2,9 +2,9 @@
 //!
 //! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
 //! before that might repeat it: create a second object, or count one too few. So [`writer`](crate::writer) asks here
-//! first, and the next reconcile of the key starts after the answer.
+//! first, and the next reconcile of the key starts after the response.
 //!
-//! The answer comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
+//! The response comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
 //! with versions, so an older event of the watch that arrives later changes nothing.
 
 use std::{sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ impl Source {
         let followed = self.scopes();
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = match self.state(scope).await {
-            // Nothing of the kind is left, whatever a write has done.
+            // The optional kind is not served, so no object of it exists, whatever the write did.
             Err(error) if self.lacks_optional(&error) => return Ok(()),
             state => state?,
         };
@@ -80,7 +80,7 @@ impl Source {
         Ok(())
     }
 
-    /// Returns `true` if the watch brings this state of an object, a later one, or its end, within this time.
+    /// Returns `true` if the watch delivers this state of an object, a later one, or its end, within this time.
     pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
         tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
     }

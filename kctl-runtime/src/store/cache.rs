@@ -181,7 +181,7 @@ impl Cache {
     }
 
     fn among(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
-        // Before all names there.
+        // The empty name sorts before all names of the namespace.
         let first = ObjectKey::new(namespace, "");
         let is_there = move |object: &&Arc<Stored>| object.meta().namespace() == namespace;
         self.sorted.range(first..).map(|ByKey(object)| object).take_while(is_there)
@@ -237,7 +237,7 @@ impl Cache {
                 changes
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
-            // Without comparable versions an own write can't be placed in time: the watch brings it.
+            // Versions that are not numbers have no order, so the watch has to deliver the own write.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
             Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
             Delta::Written(object) => self.written(object),
@@ -389,7 +389,7 @@ impl Cache {
                 self.change(&old, object.clone());
                 vec![Change::Updated { old, new: object }]
             }
-            // Re-created under the same name in a gap: its predecessor was deleted, and handlers must hear it.
+            // A successor was created while the watch was down. Handlers must also get the deletion of its predecessor.
             Some(old) => {
                 self.remove(&old);
                 self.insert(object.clone());
@@ -404,7 +404,7 @@ impl Cache {
             return self.end_predecessor(object);
         }
         match self.get(object.key()).cloned() {
-            // It ceased to match the selector before this process wrote it: the watch has still to come to that write.
+            // It stopped matching the selector before this process wrote it. The watch has not reached that write yet.
             Some(old) if is_later(&old, object) => Vec::new(),
             Some(old) if old.meta().uid == *uid => {
                 self.remove(&old);
@@ -446,7 +446,7 @@ impl Cache {
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
-        // The list of one namespace knows nothing of the deletes in another.
+        // The list of one namespace proves nothing about deletes in another one.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         if !self.tombstones.is_empty() {
             let uids: HashSet<&Uid> = objects.iter().map(|object| &object.meta().uid).collect();

@@ -104,7 +104,7 @@ fn any_schedule_gives_late_subscribers_each_change_once() {
             for task in tasks {
                 task.await.unwrap();
             }
-            // After this all deltas before it have been taken in.
+            // All earlier deltas are applied when this returns.
             store.acknowledged(Delta::Bookmark(None, LAST.to_string())).await;
             assert_eq!(told.lock().unwrap().values().copied().collect::<Vec<_>>(), [LAST]);
         });

@@ -52,7 +52,7 @@ struct Ended {
 impl Ended {
     /// Adds a uid, and drops the oldest one at the bound.
     fn add(&mut self, uid: &Uid) {
-        // Without a uid nothing tells an object from its successor.
+        // Without a uid, an object and its successor cannot be distinguished.
         if uid.is_empty() || !self.uids.insert(uid.clone()) {
             return;
         }

@@ -272,7 +272,7 @@ impl SharedStore {
     pub async fn acknowledged(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
         self.inbox.send(Message::Delta(delta, Some(done))).await;
-        // Without a writer the sender is gone.
+        // Fails only if the writer task has ended, which drops the sender.
         let _closed = seen.await;
     }
 

@@ -1,7 +1,7 @@
 //! The error of a request to the API server.
 //!
 //! Each variant says at which point the request failed, because that decides the next step: a request
-//! that was not sent can be repeated safely, one without an answer may have taken effect.
+//! that was not sent can be repeated safely, one without a response may have taken effect.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub enum ApiError {
         operation: String,
         /// HTTP status code.
         code: u16,
-        /// `reason` of the Status object, for example `Conflict`; empty if the answer was no Status.
+        /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
         reason: String,
         /// `message` of the Status object, or the first 500 characters of another answer.
         message: String,
@@ -56,7 +56,7 @@ pub enum ApiError {
         /// The error of the connection, or the time that was waited.
         cause: String,
     },
-    /// The server reported success, but its answer is not an object of the kind. The write has happened.
+    /// The server reported success, but its response is not an object of the kind. The write has happened.
     #[error("{operation}: the answer cannot be read: {cause}")]
     Unreadable {
         /// Verb, kind and name of the request.
@@ -155,7 +155,7 @@ struct Details {
 }
 
 impl ApiError {
-    /// Builds [`Refused`](Self::Refused) from the body of an answer.
+    /// Builds [`Refused`](Self::Refused) from the body of a response.
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
     /// characters. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
@@ -209,7 +209,7 @@ impl ApiError {
         }
     }
 
-    /// Returns `true` if the write was based on an old state: read the object again and decide anew.
+    /// Returns `true` if the write was based on an old state: read the object again and decide again.
     ///
     /// That is 409 `Conflict` (a `resourceVersion` or another precondition does not match), and 422 `Invalid`
     /// if a patch names the uid of an earlier object of the same name. 409 `AlreadyExists` is not a conflict.
@@ -245,7 +245,7 @@ impl ApiError {
     /// Returns `true` for 404 because the server lacks the kind or the subresource.
     ///
     /// The message has no name then (`k8s.io/apiserver`, `NewGenericServerResponse`); for an unknown group
-    /// the answer is plain text.
+    /// the response is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let known = ["the server could not find the requested resource", "404 page not found"];
         matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))

@@ -1,4 +1,4 @@
-//! One request and its answer: status and body, or an error that names the operation.
+//! One request and its response: status and body, or an error that names the operation.
 
 mod error;
 
@@ -16,12 +16,12 @@ use crate::{connection::LongResponse, trace::Trace};
 const BODY_LEN_MAX: usize = 1 << 30;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
-/// Longest wait for the answer to a write or a page of a list.
+/// Longest wait for the response to a write or a page of a list.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Request extension: this is a retry, after an answer with this status. Metrics count it.
+/// Request extension: this is a retry, after a response with this status. Metrics count it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeats(pub(crate) u16);
 
@@ -31,7 +31,7 @@ struct Ask<'a> {
     path: &'a str,
     /// Content type and bytes.
     body: Option<(&'a str, Vec<u8>)>,
-    /// `Accept` header: forms of the answer, the preferred one first.
+    /// `Accept` header: forms of the response, the preferred one first.
     accept: &'a str,
     /// `true` for a list of all objects of a kind, which gets a connection of another pool.
     is_long: bool,
@@ -97,7 +97,7 @@ pub(crate) async fn send_within(
     tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, within)))
 }
 
-/// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the answer's status has been checked.
+/// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the response's status has been checked.
 pub(crate) async fn list_few(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
     stream(client, operation, Ask::get(path, accept)).await
 }
@@ -107,7 +107,7 @@ pub(crate) async fn list_all(client: &Client, operation: &str, path: &str, accep
     stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
 }
 
-/// Returns the body of a successful answer. The timeout covers the head of the answer alone.
+/// Returns the body of a successful response. The timeout covers the head of the response alone.
 async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + ANSWER_WITHIN;
     let answer = async { Ok(accepted(client, operation, &ask, until).await?.into_body()) };
@@ -139,12 +139,12 @@ async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instan
     }
 }
 
-/// Returns the error of a request without an answer in time.
+/// Returns the error of a request without a response in time.
 pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
     ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
-/// Sends the request once and returns the head of the answer, whatever its status.
+/// Sends the request once and returns the head of the response, whatever its status.
 ///
 /// The current trace goes along as a `traceparent` header (W3C Trace Context).
 async fn exchange(
@@ -180,7 +180,7 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let Some(last) = causes.last() else { return String::new() };
     match last.downcast_ref::<io::Error>() {
-        // Otherwise it is "deadline has elapsed".
+        // tokio's message is "deadline has elapsed".
         Some(late) if late.kind() == io::ErrorKind::TimedOut && late.raw_os_error().is_none() => {
             "the connection timed out".into()
         }
@@ -196,7 +196,7 @@ async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiEr
     String::from_utf8(bytes.into()).map_err(|error| unreadable(error.to_string()))
 }
 
-/// Builds the error of an answer that is not a success, from its `Status` and `Retry-After`.
+/// Builds the error of a response that is not a success, from its `Status` and `Retry-After`.
 async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");

@@ -65,7 +65,7 @@ pub enum WatchError {
     #[error("there is no cluster `{0}`; add it by `App::cluster`, or bring its client by `Watches::on`")]
     NoCluster(String),
     /// The API server does not serve the kind now.
-    #[error("the API server has no kind {kind} in {api_version}; install its definition")]
+    #[error("the API server has no kind {kind} in {api_version}; install its CRD")]
     UnknownKind {
         /// The name of the kind.
         kind: String,

@@ -37,7 +37,7 @@ where
     fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError> {
         match fixed::<K>() {
             Some(kind) => object.decode_as(&K::kind(kind)),
-            // It is not kept decoded: controllers read the type of the kind.
+            // Not cached: the decode cache is for the types that controllers read.
             None => object.decode_once("object").map(Arc::new),
         }
     }

@@ -91,7 +91,7 @@ pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 /// A function that is called when a reconcile begins, with the name of the controller, the key and the trace.
 pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey, Trace) + Send + Sync>;
 
-/// The wait of a key whose write met a conflict, until the watch brings the newer state. After many conflicts in a row
+/// The wait of a key whose write met a conflict, until the watch delivers the newer state. After many conflicts in a row
 /// the backoff is longer.
 const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
@@ -123,7 +123,7 @@ impl<C: Reconcile> Pool<C> {
         if !self.env.is_complete() && !self.resumes().await {
             return false;
         }
-        // A key that asks to run again at once, without waiting for anything, would otherwise hold its thread for ever.
+        // Yields now and then: a key that is requeued at once and never awaits would otherwise block its thread.
         tokio::task::coop::consume_budget().await;
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
@@ -158,7 +158,7 @@ impl<C: Reconcile> Pool<C> {
                 self.queue.add_after(key.clone(), *wait);
             }
             Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
-            // Its event queues the key at once; the wait is for watches that are late.
+            // The event of the newer state queues the key at once. The wait is for watches that are late.
             Decision::Outdated { .. } => self.queue.add_outdated(key.clone(), OUTDATED_WAIT),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Drop => self.queue.give_up(key.clone()),
@@ -334,7 +334,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     fn decode(stored: &Arc<Stored>) -> Result<Arc<C::Primary>, Error> {
-        // Checked at the source: an object that does not fit is never stored.
+        // Does not fail: the source stores only objects that fit the type.
         stored.decode::<C::Primary>().map_err(Error::from)
     }
 }

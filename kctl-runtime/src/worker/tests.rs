@@ -69,7 +69,7 @@ struct World {
 }
 
 fn source(kind: Kind) -> Arc<Source> {
-    // Nothing in these tests asks it.
+    // No test here sends a request.
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
     Arc::new(Source::new(client, Identity::all(kind), Arc::new(SharedStore::default())))
 }
@@ -227,7 +227,7 @@ async fn reconcile_that_hangs_holds_only_its_worker() {
     assert_eq!(world.reports().len(), 7);
     let stats = world.queue.stats();
     assert_eq!((stats.depth, stats.processing, stats.longest_running), (0, 1, 60 * SECOND));
-    // Neither do changes of the key that hangs reach another worker.
+    // Changes of the hanging key are not given to another worker either.
     world.add("a");
     sleep(SECOND).await;
     assert_eq!((world.queue.len(), world.queue.processing()), (0, 1));
@@ -315,7 +315,7 @@ async fn exhausted_key_is_reported_and_waits_for_change() {
     for _ in 0..2 {
         world.add("a");
         sleep(3600 * SECOND).await;
-        // Nothing is left of it but that it was given up.
+        // The entry of the key has no information but that it was given up.
         assert_eq!((world.queue.failing().len(), world.queue.n_failing(), world.queue.stats().keys), (0, 1, 1));
     }
     assert_eq!(*attempts.lock(), [0, 1, 2, 0, 1, 2]);

@@ -7,12 +7,12 @@
 //! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
 //!    with [`ApiError::NotLeading`] if this process does not lead.
 //! 2. The request is sent, with the field manager of the program and a timeout.
-//! 3. The answer goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
+//! 3. The response goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
 //!    cache sees it, and the watch event that follows changes nothing.
 //! 4. If the outcome is unknown (timeout, 5xx, a reconcile that was cancelled), the key is marked. Before
 //!    it is reconciled again, the cache lists the namespace of that write.
 //!
-//! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when an answer is
+//! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when a response is
 //! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
 //!
 //! Requests that the server rejects with 429 or 503 and a `Retry-After` header are repeated up to 10 times,
@@ -91,7 +91,7 @@ use crate::{
 /// Sends the writes of one controller.
 ///
 /// It has a field manager, which `metadata.managedFields` records for each field that is applied, and a
-/// [`WritePermit`]. Its operations are internal, because each needs the cache that takes the answer in:
+/// [`WritePermit`]. Its operations are internal, because each needs the cache that takes the response in:
 /// use them through the context of a reconcile function. You build a writer to assemble the stages of the
 /// loop by hand.
 ///
@@ -113,11 +113,11 @@ pub struct Writer {
     uncertain_writes: UncertainWrites,
 }
 
-/// The object of a write: enough to build the request path, and the cache that takes the answer in.
+/// The object of a write: enough to build the request path, and the cache that takes the response in.
 pub(crate) struct Target<'a> {
     /// The key whose reconcile writes. A write of unknown outcome holds back this key alone.
     pub(crate) by: &'a ObjectKey,
-    /// The source of the object's kind: its client sends the write, its store takes the answer in.
+    /// The source of the object's kind: its client sends the write, its store takes the response in.
     pub(crate) source: &'a Arc<Source>,
     /// `None` for a cluster-scoped object.
     pub(crate) namespace: Option<&'a str>,
@@ -145,7 +145,7 @@ impl Target<'_> {
     }
 }
 
-/// The body of a successful answer, and the mark of an uncertain write, which is removed when the cache has it.
+/// The body of a successful response, and the mark of an uncertain write, which is removed when the cache has it.
 struct Done {
     text: String,
     uncertain: UncertainWrite,
@@ -264,7 +264,7 @@ impl Writer {
     /// Creates an object, and returns it with the defaults that the API server set.
     ///
     /// # Errors
-    /// 409 `AlreadyExists` if the name is taken. A create whose answer is lost is looked up before the next reconcile,
+    /// 409 `AlreadyExists` if the name is taken. A create whose response is lost is looked up before the next reconcile,
     /// so `generateName` does not lead to a second object.
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
@@ -291,7 +291,7 @@ impl Writer {
 
     /// Sends a patch whose result only the cache needs, which saves decoding it.
     ///
-    /// The answer is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
+    /// The response is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
     pub(crate) async fn patch_stored(
         &self,
         target: &Target<'_>,
@@ -307,7 +307,7 @@ impl Writer {
         accepted(target, &operation, answer).await
     }
 
-    /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch brings it.
+    /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch delivers it.
     ///
     /// It removes a finalizer from an object that no Rust type of the program can hold, so that deletion is not
     /// blocked.
@@ -349,7 +349,7 @@ impl Writer {
     ///
     /// The `uid` is a precondition for built-in kinds. The scale subresource of custom resources ignores it.
     ///
-    /// The answer has no object. The watch usually brings the new state within a second; otherwise the object is read
+    /// The response has no object. The watch usually delivers the new state within a second; otherwise the object is read
     /// once.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
         let operation = target.operation("scale");
@@ -369,7 +369,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads an object into the cache after a write whose answer does not contain it.
+    /// Reads an object into the cache after a write whose response does not contain it.
     ///
     /// Returns `false` if the read failed; the write stays marked as uncertain then.
     async fn refresh_object(&self, target: &Target<'_>, uid: &str) -> bool {
@@ -384,7 +384,7 @@ impl Writer {
 
     /// Creates a subresource such as an eviction or a binding, then reads the object.
     ///
-    /// The answer of an eviction is a `Status`. The read after it shows the `deletionTimestamp`, so the next reconcile
+    /// The response to an eviction is a `Status`. The read after it shows the `deletionTimestamp`, so the next reconcile
     /// does not evict the same Pod again.
     ///
     /// # Errors
@@ -403,7 +403,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Requests a token of a service account (`TokenRequest`) and returns the answer.
+    /// Requests a token of a service account (`TokenRequest`) and returns the response.
     ///
     /// Nothing is stored by the server, so no cache has to follow.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
@@ -412,7 +412,7 @@ impl Writer {
         serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
     }
 
-    /// Posts to a subresource and returns the operation's name with the answer.
+    /// Posts to a subresource and returns the operation's name with the response.
     async fn create_subresource(
         &self,
         target: &Target<'_>,
@@ -574,7 +574,7 @@ fn is_terminating(object: &Stored) -> bool {
     meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
 }
 
-/// Stores the object in an answer and returns it decoded.
+/// Stores the object in a response and returns it decoded.
 async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) -> Result<Arc<K>, ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
@@ -582,7 +582,7 @@ async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) 
     decoded(target, operation, &object, &text)
 }
 
-/// Stores the object in an answer, without decoding it for the caller.
+/// Stores the object in a response, without decoding it for the caller.
 async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
@@ -597,7 +597,7 @@ async fn store_read<K: Readable>(target: &Target<'_>, operation: &str, text: &st
     decoded(target, operation, &object, text)
 }
 
-/// Brings an answer into the form of the cache, with the checks of the readers.
+/// Brings a response into the form of the cache, with the checks of the readers.
 fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored>, ApiError> {
     target.source.accept(text).map_err(|error| ApiError::Unreadable {
         operation: operation.into(),
@@ -607,7 +607,7 @@ fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored
 
 /// Returns the written object as its type.
 ///
-/// A cache that keeps the whole object shares its decoded value. Otherwise the answer is decoded again,
+/// A cache that keeps the whole object shares its decoded value. Otherwise the response is decoded again,
 /// because the caller gets all fields.
 fn decoded<K: Readable>(
     target: &Target<'_>,

@@ -59,7 +59,7 @@ pub enum LeaseState {
 ///
 /// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this
 /// leader is in flight when the next one starts. client-go has no such check: there a paused process may
-/// write after another one took over. The permit also tracks writes without an answer, and the Lease is
+/// write after another one took over. The permit also tracks writes without a response, and the Lease is
 /// not released before their time is over. Clones share the state.
 ///
 /// ```
@@ -113,7 +113,7 @@ type Write = (Instant, u64);
 /// The writes that began under one Lease.
 #[derive(Debug, Default)]
 struct Writes {
-    /// Writes without an answer whose time is not over. Expired ones are removed when the next one begins.
+    /// Writes without a response whose time is not over. Expired ones are removed when the next one begins.
     unresolved: BTreeSet<Write>,
     /// Number of writes so far, which makes the entries of `unresolved` distinct.
     n_begun: u64,
@@ -205,7 +205,7 @@ impl Lease {
     async fn renewed(&self, until: Instant) -> bool {
         let mut state = self.state.clone();
         let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(known) if *known <= until);
-        // An elector that is gone renews nothing.
+        // A dropped elector closes the channel, which counts as not renewed.
         matches!(timeout_at(until, state.wait_for(later)).await, Ok(Ok(_)))
     }
 

@@ -1,7 +1,7 @@
 //! The client for requests that no declaration covers: the process's own, with the permit before each write.
 //!
 //! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
-//! watch brings them. A request that ends without an answer keeps the Lease from being released early.
+//! watch delivers them. A request that ends without a response keeps the Lease from being released early.
 //!
 //! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. Generated roles
 //! lack the rules of such requests, which the declaration does not know.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::transport::{self, ApiError};
 
-/// Longest wait for an answer (controller-runtime, `pkg/metrics/filters`).
+/// Longest wait for a response (controller-runtime, `pkg/metrics/filters`).
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A user as the API server authenticated it (`authentication.k8s.io/v1`, `UserInfo`).
@@ -39,7 +39,7 @@ struct Review<T> {
 /// Returns the user of a token (`TokenReview`), or `None` for an unknown or anonymous one.
 ///
 /// # Errors
-/// The request fails. That is not an answer about the token, so callers reject with 5xx instead of 401.
+/// The request fails, which says nothing about the token, so callers reject with 5xx instead of 401.
 pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInfo>, ApiError> {
     #[derive(Deserialize)]
     struct TokenReviewStatus {

@@ -120,7 +120,7 @@ impl Kept {
     /// Remembers or forgets the error of a key. A conflict or two say nothing about it.
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
-            // An outdated state says nothing about the key.
+            // A few conflicts are normal and not an error of the key.
             Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_USUAL) =>
             {
                 return;

@@ -23,7 +23,7 @@ use crate::{
 
 /// Maximum number of keys of one controller in a list: failing, given up or running.
 pub(super) const KEYS_MAX: usize = 50;
-/// Maximum number of reconciles in one answer, the newest ones.
+/// Maximum number of reconciles in one response, the newest ones.
 pub(super) const RECONCILES_SENT_MAX: usize = 500;
 
 /// Maximum number of namespaces of one cache that are named.
@@ -35,7 +35,7 @@ pub(super) struct DebugState {
     app: String,
     /// Version of kctl, not of the program.
     version: &'static str,
-    /// Time of the answer, by the clock of the manager.
+    /// Time of the response, by the clock of the manager.
     now: Timestamp,
     /// Time since the manager started to serve the page.
     up_seconds: f64,
@@ -213,7 +213,7 @@ impl Seen<'_> {
             })
             .collect();
         checks.sort_by(|a, b| a.name.cmp(&b.name).then(a.ok.cmp(&b.ok)));
-        // A check of both probes is shown once, where it fails if it fails in one.
+        // A check of both probes is shown once, and failing results are sorted first.
         checks.dedup_by(|second, first| second.name == first.name);
         DebugState {
             app: self.app.into(),

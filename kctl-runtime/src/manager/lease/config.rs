@@ -191,7 +191,7 @@ pub fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());
     let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "localhost".into());
-    // Its keys come from the operating system: random where nothing has to be secret.
+    // `RandomState` is seeded by the operating system. The identity must be unique, not secret.
     let random = RandomState::new();
     let (high, low) = (random.hash_one(std::process::id()), random.hash_one(&host));
     // The last two bits of the variant and the version 4 make it a UUID.

@@ -21,7 +21,7 @@
 //! # Invariants
 //!
 //! - A process believes that it leads for a shorter time than others believe it. Its term counts from before the
-//!   request, theirs from when they see the answer.
+//!   request, theirs from when they see the response.
 //! - A candidate never acquires a held Lease whose record it saw change less than its duration ago.
 //! - `Ended` is the last effect, and comes once.
 //!
@@ -40,7 +40,7 @@ use crate::writer::ApiError;
 /// Wait before the Lease is read again after a conflict (client-go, `retry.DefaultRetry`).
 const CONFLICT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// An answer or another event that drives an [`Election`].
+/// A response or another event that drives an [`Election`].
 ///
 /// A driver passes one input per step, and [`Stop`](Self::Stop) at any time.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub enum Input {
     Found(Value),
     /// The Lease does not exist.
     Absent,
-    /// The Lease was created or updated; this is the answer.
+    /// The Lease was created or updated; this is the response.
     Written(Value),
     /// The request failed, or its outcome is unknown.
     Failed(ApiError),
@@ -282,7 +282,7 @@ impl Election {
 
     /// Handles a Lease that was read: acquires or renews it, waits for its holder, or releases it.
     ///
-    /// A leader that reads another holder's name stops at once. client-go goes on trying until its deadline.
+    /// A leader that reads another holder's name stops at once. client-go continues trying until its deadline.
     fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(lease);
         self.gone = false;
@@ -290,7 +290,7 @@ impl Election {
         let mine = record.holder() == self.config.identity;
         if self.releasing.is_some() {
             if !mine {
-                // Somebody else's by now: it stays untouched.
+                // Another process holds the Lease by now, so it is not released.
                 return self.end(End::Stopped, effects);
             }
             let next = Record::released(&record, wall).update(&self.config, lease);
@@ -340,7 +340,7 @@ impl Election {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let conflict = updating && error.is_conflict();
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
-        // A candidate that another one was faster than: the next read says who leads.
+        // Another candidate was faster. The next read returns the holder.
         let outrun = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
         if outrun {
             self.failure = None;
@@ -356,7 +356,7 @@ impl Election {
             self.step = Step::Wait((now + wait).min(deadline));
             return;
         }
-        // A renewal without reading that failed is tried again with reading, whatever it failed for.
+        // A renewal that skipped the read may have failed because the Lease changed, so the next try reads it.
         let fast = self.leading.is_some() && updating && self.lease.is_some();
         if fast && self.leading.is_some_and(|term| term.deadline.is_none_or(|deadline| now < deadline)) {
             self.lease = None;

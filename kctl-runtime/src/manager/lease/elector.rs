@@ -3,7 +3,7 @@
 //! All decisions are in [`Election`]. This file sends requests with their deadlines, logs changes of the leader, and
 //! publishes the state through `watch` channels, from which [`Leadership`] and [`WritePermit`] read.
 //!
-//! A late response is not used: the deadline of a request ends before the Lease does, and the election goes on as if
+//! A late response is not used: the deadline of a request ends before the Lease does, and the election continues as if
 //! the request had failed.
 
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Elector {
                 biased;
                 release = &mut stop, if !stopping => {
                     stopping = true;
-                    // From here on nothing is written, whatever the lease says.
+                    // No write begins from here on, even if the Lease is still valid.
                     self.permission.send_replace(LeaseState::Lost);
                     Input::Stop { release }
                 }

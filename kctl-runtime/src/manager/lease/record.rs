@@ -112,7 +112,7 @@ impl Record {
 
     /// Writes the five fields and the labels of the configuration into a Lease.
     fn put(&self, config: &ElectionConfig, lease: &mut Value) {
-        // A record is five plain fields.
+        // Serializing five strings and numbers does not fail.
         let fields = serde_json::to_value(self).unwrap_or_default();
         for (name, value) in fields.as_object().into_iter().flatten() {
             object_at(lease, &["spec"]).insert(name.clone(), value.clone());
@@ -135,7 +135,7 @@ fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json:
     if !value.is_object() {
         *value = json!({});
     }
-    // It has just been made one.
+    // The line above made it an object.
     let Value::Object(fields) = value else { unreachable!("it is an object") };
     fields
 }

@@ -1,7 +1,7 @@
 //! Counts of certificate reads, under the names of controller-runtime's `pkg/certwatcher`.
 //!
 //! An alert on `certwatcher_read_certificate_errors_total` finds a Secret with a broken certificate before the old
-//! certificate expires. Until then the server goes on with the last good one, so nothing else shows the fault.
+//! certificate expires. Until then the server continues with the last good one, so nothing else shows the fault.
 
 use std::{
     fmt,
@@ -83,7 +83,7 @@ impl ReadCounter {
     }
 
     pub(crate) fn reads(&self) -> CertificateReads {
-        // Errors first: they are never more than all.
+        // `errors` is loaded first, so that it never exceeds `total`.
         let errors = self.errors.load(Ordering::Relaxed);
         CertificateReads { errors, total: self.total.load(Ordering::Relaxed) }
     }

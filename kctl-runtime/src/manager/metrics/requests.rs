@@ -2,16 +2,16 @@
 //!
 //! | Name | Meaning |
 //! |---|---|
-//! | `rest_client_requests_total` | requests by status code; `<error>` without an answer |
+//! | `rest_client_requests_total` | requests by status code; `<error>` without a response |
 //! | `rest_client_request_retries_total` | retries after 429 or 503 |
-//! | `rest_client_request_duration_seconds` | time until the head of the answer, without watches |
+//! | `rest_client_request_duration_seconds` | time until the head of the response, without watches |
 //! | `rest_client_rate_limiter_duration_seconds` | time that a request waited for the layers below |
 //! | `rest_client_request_size_bytes`, `rest_client_response_size_bytes` | sizes of bodies, without watches |
 //!
 //! `rest_client_dns_resolution_duration_seconds` is missing: the client has no hook for it.
 //!
 //! Labels are the method and the host, never the path: names of objects would make the number of series grow without
-//! bound (controller-runtime#1423). Each retry counts as a request, since the layer stands below the code that retries.
+//! bound (controller-runtime#1423). Each retry counts as a request, since the layer is below the code that retries.
 
 use std::{
     fmt,
@@ -143,7 +143,7 @@ impl RequestCounter {
         }
     }
 
-    /// Counts a retry under the status code of the answer before it.
+    /// Counts a retry under the status code of the response before it.
     fn count_repeat(&self, method: &'static str, Repeats(code): Repeats) {
         let (code, host) = (code.to_string(), self.host.to_string());
         let labels = vec![("code", code), ("verb", method.to_owned()), ("host", host)];
@@ -179,7 +179,7 @@ pub struct CountRequests<S> {
 
 impl<S: Clone> Clone for CountRequests<S> {
     fn clone(&self) -> Self {
-        // A turn is not shared.
+        // The readiness that `poll_ready` obtained is not shared between clones.
         self.counter.layer(self.inner.clone())
     }
 }
@@ -218,7 +218,7 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            // As client-go writes a request without an answer.
+            // The code that client-go records for a request without a response.
             let code = answer.as_ref().map_or_else(|_| "<error>".into(), |answer| answer.status().as_u16().to_string());
             counter.count(method, code, began.map(|began| began.elapsed()));
             let counter_and_method = began.map(|_| (counter, method));

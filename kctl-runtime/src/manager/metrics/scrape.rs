@@ -120,7 +120,7 @@ impl Scrape {
                 labels
             };
             let beyond = (stats.depth_beyond > 0).then(|| (of(PRIORITIES_BEYOND.into()), stats.depth_beyond));
-            // Where some are not told apart, the keys of the usual one may be among those.
+            // Priority 0 is always reported, unless its keys may be among those that are summed up as `beyond`.
             let is_absent = beyond.is_none() && !stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0);
             let usual = is_absent.then(|| (of("0".into()), 0));
             let told = stats.depth_by_priority.iter().map(move |(priority, depth)| (of(priority.to_string()), *depth));
@@ -246,7 +246,7 @@ impl Scrape {
     /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
     fn labelled(&self) -> Vec<(Labels, Arc<Source>, usize)> {
         let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
-        // Those of controllers come last.
+        // In reverse, because caches of controllers sort last and get the plain labels.
         for (source, n_users) in self.0.informers().open().into_iter().rev() {
             let mut labels = kind(&source);
             if caches.iter().any(|(known, ..)| *known == labels) {
@@ -305,7 +305,7 @@ impl Scrape {
 
     /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
     fn election(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        // All replicas of a sharded program hold the Lease.
+        // A sharded program has no leader: all its replicas work.
         let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
         let of = || vec![("name", leadership.config().name.clone())];
         let help = "Whether this process leads: 1 is the leader, 0 a candidate";

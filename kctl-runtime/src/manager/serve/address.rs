@@ -53,7 +53,7 @@ pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListene
     let failed = |problem: String, source| BindError { flag, address: address.into(), problem, source };
     let listener = if address.starts_with(':') {
         match TcpListener::bind(SocketAddr::new([0_u16; 8].into(), port)).await {
-            // A machine without IPv6.
+            // The machine has no IPv6 (97 is `EAFNOSUPPORT`).
             Err(error) if error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(97) => {
                 TcpListener::bind(SocketAddr::new([0_u8; 4].into(), port)).await
             }

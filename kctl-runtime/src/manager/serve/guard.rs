@@ -3,11 +3,11 @@
 //! This is how Kubernetes components protect their own `/metrics`.
 //!
 //! 1. `TokenReview` turns the bearer token into a user. Unknown and anonymous ones get 401.
-//! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the answer is 403 and names the user.
+//! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the response is 403 and names the user.
 //! 3. An API server that does not answer leads to 500: neither "yes" nor "no" would be true.
 //!
 //! Answers are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
-//! times also bound how long a withdrawn permission goes on working.
+//! times also bound how long a withdrawn permission continues to work.
 
 use std::{
     collections::HashMap,
@@ -106,7 +106,7 @@ impl Guard {
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
-        // Two users of one name have the same rights but for their groups, which belong to the question.
+        // Users of one name differ only in their groups, so name and groups are the key.
         let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
         let known = self.allowed.lock().get(&key);
         if let Some(known) = known {

@@ -49,7 +49,7 @@ pub use tls::{Certificate, TlsError};
 const LIMITS: Limits = Limits {
     connections: 64,
     head_within: Duration::from_secs(32),
-    // Nothing here reads a body.
+    // Not used: no page reads a body.
     body_within: Duration::from_secs(32),
     idle_max: Duration::from_secs(90),
 };
@@ -176,7 +176,7 @@ impl Server {
     async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection) {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let server = self.clone();
-            // A body is not read: the client may go on to the answer.
+            // The body is not read, so the connection counts as waiting for the response at once.
             let (running, _body) = connection.begin(http_body_util::Empty::<&[u8]>::new());
             async move {
                 let page = server.answer(&request.map(|_body| ())).await;

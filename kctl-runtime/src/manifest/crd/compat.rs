@@ -289,7 +289,7 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
         changes.push(change("", place, "is an embedded object", &breaks, migrate));
     }
-    // An API server has never accepted null beside allowed values, whatever the definition said.
+    // With an `enum`, API servers rejected null even if the old schema was nullable.
     if old["nullable"] == true && new["nullable"] != true && !old["enum"].is_array() {
         let breaks = format!("objects with null in {place} are rejected, or get its default");
         changes.push(change("", place, "can no longer be null", &breaks, "keep it an `Option`"));
@@ -390,7 +390,7 @@ fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
         ("pattern", "uuid") => after == UUID,
         ("pattern", "uri") => after == URI,
         ("anyOf", "ip") => true,
-        // The values of an `Option`, which API servers compare with null otherwise.
+        // The `enum` of an `Option` moves below `allOf`, because API servers compare it with null otherwise.
         ("allOf", _) => only_allowed(after).is_some() && old["enum"].is_array(),
         _ => false,
     }
@@ -487,7 +487,7 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
             changes.push(change("", place, what, breaks, "look for such objects first"));
         }
     }
-    // A first default gives a value to objects that had none: their readers could not rely on any.
+    // A first default breaks nothing: stored objects without the field get a value, on which no reader relied.
     if old["default"] != new["default"] && !old["default"].is_null() {
         let told = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
         let what = format!("had the default {} and has {}", told(&old["default"]), told(&new["default"]));
@@ -529,7 +529,7 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     };
     for name in new["required"].as_array().unwrap_or(&Vec::new()).iter().filter_map(Value::as_str) {
         let has_default = after.get(name).is_some_and(|field| !field["default"].is_null());
-        // A new type is not stored yet.
+        // No stored object has a field of a new type.
         let is_new = old.as_object().unwrap_or(&empty).is_empty();
         if !is_required(old, name) && !has_default && !is_new {
             let place = below(name);

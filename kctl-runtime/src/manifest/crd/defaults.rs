@@ -68,7 +68,7 @@ fn value(schema: &Value, given: &Value, path: &str, at: SchemaRole, found: &mut 
     match given {
         Value::Object(fields) => {
             for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                // The defaults below it are not filled in yet.
+                // Defaults of nested fields were not applied yet, so a required field with a default counts as missing.
                 if !fields.contains_key(name) {
                     push(format!("`{name}` is missing"));
                 }
@@ -139,7 +139,7 @@ fn is_type_meta(name: &str) -> bool {
 /// Returns why a value is not of the schema's type. API servers don't check it for `IntOrString`.
 fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
     if schema["x-kubernetes-int-or-string"] == true {
-        // API servers do not look: `bounds` does.
+        // API servers do not check the type of such a default. `bounds` reports it.
         return None;
     }
     let name = schema["type"].as_str().unwrap_or_default();

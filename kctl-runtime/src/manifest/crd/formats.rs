@@ -64,7 +64,7 @@ fn is_network(text: &str) -> bool {
 const PATTERNS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
     ("byte", "^[A-Za-z0-9+/]+={0,2}$"),
-    // A duration of Go, or a number with the name of a unit.
+    // A Go duration, or a number with the name of a unit.
     (
         "duration",
         "^[+-]?(0|([0-9]+\\.?[0-9]*|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|(?i)[0-9]+\\s*(nano|micro|milli|(ns|us|µs|ms|[smhdw]|hrs?|secs?|mins?|wks?|(second|minute|hour|day|week)s?)([^a-z]|$))",

@@ -42,7 +42,7 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     let (of, node) = named(root, from);
     if of == Some(INT_OR_STRING) {
-        // Its integer has 32 bits. API servers know no format beside `x-kubernetes-int-or-string`.
+        // Its integer has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`, so bounds replace it.
         schema.minimum.get_or_insert(f64::from(i32::MIN));
         schema.maximum.get_or_insert(f64::from(i32::MAX));
     }
@@ -144,7 +144,7 @@ mod tests {
             (format!("{containers}/items/properties/ports/items/properties/protocol/default"), json!("TCP")),
             ("pod/properties/nodeSelector/x-kubernetes-map-type".into(), json!("atomic")),
             ("by_name/additionalProperties/x-kubernetes-map-type".into(), json!("atomic")),
-            // The list is the user's own, what is in it is not.
+            // The list belongs to the user's type, its items are of a built-in type.
             ("more/x-kubernetes-list-type".into(), Value::Null),
             ("more/items/properties/args/x-kubernetes-list-type".into(), json!("atomic")),
         ] {

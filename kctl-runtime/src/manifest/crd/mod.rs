@@ -157,14 +157,14 @@ pub fn definitions(
     descriptions: Descriptions,
 ) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
     let mut versions: Vec<Version> = Vec::new();
-    // Several controllers and functions may be about one type: it is derived once.
+    // Several controllers and functions may use one type. Its schema is derived once.
     let mut types = HashSet::new();
     for kind in kinds.iter().filter(|kind| types.insert((kind.crd, kind.schema))) {
         let version = version(kind, descriptions)?;
         let is_same =
             |known: &&Version| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name();
         match versions.iter().find(is_same) {
-            // Several controllers may be about one kind.
+            // Several controllers may declare one kind with equal CRDs.
             Some(known) if known.crd == version.crd => {}
             Some(known) => return Err(twice(known, &version)),
             None => versions.push(version),
@@ -206,7 +206,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
         let title = schema["title"].as_str().unwrap_or_default();
         return Err(DefinitionError::Refused { kind: title.into(), location: kind.location.clone(), problems });
     }
-    // kube panics where a schema is not one of Kubernetes; what is known of that was found above.
+    // kube's derive panics for a schema that is not structural. The known reasons were reported above.
     let made = std::panic::catch_unwind(kind.crd);
     let mut crd =
         made.map_err(|panic| DefinitionError::Derive { location: kind.location.clone(), cause: panic_text(&*panic) })?;
@@ -258,7 +258,7 @@ fn root_marks(version: &mut Version) {
     let Value::Object(marks) = marks else { return };
     let spec = &mut version.crd.spec;
     if let Some(conversion) = marks.get("conversion") {
-        // Its fields are those of the API.
+        // The fields have the names of the API, so this does not fail.
         spec.conversion = serde_json::from_value(conversion_of(conversion)).ok();
     }
     let Some(version) = spec.versions.first_mut() else { return };

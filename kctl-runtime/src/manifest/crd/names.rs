@@ -70,7 +70,7 @@ fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
         .into_iter()
         .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
     let value = crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default();
-    // Upstream takes what Go can read as a URL with a scheme and a host.
+    // Upstream accepts a string that Go parses as a URL with a scheme and a host.
     let is_url = value.split_once("://").is_some_and(|(scheme, host)| {
         !host.is_empty()
             && !host.starts_with('/')

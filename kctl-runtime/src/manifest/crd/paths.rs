@@ -6,7 +6,7 @@
 //!
 //! | Class | Example | API server |
 //! |---|---|---|
-//! | rejected | a scale path outside of `.spec` and `.status`, more than 8 selectable fields | refuses the CRD |
+//! | rejected | a scale path outside of `.spec` and `.status`, more than 8 selectable fields | rejects the CRD |
 //! | useless | a column with the path `.spec.replica` of a type without this field | accepts the CRD, and shows nothing |
 //!
 //! Only paths of plain names are followed. Filters, wildcards and indexes (`.status.conditions[?(@.type=="Ready")].status`)

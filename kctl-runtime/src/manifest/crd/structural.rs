@@ -5,7 +5,7 @@
 //!
 //! A schema is structural if each value has one type that does not depend on other values. Only then can an API
 //! server drop unknown fields, fill in defaults and apply patches field by field. So everything about the form of an
-//! object (`type`, `properties`, `items`, `additionalProperties`, defaults) stands outside of `oneOf`, `anyOf`, `allOf`
+//! object (`type`, `properties`, `items`, `additionalProperties`, defaults) is outside of `oneOf`, `anyOf`, `allOf`
 //! and `not`, which may only restrict values further:
 //!
 //! ```yaml
@@ -383,7 +383,7 @@ fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Pr
             continue;
         }
         let is_first_all = key == "allOf" && is_first_either && index == n_any;
-        // API servers compare only the root with its alternatives.
+        // API servers compare alternatives with the schema around them only at the root.
         nested(one, is_root.then_some(schema), path, is_first_all, problems);
     }
 }

@@ -23,11 +23,11 @@ pub struct Structure;
 impl Transform for Structure {
     fn transform(&mut self, schema: &mut Schema) {
         let mut value = schema.clone().to_value();
-        // With references it is not what the definition is made of, but what names the types in messages.
+        // A schema with references only names types in messages. The CRD comes from the one with inlined subschemas.
         if !has_reference(&value) {
             values::complete(&mut value, Formats::OfTypes);
             let mut joined = value.clone();
-            // Variants that can't be joined are reported by the check of variants, with the name of the type.
+            // `variants` reports variants that can't be joined, with the name of the type.
             if union::join_all(&mut joined).is_ok() {
                 value = joined;
             }

@@ -245,7 +245,7 @@ fn take_fields(variant: &mut Map<String, Value>, key: &str) -> Result<(Map<Strin
     }
     let comment = variant.remove("description");
     let mut fields = fields_of(variant);
-    // The comment on a variant is that on its field, as in kube's derive.
+    // The description of a variant moves to its field, as in kube's derive.
     if let (Some(text), 1, "oneOf") = (&comment, fields.len(), key) {
         fields.values_mut().filter_map(Value::as_object_mut).for_each(|field| {
             field.insert("description".into(), text.clone());

@@ -115,7 +115,7 @@ fn integers(schema: &mut Map<String, Value>) {
     let is_int32 = schema.get("format").is_some_and(|format| format == "int32");
     let (low, high) =
         if is_int32 { (f64::from(i32::MIN), f64::from(i32::MAX)) } else { (-INT64_BOUND_MAX, INT64_BOUND_MAX) };
-    // The format says it, and an API server that compares such a bound refuses every value.
+    // The format implies the bound, and an API server that compares a bound beyond the type rejects every value.
     for (key, exclusive, is_open) in [
         ("minimum", "exclusiveMinimum", schema.get("minimum").and_then(Value::as_f64).is_some_and(|bound| bound < low)),
         (

@@ -117,7 +117,7 @@ pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerO
         ALWAYS.iter().chain(election).enumerate().map(|(index, of)| panel(index, of, selector)).collect();
     json!({
         "title": options.name,
-        // Of the name, so that a new version takes the place of the old one.
+        // Derived from the name, so that Grafana replaces the dashboard of an older version.
         "uid": uid(&options.name),
         "tags": ["kctl"],
         "schemaVersion": SCHEMA_VERSION,

@@ -43,7 +43,8 @@ pub fn monitoring(
                 "path": "/metrics",
                 "scheme": "https",
                 "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-                // Each replica makes a certificate at its start; `run --metrics-cert-path` takes one that can be verified.
+                // Each replica generates a self-signed certificate at its start. `run --metrics-cert-path` uses one that can be
+                // verified.
                 "tlsConfig": { "insecureSkipVerify": true },
             }],
         },
@@ -63,7 +64,7 @@ pub fn monitoring(
             "namespace": namespace,
             "labels": { "app.kubernetes.io/name": name, "grafana_dashboard": "1" },
         },
-        // JSON of texts and numbers is always written.
+        // Serializing strings and numbers does not fail.
         "data": { format!("{name}.json"): dashboard.unwrap_or_default() },
     });
     Ok(vec![

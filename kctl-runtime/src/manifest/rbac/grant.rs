@@ -311,7 +311,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
     if primary.cluster != cluster {
         return;
     }
-    // Events about what is in no namespace are in `default`, as kubectl expects.
+    // Events about cluster-scoped objects are in the namespace `default`, where kubectl looks for them.
     let places = if primary.namespaced { places(spec, true) } else { vec![Place::Namespace("default".into())] };
     let events = On::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
     needs(grants, &places, &events, &["create", "patch"], "kctl: events", true);

@@ -77,7 +77,7 @@ impl Rule {
 pub fn rules(grants: &[Grant]) -> Vec<Rule> {
     let rules: Vec<Rule> = grants.iter().map(Rule::of).collect();
     let rules = merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.clone(), r.urls.clone()));
-    // A rule without names is about all of them: it stays apart.
+    // A rule without names is for all objects, so it is not merged with one that names some.
     let rules =
         merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.is_empty(), r.urls.clone(), r.verbs.clone()));
     let rules = merge(rules, |r| (r.groups.clone(), r.names.clone(), r.urls.clone(), r.verbs.clone()));

@@ -44,7 +44,7 @@ pub fn user_roles(
         let label = |target: &&str| (format!("rbac.authorization.k8s.io/aggregate-to-{target}"), "true".to_owned());
         let mut options = options.clone();
         options.labels.extend(targets.iter().map(label));
-        // Definitions are on the cluster that the program is started against.
+        // CRDs are installed on the cluster that the program is started against.
         options.cluster.clear();
         let rule = |spec: &&ControllerSpec| Rule {
             groups: BTreeSet::from([spec.primary.kind.group.clone()]),

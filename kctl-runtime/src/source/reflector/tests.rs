@@ -1,4 +1,4 @@
-//! The requests that follow each sequence of answers.
+//! The requests that follow each sequence of responses.
 
 use super::*;
 

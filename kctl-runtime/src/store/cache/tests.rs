@@ -86,7 +86,7 @@ fn own_write_after_the_list_survives_the_relist() {
 
 #[test]
 fn older_delete_event_keeps_an_own_write() {
-    // Somebody takes the label that is selected away at 6, and this process gives it back at 7.
+    // Another client removes the selected label at 6, and this process restores it at 7.
     let relabelled =
         vec![list(&[pod("x", "1", 5)], "5"), Delta::Written(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 6))];
     check(relabelled, "+x@5 ~x@7");
@@ -181,7 +181,7 @@ fn own_write_passed_by_the_watch_leaves_cache() {
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
     let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
     check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
-    // A list that has it reports it.
+    // A list that contains the object counts as a report.
     let listed = list(&[pod("x", "1", 6), pod("y", "2", 4)], "7");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), listed, mark("9")], "+y@4 +x@6");
 }
@@ -264,7 +264,7 @@ fn restored_state_is_the_truth_whatever_was_known() {
             "+x@50 +y@60 -y@60 +y@60",
         ),
         (vec![begin(), Delta::Written(pod("z", "4", 80)), restore(&[], "30")], "+x@50 +y@60 +z@80 -x@50 -y@60 -z@80"),
-        // Versions that were seen before come again.
+        // A restored server assigns versions again that were seen before.
         (vec![begin(), restore(&[], "30"), Delta::Apply(pod("x", "5", 31))], "+x@50 +y@60 -x@50 -y@60 +x@31"),
     ];
     for (deltas, expected) in cases {
@@ -286,13 +286,13 @@ fn refresh_adds_and_deletes_by_version() {
     ];
     let gone = read(&[pod("y", "2", 4), pod("z", "4", 9)], "10");
     check([vec![begin(), gone.clone()], late.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9 +x@12 -x@13");
-    // Neither does a list of before.
+    // A list older than the read changes nothing either.
     let lists = [list(&[pod("x", "1", 6), pod("y", "2", 4)], "7"), list(&[pod("y", "2", 4), pod("z", "4", 9)], "11")];
     let cache = check([vec![begin(), gone], lists.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9");
     assert!(cache.read.is_empty(), "the list has come to where the read was");
     // An object newer than the read stays.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
-    // Other namespaces are not concerned.
+    // A read of another namespace changes nothing here.
     let elsewhere = Delta::Present(Some("b".into()), Vec::new(), "10".into());
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Apply(pod("z", "4", 6))], "+x@5 +y@4 +z@6");
     assert_eq!(cache.read.len(), 1);

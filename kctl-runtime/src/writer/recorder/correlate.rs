@@ -31,7 +31,7 @@ use super::recent::Recent;
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 /// The tenth detail of one kind, each within [`SIMILAR_WITHIN`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
-/// Pause after which details are counted anew.
+/// Pause after which details are counted again.
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
 /// Number of requests about one object at once …
 const BURST: u32 = 25;
@@ -112,7 +112,7 @@ impl Series {
 }
 
 impl Correlator {
-    /// Creates an empty memory. After a restart events begin anew, under new names.
+    /// Creates an empty memory. After a restart Events start again, under new names.
     pub(super) fn new() -> Self {
         let (objects, similar) = (Recent::new(REMEMBERED_MAX), Recent::new(REMEMBERED_MAX));
         Self { objects, similar, series: Recent::new(REMEMBERED_MAX) }
@@ -135,7 +135,7 @@ impl Correlator {
         let combined = self.is_one_of_many(&kind, &detail, now);
         if combined {
             event.note = Some(super::fitting(format!("{COMBINED}{}", detail.0)));
-            // It is about all of them.
+            // The combined Event stands for several related objects.
             event.related = None;
         }
         let identity: Identity = (kind, (!combined).then_some(detail));
@@ -184,7 +184,7 @@ impl Correlator {
         let Some(similar) = self.similar.get_mut(key) else { return false };
         similar.last = now;
         if similar.details.contains(detail) {
-            // It goes on as the series that it is.
+            // A known detail continues its own series.
             return false;
         }
         if similar.details.len() + 1 >= NOTES_MAX {

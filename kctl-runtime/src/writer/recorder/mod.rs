@@ -166,7 +166,7 @@ impl Recorder {
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
         let (dropped, closing) = (Arc::default(), Arc::<Notify>::default());
-        // Of the name alone, so that two runs of the same program tell the same.
+        // A hash of the name alone, so that a simulation sends the same Events in each run.
         let [low, high, ..] = FixedState::default().hash_one(controller).to_le_bytes();
         let sender = Sender { client, permit, suffix: u16::from_le_bytes([low, high]) };
         let sending = sender.run(waiting, closing.clone());
@@ -192,7 +192,7 @@ impl Recorder {
     pub(crate) fn record_about(&self, of: &Kind, spec: &ControllerSpec, about: &Stored, record: EventRecord) {
         let EventRecord { kind, reason, note, action, related } = record;
         let meta = about.meta();
-        // Events about objects of the cluster live in this namespace, as kubectl expects.
+        // kubectl looks for Events about cluster-scoped objects in this namespace.
         let namespace = meta.namespace().unwrap_or("default").to_owned();
         let event = Event {
             metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },

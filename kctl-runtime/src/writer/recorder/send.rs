@@ -23,7 +23,7 @@ use crate::{
     writer::{ApiError, MERGE_PATCH, WritePermit},
 };
 
-/// Maximum number of tries of an event without an answer (client-go, `tools/record/event.go`).
+/// Maximum number of tries of an event without a response (client-go, `tools/record/event.go`).
 const TRIES_MAX: u32 = 12;
 /// Wait between two tries; the first one is a part of it, which differs by controller.
 ///
@@ -98,12 +98,12 @@ impl Sender {
         }
     }
 
-    /// Performs one step. A series whose event has expired (after an hour by default) is created anew.
+    /// Performs one step. A series whose event has expired (after an hour by default) is created again.
     async fn send(&self, step: EventWrite) -> Result<(), ApiError> {
         match step {
             EventWrite::Create(event) => self.create(&event).await,
             EventWrite::Patch(event) => match self.patch(&event).await {
-                // Events live for an hour; a series may go on for longer.
+                // The API server deletes Events after an hour by default, and a series may last longer.
                 Err(error) if error.is_not_found() => self.create(&event).await,
                 other => other,
             },
@@ -112,11 +112,11 @@ impl Sender {
 
     /// Creates an event. `AlreadyExists` counts as success: an earlier try reached the server.
     async fn create(&self, event: &Event) -> Result<(), ApiError> {
-        // An event always serialises.
+        // Serializing an Event does not fail.
         let body = serde_json::to_vec(event).unwrap_or_default();
         let sent = self.request("create Event", Method::POST, &collection(event), ("application/json", body)).await;
         match sent {
-            // The answer to an earlier try was lost.
+            // The response to an earlier try was lost.
             Err(error) if error.is_already_exists() => Ok(()),
             other => other,
         }
@@ -132,7 +132,7 @@ impl Sender {
     /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Asks the permit before each try.
     ///
     /// # Errors
-    /// No permit, a rejection, or no answer to the last try.
+    /// No permit, a rejection, or no response to the last try.
     async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
         let mut tries = 1;
         loop {

@@ -116,7 +116,7 @@ fn one(
     }
     let cardinality = scope.cardinality.unwrap_or_else(|| max_in_request(schema));
     for (index, cost) in costs.into_iter().enumerate() {
-        // Messages are made once, for what failed.
+        // A message expression is evaluated once, for the value that failed.
         let times = if index > 0 { 1 } else { cardinality };
         let all = cost.saturating_mul(times);
         if all > RULE_MAX {

@@ -71,7 +71,7 @@ pub(super) fn name(of: &Type) -> String {
         Type::Map(key, value) => format!("map of {} to {}", name(key), name(value)),
         Type::Optional(of) => format!("optional {}", name(of)),
         Type::Kind(_) => "type".into(),
-        // Types of schemas have made names, those of the library are in a group.
+        // Types of schemas have generated names. Types of the CEL libraries have a group.
         Type::Object(name) => match name.rsplit_once('.') {
             Some(("kubernetes" | "net", last)) => last.into(),
             _ => "object".into(),

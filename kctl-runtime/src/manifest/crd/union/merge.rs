@@ -70,7 +70,7 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, Clash> {
         format!("it is of type {} in another", values.join(" in one variant and of type "))
     })?;
     let mut rests = vec![Map::new(); all.len()];
-    // Null goes where all variants take it: `None` is left out of what is written.
+    // Nullable only if all variants are. The others lose nothing, because `None` is left out when they are serialized.
     if n_nullable == all.len() {
         merged.insert("nullable".into(), true.into());
     }
@@ -87,7 +87,7 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, Clash> {
             schema.remove(key);
         }
     }
-    // A default is filled in before it is known which variant it is.
+    // API servers apply defaults before they know the variant, so only a default that all variants share is kept.
     let defaults: Vec<Option<Value>> = all.iter_mut().map(|schema| schema.remove("default")).collect();
     if let Some(default) = defaults[0].clone().filter(|first| defaults.iter().all(|one| one.as_ref() == Some(first))) {
         merged.insert("default".into(), default);
@@ -182,7 +182,7 @@ fn merge_fields(
     }
     if !joined.is_empty() {
         merged.insert("properties".into(), joined.into());
-        // Fields of a struct beside unknown ones are said once, if at all.
+        // An API server rejects `properties` beside `additionalProperties`.
         for schema in all.iter_mut() {
             if schema.get("additionalProperties").is_some_and(|more| more == false) {
                 schema.remove("additionalProperties");
