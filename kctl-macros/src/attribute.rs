@@ -1,5 +1,10 @@
-//! The options of an attribute on a function. Tokens → `Input`: what was written, without rules. Nothing here stops at a mistake: it
-//! is kept beside what could be read.
+//! Options of `#[admission]` and `#[interpreter]`. Tokens → `Input`: what the user wrote, without rules.
+//!
+//! Nothing here stops at a mistake: a syntax error is kept in `Input::mistakes` beside the options that could be
+//! read, and reading goes on behind the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
+//! attribute still knows its crate.
+//!
+//! `#[controller]` has its own parser, because its options have kinds as values, with parentheses behind them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -16,35 +21,47 @@ use crate::{
     function::Function,
 };
 
-/// The attribute and the item.
+/// The attribute and the item below it.
 pub(crate) struct Input {
+    /// The options that could be read, in the order of the attribute.
     pub(crate) options: Vec<Entry>,
+    /// The function below the attribute. `None` for any other item.
     pub(crate) function: Option<Function>,
-    /// The item, where it is no function.
+    /// The tokens of the item: an item that is not a function gets its error at its keyword.
     pub(crate) other: TokenStream,
+    /// Syntax errors, which the check reports with the form of the options.
     pub(crate) mistakes: Vec<Error>,
 }
 
-/// `name`, `name = value` or `name(item, …)`.
+/// One option: `name`, `name = value` or `name(item, …)`. The keyword in `crate = path` is stored as `krate`, because
+/// an `Ident` can't be a keyword.
 pub(crate) struct Entry {
     pub(crate) name: Ident,
     pub(crate) value: Value,
 }
 
+/// The value of an option. `name =` without a value, as while typing, is the same as `name`: the check of the option
+/// asks for its value.
 pub(crate) enum Value {
+    /// `name`, and `name =` while the value is not typed yet.
     None,
+    /// `name = value`.
     Expr(Expr),
+    /// `name(item, …)`.
     Items(Vec<Item>),
 }
 
-/// `word`, `"text"` or one of them with `= value`.
+/// One entry of a list in parentheses: `create`, `"not-system"`, or one of them with `= value`.
 pub(crate) struct Item {
+    /// The word or the string literal, for the span of errors.
     pub(crate) name: TokenStream,
-    /// The word or the text.
+    /// The word, or the value of the string.
     pub(crate) text: String,
+    /// The expression behind `=`.
     pub(crate) value: Option<Expr>,
 }
 
+/// Reads an attribute and its item.
 pub(crate) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
     let parsed = (|input: ParseStream<'_>| Ok(separated(input, &mut mistakes))).parse2(options);
@@ -57,11 +74,12 @@ pub(crate) fn parse(options: TokenStream, item: &TokenStream) -> Input {
 }
 
 impl Input {
+    /// Returns the first option of this name. A second one is K0022.
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.options.iter().find(|entry| entry.name == name)
     }
 
-    /// Returns the path of the framework.
+    /// Returns the path of the framework. Reports K0010 for a value that is not a path; `::kctl` takes its place.
     pub(crate) fn krate(&self, errors: &mut Errors) -> CratePath {
         match self.entry("krate").map(|entry| (&entry.name, &entry.value)) {
             None => CratePath::default(),
@@ -74,7 +92,8 @@ impl Input {
         }
     }
 
-    /// Each option is one of these, and is given once. `code` is that of an unknown one.
+    /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
+    /// The help for an unknown option is the nearest known one, or the list of all.
     pub(crate) fn known_and_once(&self, attribute: &str, known: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
             let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
@@ -91,7 +110,8 @@ impl Input {
     }
 }
 
-/// What stands between commas. After a mistake it goes on behind the next comma.
+/// Reads a list with commas. After a mistake it goes on behind the next comma; tokens before it are skipped, because
+/// they belong to the entry that failed.
 pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
     let mut found = Vec::new();
     while !input.is_empty() {
@@ -112,7 +132,8 @@ pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Err
     found
 }
 
-/// A value that is no kind. Where all of something is meant the parser would say only what it expects behind the star.
+/// Reads a value. A lone `*`, by which people mean all of something, has its own message: as an expression it would
+/// be an unfinished dereference.
 pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
     if input.peek(Token![*]) {
         return Err(input.error("`*` is not supported: list each one"));

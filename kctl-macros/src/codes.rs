@@ -1,8 +1,10 @@
 //! The error codes of kctl: a number and a short title each, as in the book (`guide/errors.md`).
 //!
-//! The first table has the codes that the attributes of this crate report. The second one has those
-//! of other crates. They stand there as literals, because `#[diagnostic::on_unimplemented]` takes
-//! no constants.
+//! The first table has the codes that the attributes of this crate report, each with its reason. The second one has
+//! those of other crates. They stand there as literals, because `#[diagnostic::on_unimplemented]` takes no constants.
+//!
+//! A code is never reused: people search for it, and old answers must stay right. A new error takes the next free
+//! number, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
 
 use std::fmt;
 
@@ -16,91 +18,167 @@ impl fmt::Display for Code {
     }
 }
 
-/// Defines a constant for each code, and for the tests a table of names, codes and titles.
+/// Defines a constant for each code, and for the tests a table of names, codes and titles. The doc of a constant is
+/// the title from the book, then the reason.
 macro_rules! codes {
-    ($($name:ident = $number:literal, $title:literal;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $number:literal, $title:literal;)*) => {
         $(
             #[doc = $title]
+            #[doc = ""]
+            $(#[doc = $doc])*
             pub(crate) const $name: Code = Code($number);
         )*
-        #[cfg(test)]
+        /// Names, codes and titles of all constants.
+        #[cfg_attr(not(test), expect(dead_code, reason = "only tests compare titles with the book"))]
         const OF_ATTRIBUTES: &[(&str, Code, &str)] = &[$((stringify!($name), $name, $title)),*];
     };
 }
 
 codes! {
+    /// The item is a method, an `impl`, an enum or another item: `check::function_form` and `check::check`.
     NOT_ON_A_CONTROLLER = 1, "`#[controller]` goes on a function or a struct";
+    /// `of` is an option of the struct form. A function has the kind in its first parameter.
     OF_ON_A_FUNCTION = 2, "the kind of a function is the type of its first parameter";
+    /// Reported at `fn`, because `async` is missing there.
     NOT_ASYNC = 3, "a reconcile function must be `async`";
+    /// Name, role and CRD are static, so neither a controller nor a kind has type parameters.
     GENERIC_CONTROLLER_OR_KIND = 4, "a controller or a kind can't be generic";
+    /// The macro reports a missing return type; the trait `Outcome` of the runtime reports another type with the same
+    /// code.
     NOT_A_RESULT_OF_ACTION = 5, "a reconcile function returns `Result<Action>`";
+    /// A parameter is missing or superfluous, or the two are swapped.
     NOT_TWO_PARAMETERS = 6, "a reconcile function has two parameters";
+    /// The second parameter is not a `Context`, or that of another controller, of the kind or of its spec.
     NOT_A_CONTEXT = 7, "the second parameter is the controller's `Context`";
+    /// Objects are shared with the cache, so a reference or a value can't be the first parameter.
     NOT_AN_ARC = 8, "the first parameter must be `Arc<Kind>`";
+    /// A struct has no parameter that could name the kind.
     MISSING_OF = 9, "a controller struct needs `of = Kind`";
+    /// `name =` and `name` alone, for an option that needs a value; and a `crate` that is not a path.
     MISSING_VALUE = 10, "an option needs a value";
+    /// Options of `#[controller]` and `#[view]`. The other attributes have their own codes.
     UNKNOWN_OPTION = 11, "`#[controller]` has no such option";
+    /// The value of `owns`, `watches` or `reads` is missing, a list, a string or a reference.
     NOT_A_KIND_NAME = 12, "a relation names a kind";
+    /// An entry in the parentheses of a kind has the wrong form, or is a flag of another relation.
     NEITHER_VERB_NOR_OPTION = 13, "neither a verb nor an option";
+    /// Without `map`, nothing says which primaries a change of a watched object concerns.
     MISSING_MAPPER = 14, "a watched kind needs a mapper";
+    /// Also for wildcards: a role lists its verbs.
     UNKNOWN_VERB = 15, "no such verb";
+    /// The options in the parentheses of a kind are those of `RelationOption`.
     UNKNOWN_RELATION_OPTION = 16, "a relation has no such option";
+    /// API servers require a qualified name: `IsQualifiedName` in `k8s.io/apimachinery`.
     INVALID_FINALIZER = 17, "not a valid finalizer name";
+    /// A string or a negative number for `retries` or `concurrency`, or no worker at all.
     INVALID_NUMBER = 18, "a number is wrong";
+    /// The first wait is required, and `max` is the only option.
     INVALID_BACKOFF = 19, "`backoff` is written `backoff(\"5ms\", max = \"1000s\")`";
+    /// A literal without a unit, or with a unit other than `ms`, `s`, `m` and `h`.
     INVALID_DURATION = 20, "not a duration";
+    /// One kind has one relation on each cluster: the functions could not say which cache they mean.
     DUPLICATE_KIND = 21, "a kind is declared twice";
+    /// An option, a verb or a flag; for marks see `DUPLICATE_MARK`.
     DUPLICATE = 22, "given twice";
+    /// Clean-up is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
+    /// An error of `syn`, with the form of the options as help.
     SYNTAX = 24, "the attribute can't be read";
+    /// `primary = …`, `rbac = …`, `of = Kind(…)`: what stands there would be lost without a message.
     FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another one";
+    /// A string in the place of a function, or a function or number in the place of a string.
     STRING_OR_FUNCTION = 26, "a string, or a function";
+    /// `namespaces = "default"` lacks its brackets.
     NAMESPACES_NOT_A_LIST = 27, "`namespaces` is a list";
+    /// An option that no code would ever use, such as `index` on a kind without a cache.
     WITHOUT_EFFECT = 28, "an option that would have no effect";
+    /// Options of serde and marks have their own attributes.
     SCHEMA_WITH_OPTIONS = 29, "`#[schema]` takes no options";
+    /// A spec, a `DynamicObject`, or a struct without `#[resource]`. Traits of the runtime report other types with
+    /// the same code.
     NOT_A_KIND = 30, "not a Kubernetes kind";
+    /// Garbage collection looks for owners in the cluster of the object.
     OWNED_ON_ANOTHER_CLUSTER = 41, "an owned object is in the cluster of its owner";
+    /// A group, a version or a name is missing, or API servers would reject it.
     INCOMPLETE_KIND = 43, "a kind has a group, a version and a name";
+    /// kube's derive would report `expected literal`.
     NOT_A_STRING = 44, "a string in quotes";
+    /// The help knows the names that CRDs and kube-rs have for an option.
     UNKNOWN_RESOURCE_OPTION = 45, "`#[resource]` has no such option";
+    /// `metadata` or `as` where the whole object is needed, or where nothing is cached.
     PART_OF_AN_OBJECT = 49, "a part where the whole is needed";
+    /// The attribute adds a type of the function's name, which needs a free function.
     NOT_ON_AN_INTERPRETER = 50, "`#[interpreter]` goes on a function";
+    /// `op` is missing, or has no value yet.
     MISSING_OPERATION = 51, "an interpreter needs its operation";
+    /// Operations are spelled as Karmada spells them, without quotes, one for each function.
     UNKNOWN_OPERATION = 52, "no such operation";
+    /// The options are `op` and `crate`.
     UNKNOWN_INTERPRETER_OPTION = 53, "`#[interpreter]` has no such option";
+    /// Each operation has one or two parameters: `interpreter::operation::Shape`.
     NUMBER_OF_PARAMETERS = 54, "an operation has its number of parameters";
+    /// `&Kind` for operations that read, `&mut Kind` for those that change their object.
     OBJECT_NOT_BORROWED = 55, "the object is borrowed";
+    /// The number of replicas, the observed object, or the status items.
     INVALID_SECOND_PARAMETER = 56, "the second parameter does not fit the operation";
+    /// An interpreter is registered for one kind.
     GENERIC_INTERPRETER = 57, "an interpreter can't be generic";
+    /// The function returns nothing. Traits of `kctl-interpreter` report other types with the same code.
     NOT_AN_ANSWER = 58, "not an answer of the operation";
+    /// No `of`, an item other than a struct with named fields, type parameters, or a field `metadata`.
     NOT_A_VIEW = 73, "not a view";
+    /// A field has no path, two, or an expression that is not made of fields and keys.
     NOT_A_PATH = 74, "not a path";
+    /// The help knows the names of kubebuilder, JSON schema and other validators.
     UNKNOWN_MARK = 80, "no such mark";
+    /// A mark is given twice, or a list names a value twice.
     DUPLICATE_MARK = 81, "a duplicate mark or value";
+    /// A bound in quotes, or a negative number of items, characters or properties.
     INVALID_BOUND = 82, "a bound is a number";
+    /// The value is one of a few words: a list type, a type of JSON schema, a reason.
     UNKNOWN_WORD = 83, "not one of the words";
+    /// `allowed()` would allow no value.
     EMPTY_LIST = 84, "nothing is named";
+    /// `x-kubernetes-list-type: map` needs `x-kubernetes-list-map-keys`.
     LIST_MAP_WITHOUT_KEYS = 85, "a list that is a map needs its keys";
+    /// API servers reject a CRD with an empty rule.
     EMPTY_RULE = 86, "a rule without an expression";
+    /// No value could satisfy both marks, or one of them says the opposite of the other.
     CONTRADICTING_MARKS = 87, "marks contradict each other";
+    /// API servers reject a CRD whose default does not match its own schema.
     FORBIDDEN_DEFAULT = 88, "a default that its own field forbids";
+    /// A conversion webhook is a Service with its namespace, or a URL.
     CONVERSION_WITHOUT_ADDRESS = 89, "a conversion webhook without an address";
+    /// A field's type in the same file. For types of other files rustc reports the missing traits.
     PART_WITHOUT_SCHEMA = 90, "a part without `#[schema]`";
+    /// The attribute adds a type of the function's name, which needs a free function.
     NOT_ON_AN_ADMISSION = 100, "`#[admission]` goes on a function";
+    /// Exactly one of the two words.
     NEITHER_VALIDATES_NOR_MUTATES = 101, "an admission function validates or mutates";
+    /// The options are those of the webhook configuration, in snake case.
     UNKNOWN_ADMISSION_OPTION = 102, "unknown option of an admission function";
+    /// The object, the request or both, borrowed as the action needs it.
     ADMISSION_PARAMETERS = 103, "parameters of an admission function";
+    /// The value is missing, has another form, or is not one of the words of the API.
     INVALID_ADMISSION_VALUE = 104, "value of an option of an admission function";
+    /// Such as `reinvocation` on a validating function, or a `connect` that takes an object.
     CONTRADICTING_OPTIONS = 106, "options that contradict each other";
+    /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
+    /// Not a free function, or an attribute with options.
     NOT_ON_A_CONVERSION = 111, "`#[conversion]` goes on a function";
+    /// One parameter by value, and another version as the result.
     CONVERSION_SIGNATURE = 112, "parameter and result of a conversion";
+    /// kube's derive makes a type of the kind's name beside the struct.
     STRUCT_NAMED_AS_ITS_KIND = 117, "the struct has the name of its kind";
+    /// `Instant` and references, for which the help names a type that JSON can hold.
     TYPE_NOT_STORABLE = 118, "a type that no object can store";
+    /// A callback of `map`, `when`, `index` or `converged` in the same file.
     WRONG_FUNCTION = 119, "a function of another form";
 }
 
-/// Codes that only other crates report, with their titles.
+/// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0105, K0109, K0113
+/// and K0114 are errors of an app that starts.
 #[cfg(test)]
 const OF_OTHER_CRATES: &[(u16, &str)] = &[
     (31, "an owner in a namespace owns nothing outside of it"),

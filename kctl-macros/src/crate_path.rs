@@ -1,10 +1,16 @@
-//! The path of the framework in generated code.
+//! The path of the framework in generated code: `::kctl`, or the path of the option `crate = path`.
+//!
+//! A crate that re-exports kctl under another name needs the option, because its users have no dependency named
+//! `kctl`. Macros of serde and kube have the same option.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{ExprPath, Path, TypePath};
 
-/// The path of `crate = path`; `::kctl` without the option.
+/// The path of the option `crate = path`. `None` stands for `::kctl`.
+///
+/// It is an expression and not a `Path`, because the parsers of options read values as expressions; both print the
+/// same tokens.
 #[derive(Clone, Default)]
 pub(crate) struct CratePath(pub(crate) Option<ExprPath>);
 

@@ -1,4 +1,8 @@
-//! Functions as attributes see them: the head, and how its types are written.
+//! Functions below an attribute: the signature, and types as text.
+//!
+//! Macros can't resolve types. `Arc<Pod>`, `std::sync::Arc<v1::Pod>` and an alias of either are one type to rustc and
+//! three to a macro. So helpers here compare the last segment of a path, and callers use them only to word a help or
+//! to reject what can't be right under any import.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -9,11 +13,15 @@ use syn::{
 
 use crate::{codes::Code, diagnostics::Errors};
 
-/// A function. Its body is not parsed: a function that is half typed still has a name.
+/// A function without its body. The body is not parsed, because a function that is half typed still has a name and a
+/// signature, and because the compiler parses it anyway.
 #[derive(Clone)]
 pub(crate) struct Function {
+    /// Attributes below the one that is expanded.
     pub(crate) attrs: Vec<Attribute>,
+    /// The visibility, which the type of the function's name gets, too.
     pub(crate) vis: Visibility,
+    /// The signature with generics and `where` clause.
     pub(crate) sig: Signature,
 }
 
@@ -26,7 +34,8 @@ impl Parse for Function {
 }
 
 impl Function {
-    /// Whether it is a free one. An attribute can put nothing beside a method.
+    /// Returns `true` for a function that is not a method, and reports a method with `code`. An attribute on a method
+    /// can emit nothing but methods, so it could not add the type of the function's name.
     pub(crate) fn is_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
         let Some(FnArg::Receiver(receiver)) = self.sig.inputs.first() else { return true };
         let what = format!("`{attribute}` goes on a function, not on a method");
@@ -34,12 +43,14 @@ impl Function {
         false
     }
 
+    /// Returns the doc comments, which the type of the function's name shows, too.
     pub(crate) fn docs(&self) -> Vec<Attribute> {
         self.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect()
     }
 }
 
-/// The first word of an item that says what it is.
+/// Returns the keyword of an item, such as `struct` or `impl`: the smallest token for an error about an item of the
+/// wrong sort.
 pub(crate) fn first_word(item: &TokenStream) -> Option<Ident> {
     item.clone().into_iter().find_map(|token| match token {
         TokenTree::Ident(word) if word != "pub" => Some(word),
@@ -47,15 +58,15 @@ pub(crate) fn first_word(item: &TokenStream) -> Option<Ident> {
     })
 }
 
-/// The kind, as the user may have meant it: behind a reference, or in an `Arc`.
-pub(crate) fn referenced(ty: &Type) -> &Type {
+/// Returns the type behind references and `Arc`s: the kind that the user meant with `&Pod` or `Arc<Pod>`.
+pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     match ty {
-        Type::Reference(reference) => referenced(&reference.elem),
-        _ => argument_of(ty, "Arc").map_or(ty, referenced),
+        Type::Reference(reference) => strip_pointers(&reference.elem),
+        _ => argument_of(ty, "Arc").map_or(ty, strip_pointers),
     }
 }
 
-/// `T` of `Name<T>`.
+/// Returns `T` of `Name<T>`, whatever path leads to `Name`.
 pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == name)?;
@@ -66,24 +77,30 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     }
 }
 
-pub(crate) fn text_of(ty: &Type) -> String {
+/// Returns a type as text without spaces, for comparisons and for help. `&mut T` loses its space as well; callers
+/// show kinds, not references.
+pub(crate) fn compact_text(ty: &Type) -> String {
     ty.to_token_stream().to_string().replace(' ', "")
 }
 
-/// The last word of a path, for a type that is not looked into.
-pub(crate) fn returned(output: &ReturnType) -> Option<&Type> {
+/// Returns the type behind `->`. `None` for a function that returns nothing.
+pub(crate) fn return_type(output: &ReturnType) -> Option<&Type> {
     match output {
         ReturnType::Type(_, ty) => Some(ty),
         ReturnType::Default => None,
     }
 }
 
+/// Returns `true` if the return type is called `Result`, with any error type. An alias of another name counts as
+/// infallible; then rustc reports the type that is not an answer.
 pub(crate) fn is_result(output: &ReturnType) -> bool {
-    let Some(Type::Path(path)) = returned(output) else { return false };
+    let Some(Type::Path(path)) = return_type(output) else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "Result")
 }
 
-/// As the user wrote it, nearly: tokens know nothing of spaces. Those within texts are part of them.
+/// Returns tokens as the user wrote them, apart from spaces, which tokens don't have. Strings keep theirs.
+///
+/// The result is shown in comments of a generated role and in help.
 pub(crate) fn written(tokens: &TokenStream) -> String {
     let words = tokens.clone().into_iter().map(|token| match token {
         TokenTree::Group(group) => {
@@ -108,7 +125,7 @@ mod tests {
     use super::written;
 
     #[test]
-    fn rules_are_told_as_they_were_written() {
+    fn tokens_are_printed_as_written() {
         let check = |tokens, text: &str| assert_eq!(written(&tokens), text);
         check(quote!(rules::of("a b, c", &["x  y"], 1)), r#"rules::of("a b, c", &["x  y"], 1)"#);
         check(quote!(rule()), "rule()");

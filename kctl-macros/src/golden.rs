@@ -16,6 +16,7 @@ const WIDTH_MAX: usize = 120;
 
 /// An attribute with its entry point.
 pub(crate) struct Expander {
+    /// The name of the attribute in the input file.
     pub(crate) attribute: &'static str,
     /// Receives the options and the item.
     pub(crate) expand: fn(TokenStream, &TokenStream) -> TokenStream,

@@ -1,20 +1,70 @@
-//! The attribute macros of [kctl](https://docs.rs/kctl), which re-exports and documents them:
-//! depend on that crate.
+//! The attribute macros of [kctl](https://docs.rs/kctl), which re-exports and documents them: depend on that crate.
 //!
-//! Each macro works in four steps: it *parses* the options and the item, *checks* them, and *emits*
-//! code. If there are errors it *recovers*: it reports all of them at once, each at the smallest
-//! wrong token, and still emits the user's item with stand-ins for the types that the rest of the
-//! file names. So one mistake is one error.
+//! # How a macro works
 //!
-//! A diagnostic has three parts: what is wrong, `help:` with what to write, and a code such as
-//! `code: K0042`, which the [book](https://github.com/kctl-rs/kctl/blob/main/guide/errors.md)
-//! explains.
+//! Each macro works in four steps, each of them a file or a folder of the attribute:
 //!
-//! Generated code names types by paths into `::kctl`. A crate that renames or re-exports kctl
-//! writes `crate = path`, in the attributes that have this option.
+//! | step | input → output | may fail |
+//! |---|---|---|
+//! | *parse* | tokens → what the user wrote, without rules | collects syntax errors and goes on |
+//! | *check* | what was written → the model: plain data, valid | reports all mistakes at once, each at the smallest wrong token |
+//! | *emit* | model → code | never |
+//! | *recover* | errors → the user's item, stubs, and the errors | never |
 //!
-//! The generated code is kept small, so that it compiles fast and can be read: `tests/expand` in
-//! the repository has examples, and `cargo expand` shows your own.
+//! The stubs stand for the types that the rest of the file names, such as the controller of a function. So one
+//! mistake is one error, and completion in an editor goes on while an attribute is half typed.
+//!
+//! A diagnostic has three parts: what is wrong, `help:` with what to write, and a code such as `code: K0042`, which
+//! the [book](https://github.com/kctl-rs/kctl/blob/main/guide/errors.md) explains:
+//!
+//! ```text
+//! error: `#[controller]` has no option `own`
+//!        help: did you mean `owns`?
+//!        code: K0011
+//! ```
+//!
+//! # Which error is reported where
+//!
+//! A macro sees the tokens of one item. It reports what these tokens show: names of options, forms of values,
+//! contradictions. The compiler reports what needs types, through `#[diagnostic::on_unimplemented]` on traits of the
+//! runtime: a verb that is not declared, a type that is not a Kubernetes kind. Tokens in generated code have the span
+//! of the user's word that they depend on, so that rustc points there.
+//!
+//! Two files look further than the item: `source_file` reads the file around the attribute, to find a struct that
+//! lacks `#[resource]` or a callback with a wrong signature. Where the file can't be read, as in some editors, rustc
+//! reports the mistake in its own words.
+//!
+//! # Generated code
+//!
+//! Generated code names types by paths into `::kctl`, mostly by way of `::kctl::__private_0_1`, which it imports as
+//! `__p`. A crate that renames or re-exports kctl writes `crate = path` in the attributes that have this option.
+//!
+//! The generated code is kept small, so that it compiles fast and can be read: `tests/expand` in the repository has
+//! examples, and `cargo expand` shows your own. Code that is the same for each use belongs in the runtime, as a
+//! function, a trait or a `macro_rules!` macro.
+//!
+//! # Files
+//!
+//! | file | task |
+//! |---|---|
+//! | `attribute` | the parser of options, for all attributes but `#[controller]` and `#[resource]` |
+//! | `codes` | the error codes, each with its reason |
+//! | `crate_path` | the option `crate = path` |
+//! | `diagnostics` | the form of an error, and "did you mean" |
+//! | `function` | signatures, and types as text |
+//! | `marker_type` | the type with the name of a function, and its stub after an error |
+//! | `source_file` | the file around an attribute |
+//! | `admission`, `conversion`, `interpreter` | attributes on functions that the app registers |
+//! | `controller` | `#[controller]`: relations, permissions, the `ControllerSpec` |
+//! | `resource` | `#[resource]`, `#[schema]` and the marks `#[kctl(…)]` |
+//! | `simulated_test` | `#[kctl::test]` |
+//! | `view` | `#[view]` |
+//!
+//! # Where to add what
+//!
+//! * An option of an attribute: to its list of names and its `match` in *check*, to the model, and to *emit*.
+//! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.
+//! * A mark of `#[kctl(…)]`: to `resource::marks::FORMS`, and to the transform in `kctl-runtime`.
 
 mod admission;
 mod attribute;
@@ -24,13 +74,11 @@ mod conversion;
 mod crate_path;
 mod diagnostics;
 mod function;
-#[cfg(test)]
-mod golden;
 mod interpreter;
 mod marker_type;
 mod resource;
-mod simulation;
-mod source;
+mod simulated_test;
+mod source_file;
 mod view;
 
 use proc_macro::TokenStream;
@@ -43,8 +91,8 @@ use proc_macro::TokenStream;
 ///
 /// * a unit struct of the same name, for `App::admission::<name>()`;
 /// * `impl Admits`, with the kind, the options and a closure that calls the function;
-/// * an item whose name two functions of the same type for one kind would share, so that the second
-///   one is a compile error.
+/// * an item whose name follows from action and kind. Two functions of the same action for one kind in one module
+///   share the name, so the second one is a compile error.
 #[proc_macro_attribute]
 pub fn admission(options: TokenStream, item: TokenStream) -> TokenStream {
     admission::expand(options.into(), &item.into()).into()
@@ -117,10 +165,10 @@ pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// A `#[test]` function that builds the scenario, runs it, and panics with the failure.
+/// A `#[test]` function that builds the scenario, simulates it with each seed, and panics with the failure.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
-    simulation::expand(options.into(), &item.into()).into()
+    simulated_test::expand(options.into(), &item.into()).into()
 }
 
 /// Defined in `kctl-macros`; import it from `kctl`.
@@ -133,3 +181,6 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
 pub fn view(options: TokenStream, item: TokenStream) -> TokenStream {
     view::expand(options.into(), &item.into()).into()
 }
+
+#[cfg(test)]
+mod golden;

@@ -1,4 +1,14 @@
-//! The struct that has the name of an annotated function, and the stand-in for it after an error.
+//! The struct with the name of an annotated function, and its stub after an error.
+//!
+//! `App::admission::<rules>()` takes a type, and users write a function. A function lives in the value namespace and
+//! a struct with braces in the type namespace, so both can be called `rules`:
+//!
+//! ```text
+//! fn rules(object: &Deployment) -> Result<()> { … }
+//! struct rules {}
+//! ```
+//!
+//! A struct declared as `struct rules;` would be in both namespaces and collide with the function.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -6,8 +16,10 @@ use syn::{Attribute, Error, FnArg, Ident, Type, Visibility};
 
 use crate::function::Function;
 
-/// The type lives in the type namespace only, so the function stays callable. It stands where the function does: where it is
-/// private, rustc shows the function that needs a `pub`.
+/// Emits the unit struct of a function, with the function's docs and visibility.
+///
+/// It has the span of the function's name: if the function is private, rustc shows the function that needs a `pub`.
+/// The lint about its name is silenced, because it can't be in camel case.
 pub(crate) fn marker(docs: &[Attribute], vis: &Visibility, name: &Ident) -> TokenStream {
     let item = quote_spanned!(name.span()=> struct #name {});
     quote! {
@@ -17,14 +29,17 @@ pub(crate) fn marker(docs: &[Attribute], vis: &Visibility, name: &Ident) -> Toke
     }
 }
 
-/// A kind as a part of a name: two functions that need the same name are refused by the compiler.
-pub(crate) fn in_a_name(kind: &Type) -> String {
-    let text = crate::function::text_of(kind).replace("::", "_");
+/// Returns a kind as a part of an identifier: `v1::Pod` is `v1_Pod`. Every other character becomes an underscore, so
+/// that two spellings of one kind, such as `Pod` and `v1::Pod`, are two names. The runtime finds those duplicates
+/// when the app starts.
+pub(crate) fn name_fragment(kind: &Type) -> String {
+    let text = crate::function::compact_text(kind).replace("::", "_");
     text.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// A type of which there can be one in a module.
-pub(crate) fn only_one(name: &Ident) -> TokenStream {
+/// Emits a type that can exist once in a module. Two functions that must not be in one app get the same name here,
+/// and rustc reports `E0428` at the second one.
+pub(crate) fn uniqueness_guard(name: &Ident) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code, reason = "only its name counts: there is one function for it")]
@@ -32,24 +47,30 @@ pub(crate) fn only_one(name: &Ident) -> TokenStream {
     }
 }
 
-/// After an error: the user's item stays, and a stand-in of the function's name can be registered, so that one mistake is one
-/// diagnostic and completion goes on in a function that is half typed. `declares` is what is said of the stand-in.
+/// Emits the user's item, a stub with the function's name, and the errors.
+///
+/// The stub can be registered, so that one mistake is one error, and completion goes on in a function that is half
+/// typed. `impls` returns its trait implementations, whose bodies are `unreachable!()`: the errors fail the build, so
+/// nothing calls them.
+///
+/// A method gets no stub, because an `impl` contains nothing but methods. An item that is not a function has no name
+/// that a stub could take.
 pub(crate) fn recover(
     errors: &Error,
     function: Option<&Function>,
     item: &TokenStream,
-    declares: impl FnOnce(&Ident) -> TokenStream,
+    impls: impl FnOnce(&Ident) -> TokenStream,
 ) -> TokenStream {
     let errors = errors.to_compile_error();
-    // Nothing can stand beside a method but methods.
+    // An `impl` contains nothing but methods.
     let function = function.filter(|function| !matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))));
     let stub = function.map(|function| {
         let (name, vis) = (&function.sig.ident, &function.vis);
-        let declares = declares(name);
+        let impls = impls(name);
         quote! {
             #[allow(non_camel_case_types, dead_code, reason = "it stands in for a function with mistakes")]
             #vis struct #name {}
-            const _: () = { #declares };
+            const _: () = { #impls };
         }
     });
     quote! {

@@ -50,7 +50,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("kctl-cel", 83),
     ("kctl-cli", 16),
     ("kctl-interpreter", 0),
-    ("kctl-macros", 57),
+    ("kctl-macros", 0),
     ("kctl-runtime", 0),
     ("kctl-webhook", 0),
 ];

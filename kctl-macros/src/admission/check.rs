@@ -1,4 +1,14 @@
-//! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
+//! `Input` → `AdmissionFn`: each rule is a function; all mistakes are reported at once.
+//!
+//! The signature follows from the action:
+//!
+//! | action | parameters |
+//! |---|---|
+//! | `validate` | `&Kind`, `&Kind` and `&Admission<Kind>`, or `&Admission<Kind>` alone |
+//! | `mutate` | `&mut Kind`, or `&mut Kind` and `&Admission<Kind>` |
+//!
+//! The return type is left to rustc: `IsAdmitted` is implemented for `()` and for each `Result<()>`, and its
+//! diagnostic is K0110.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{Attribute, FnArg, Ident, Type, TypeReference, Visibility, spanned::Spanned};
@@ -9,35 +19,49 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, argument_of, first_word, referenced, returned, text_of},
+    function::{Function, argument_of, compact_text, first_word, return_type, strip_pointers},
 };
 
-/// An admission function that is right.
-pub(super) struct Model {
+/// A valid admission function.
+pub(super) struct AdmissionFn {
+    /// The function's name, which its type gets, too.
     pub(super) name: Ident,
+    /// The visibility of function and type.
     pub(super) vis: Visibility,
+    /// The function's doc comments, for the type.
     pub(super) docs: Vec<Attribute>,
+    /// The path of the framework.
     pub(super) krate: CratePath,
+    /// The kind of webhook.
     pub(super) action: Action,
-    /// The word in the attribute.
+    /// The word in the attribute: that two functions have one path is shown there.
     pub(super) word: Ident,
+    /// The kind of the objects, from the first parameter.
     pub(super) kind: Type,
-    pub(super) takes: Takes,
+    /// The parameters of the function.
+    pub(super) takes: Parameters,
+    /// The options of the webhook configuration, in the order of the attribute.
     pub(super) settings: Vec<Setting>,
+    /// `true` if the call needs `.await`.
     pub(super) is_async: bool,
-    /// Where the type of the result stands: mistakes in it are shown there.
+    /// The span of the return type: mistakes in it are shown there.
     pub(super) result: Span,
 }
 
-/// The parameters.
+/// The parameters of the function.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum Parameters {
+    /// `(object)`.
     Object,
+    /// `(object, request)`.
     Both,
+    /// `(request)`, for validation alone: the object is in the request, and missing in a delete of a collection.
     Request,
 }
 
-pub(super) fn check(input: &Input) -> syn::Result<Model> {
+/// Checks options and function. It returns early without a free function or an action: then the parameters
+/// can't be judged.
+pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
     let mut errors = Errors::default();
     for mistake in &input.mistakes {
         errors
@@ -46,7 +70,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     let options = options(input, &mut errors);
     let krate = input.krate(&mut errors);
     let Some(function) = &input.function else {
-        it_stands_on_a_function(&input.other, &mut errors);
+        report_not_a_function(&input.other, &mut errors);
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
     };
     if !function.is_free("#[admission]", codes::NOT_ON_AN_ADMISSION, &mut errors) {
@@ -61,11 +85,11 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     };
     let taken = parameters(function, action, &mut errors);
     if let Some((_, takes)) = &taken {
-        the_object_is_there(function, &options, *takes, &mut errors);
+        check_object_available(function, &options, *takes, &mut errors);
     }
-    let (kind, takes) = taken.unwrap_or_else(|| (syn::parse_quote!(()), Takes::Object));
+    let (kind, takes) = taken.unwrap_or_else(|| (syn::parse_quote!(()), Parameters::Object));
     let sig = &function.sig;
-    errors.into_result(Model {
+    errors.into_result(AdmissionFn {
         name: sig.ident.clone(),
         vis: function.vis.clone(),
         docs: function.docs(),
@@ -76,17 +100,19 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         takes,
         settings: options.settings,
         is_async: sig.asyncness.is_some(),
-        result: returned(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
+        result: return_type(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
     })
 }
 
-fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
+/// Reports K0100 at the keyword of the item.
+fn report_not_a_function(item: &TokenStream, errors: &mut Errors) {
     let help = "put it on `fn name(object: &Kind) -> Result<()>`";
     errors.push(first_word(item), codes::NOT_ON_AN_ADMISSION, "`#[admission]` goes on a function", help);
 }
 
-/// The kind, and which parameters there are.
-fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<(Type, Takes)> {
+/// Returns the kind and the form of the parameters, or reports K0103. The help shows the whole signature with the
+/// user's kind.
+fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<(Type, Parameters)> {
     let sig = &function.sig;
     let typed: Vec<&Type> = sig
         .inputs
@@ -96,8 +122,8 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
             FnArg::Receiver(_) => None,
         })
         .collect();
-    let kind = typed.first().map(|ty| referenced(ty)).map(|ty| argument_of(ty, "Admission").unwrap_or(ty));
-    let shown = kind.map_or_else(|| "Kind".to_owned(), text_of);
+    let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| argument_of(ty, "Admission").unwrap_or(ty));
+    let shown = kind.map_or_else(|| "Kind".to_owned(), compact_text);
     let object = format!("{}{shown}", action.reference());
     let help = format!("write `fn {}(object: {object}, request: &Admission<{shown}>) -> Result<()>`", sig.ident);
     if typed.len() != sig.inputs.len() || !(1..=2).contains(&typed.len()) {
@@ -107,28 +133,28 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
     }
     let last_is_request = typed.last().and_then(|ty| request_of(ty));
     match (typed.as_slice(), last_is_request) {
-        ([_], Some(kind)) if action == Action::Validate => Some((kind.clone(), Takes::Request)),
+        ([_], Some(kind)) if action == Action::Validate => Some((kind.clone(), Parameters::Request)),
         ([only], Some(_)) => {
             errors.push(only, codes::ADMISSION_PARAMETERS, "a function that mutates takes its object", &help);
             None
         }
-        ([only], None) => the_object_is_borrowed(only, action, &help, errors).map(|kind| (kind, Takes::Object)),
+        ([only], None) => check_object_borrowed(only, action, &help, errors).map(|kind| (kind, Parameters::Object)),
         ([first, second], request) => {
-            let kind = the_object_is_borrowed(first, action, &help, errors);
-            let fits =
-                request.is_some_and(|request| kind.as_ref().is_none_or(|kind| text_of(kind) == text_of(request)));
+            let kind = check_object_borrowed(first, action, &help, errors);
+            let fits = request
+                .is_some_and(|request| kind.as_ref().is_none_or(|kind| compact_text(kind) == compact_text(request)));
             if !fits {
                 let what = "the second parameter is the request: `&Admission` of the same kind";
                 errors.push(second, codes::ADMISSION_PARAMETERS, what, &help);
                 return None;
             }
-            kind.map(|kind| (kind, Takes::Both))
+            kind.map(|kind| (kind, Parameters::Both))
         }
         _ => None,
     }
 }
 
-/// `Kind` of `&Admission<Kind>`.
+/// Returns `Kind` of `&Admission<Kind>`.
 fn request_of(ty: &Type) -> Option<&Type> {
     match ty {
         Type::Reference(TypeReference { mutability: None, elem, .. }) => argument_of(elem, "Admission"),
@@ -136,7 +162,9 @@ fn request_of(ty: &Type) -> Option<&Type> {
     }
 }
 
-fn the_object_is_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Errors) -> Option<Type> {
+/// Returns the kind behind the reference. A validating function gets `&Kind`, so that it can't change an object whose
+/// changes would be lost; a mutating function gets `&mut Kind`.
+fn check_object_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Errors) -> Option<Type> {
     let is_changed = action == Action::Mutate;
     let what = match ty {
         Type::Reference(TypeReference { mutability, elem, .. }) if mutability.is_some() == is_changed => {
@@ -150,9 +178,11 @@ fn the_object_is_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Er
     None
 }
 
-/// Connections, and most subresources, have objects of other kinds.
-fn the_object_is_there(function: &Function, options: &Options, takes: Takes, errors: &mut Errors) {
-    if let (Some((at, word)), true) = (&options.elsewhere, takes != Takes::Request) {
+/// Reports K0106 for a function that takes an object that its requests don't have. The object of a `connect` is an
+/// options object such as `PodExecOptions`, and a subresource other than `status` has its own kind; a function for
+/// them takes the request alone.
+fn check_object_available(function: &Function, options: &Options, takes: Parameters, errors: &mut Errors) {
+    if let (Some((at, word)), true) = (&options.other_object, takes != Parameters::Request) {
         let what = format!("requests of {word} have an object of another kind");
         let help = format!(
             "write `fn {}(request: &Admission<Kind>) -> Result<()>`, and read `request.object`",

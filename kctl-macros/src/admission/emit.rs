@@ -1,16 +1,42 @@
-//! `Model` → tokens: one function for each emitted item; nothing can fail here.
+//! `AdmissionFn` → tokens: one function for each emitted item; nothing can fail here.
+//!
+//! ```text
+//! #[admission(validate, timeout = 3)]
+//! fn rules(object: &Deployment) -> Result<()> { … }
+//! ```
+//!
+//! becomes the function itself, and beside it
+//!
+//! ```text
+//! struct rules {}
+//! enum validate_of_Deployment {}          // a second one in the module is E0428
+//! const _: () = {
+//!     use ::kctl::admission::__private_0_1 as __p;
+//!     type __Kind = Deployment;
+//!     impl __p::Admits for rules {
+//!         fn rules() -> __p::Vec<__p::Rule> {
+//!             let probe = __p::CrdProbe::<__Kind>::NEW;
+//!             let mut options = __p::Options::of(__p::Action::Validate);
+//!             options.timeout_seconds = 3;
+//!             …
+//!             __p::Vec::from([__p::Rule::object::<__Kind, _, _>(about, options, |object, request| async move { … })…])
+//!         }
+//!     }
+//! };
+//! ```
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
-    check::{Model, Takes},
+    check::{AdmissionFn, Parameters},
     options::{Action, MatchCondition, Setting},
 };
-use crate::marker_type::{in_a_name, marker, only_one};
+use crate::marker_type::{marker, name_fragment, uniqueness_guard};
 
-pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
+/// Emits the function, its type, the guard against duplicates and the implementation of `Admits`.
+pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
     let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
     let (krate, name) = (&model.krate, &model.name);
     let (alias, kind) = (alias(model), &model.kind);
@@ -35,14 +61,15 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// The kind, with the place where the user names it.
-fn alias(model: &Model) -> Ident {
+/// Returns the alias of the kind with the span of the user's type: that a type is not a kind is shown there.
+fn alias(model: &AdmissionFn) -> Ident {
     format_ident!("__Kind", span = model.kind.span())
 }
 
-/// A name that two functions for the same kind would both take: the compiler refuses the second one.
-fn one_for_each_kind(model: &Model) -> TokenStream {
-    let kind = in_a_name(&model.kind);
+/// Emits a type whose name two functions with the same action, subresources and kind share: API servers would call
+/// both at the same path.
+fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
+    let kind = name_fragment(&model.kind);
     let subresources = model.settings.iter().filter_map(|setting| match setting {
         Setting::Subresources(names) => Some(names),
         _ => None,
@@ -50,19 +77,20 @@ fn one_for_each_kind(model: &Model) -> TokenStream {
     let subresources: Vec<_> = subresources.flatten().map(String::as_str).collect();
     let (action, of) = (model.action.name(), subresources.join("_"));
     let of = if of.is_empty() { of } else { format!("{of}_") };
-    only_one(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
+    uniqueness_guard(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
 }
 
-fn rules(model: &Model) -> TokenStream {
+/// Emits the body of `rules()`: options, and a closure that calls the function with the parameters that it has.
+fn rules(model: &AdmissionFn) -> TokenStream {
     let (kind, text, sets) = (alias(model), model.name.to_string(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
-    let new = if model.takes == Takes::Request { "request" } else { "object" };
+    let new = if model.takes == Parameters::Request { "request" } else { "object" };
     let new = format_ident!("{new}", span = model.kind.span());
     let new = quote_spanned!(model.kind.span()=> __p::Rule::#new::<#kind, _, _>);
     let answer = answer(model);
     let call = match (model.takes, model.action) {
-        (Takes::Request, _) => quote!(|request| async move { #answer }),
+        (Parameters::Request, _) => quote!(|request| async move { #answer }),
         (_, Action::Mutate) => quote!(|mut object, request| async move { #answer?; __p::Ok(object) }),
         (_, Action::Validate) => quote!(|object, request| async move { #answer?; __p::Ok(object) }),
     };
@@ -106,15 +134,16 @@ fn assignment(setting: &Setting) -> TokenStream {
     }
 }
 
-/// Calls the function. The type of its result is checked where the user wrote it.
-fn answer(model: &Model) -> TokenStream {
+/// Emits the call of the function. It has the span of the return type, where rustc shows K0110 for a type that is not
+/// an answer.
+fn answer(model: &AdmissionFn) -> TokenStream {
     let at = model.result;
     let callee = Ident::new(&model.name.to_string(), at);
     let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };
     let arguments = match model.takes {
-        Takes::Object => quote!({ let _request = &request; #object }),
-        Takes::Both => quote!(#object, &request),
-        Takes::Request => quote!(&request),
+        Parameters::Object => quote!({ let _request = &request; #object }),
+        Parameters::Both => quote!(#object, &request),
+        Parameters::Request => quote!(&request),
     };
     let wait = model.is_async.then(|| quote!(.await));
     quote_spanned!(at=> __p::IsAdmitted::answer(#callee(#arguments)#wait))

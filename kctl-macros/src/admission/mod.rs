@@ -1,4 +1,12 @@
 //! `#[admission(validate)]` and `#[admission(mutate)]`: parse → check → emit, and recover when there are errors.
+//!
+//! | file | task | codes |
+//! |---|---|---|
+//! | `options` | the options of the webhook configuration | K0101, K0102, K0104, K0106 |
+//! | `check` | the signature, and options that contradict it | K0100, K0103, K0106, K0107 |
+//! | `emit` | `AdmissionFn` → code | |
+//!
+//! Selectors are parsed when the app starts (K0105), where duplicates across modules are found, too (K0109).
 
 mod check;
 mod emit;
@@ -13,6 +21,7 @@ use crate::{
     marker_type,
 };
 
+/// Expands `#[admission(…)]` on a function.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = attribute::parse(options, item);
     match check::check(&input) {
@@ -21,6 +30,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
+/// Emits the function, the errors, and a stub that `App::admission` accepts.
 fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
     let krate = input.krate(&mut Errors::default());
     marker_type::recover(errors, input.function.as_ref(), item, |name| {
@@ -38,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_admits_and_stays_as_it_was_written() {
+    fn function_becomes_a_webhook_and_stays_callable() {
         let item = quote!(
             fn rules(w: &Workload) -> Result<()> {
                 body()

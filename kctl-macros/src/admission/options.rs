@@ -1,4 +1,8 @@
-//! The options: their words, their values, and which of them contradict each other.
+//! The options of `#[admission]`: their names, their values, and which of them contradict each other.
+//!
+//! Names and values are those of `ValidatingWebhook` and `MutatingWebhook` in `admissionregistration.k8s.io/v1`, in
+//! snake case: `failure_policy = Ignore` is `failurePolicy: Ignore`. Defaults are those of the runtime, so an absent
+//! option emits nothing.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -10,7 +14,7 @@ use crate::{
     diagnostics::{Errors, nearest},
 };
 
-/// The two things that an admission function can do.
+/// The two actions of an admission function: a `ValidatingWebhook` or a `MutatingWebhook`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Mutate,
@@ -18,6 +22,7 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// Returns the word of the attribute.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -25,7 +30,7 @@ impl Action {
         }
     }
 
-    /// How it takes its object.
+    /// Returns the reference by which the function takes its object, as the help shows it.
     pub(super) fn reference(self) -> &'static str {
         match self {
             Self::Mutate => "&mut ",
@@ -34,7 +39,9 @@ impl Action {
     }
 }
 
+/// The words of the actions, for "did you mean".
 const ACTIONS: [&str; 2] = ["validate", "mutate"];
+/// All options in the order of the help.
 const OPTIONS: [&str; 13] = [
     "validate",
     "mutate",
@@ -50,36 +57,34 @@ const OPTIONS: [&str; 13] = [
     "reinvocation",
     "crate",
 ];
-/// Options whose value is one of a few words of the API, with the enum of it.
+/// Options whose value is one of a few words of the Kubernetes API, each with the runtime's enum of the values.
 const WORDS: [(&str, &str, &[&str]); 4] = [
     ("failure_policy", "FailurePolicy", &["Fail", "Ignore"]),
     ("side_effects", "SideEffects", &["None", "NoneOnDryRun"]),
     ("match_policy", "MatchPolicy", &["Equivalent", "Exact"]),
     ("reinvocation", "Reinvocation", &["Never", "IfNeeded"]),
 ];
+/// The operations of a webhook rule. `*` is not among them: a function lists what it handles.
 const OPERATIONS: [&str; 4] = ["create", "update", "delete", "connect"];
 
-/// An option of the webhook configuration, in the order of the attribute.
+/// An option of the webhook configuration. The order of the attribute is kept, so that the generated assignments can
+/// be compared with it.
 pub(super) enum Setting {
     /// `failure_policy = Ignore`: the option, the enum of its values, and the variant.
-    Word {
-        option: Ident,
-        kind: &'static str,
-        value: &'static str,
-    },
+    Word { option: Ident, kind: &'static str, value: &'static str },
+    /// `operations(create, update)`.
     Operations(Vec<Operation>),
+    /// `subresources(status)`.
     Subresources(Vec<String>),
     /// In seconds.
     Timeout(u8),
     /// `namespace_selector` or `object_selector`.
-    Selector {
-        option: Ident,
-        selector: String,
-    },
+    Selector { option: Ident, selector: String },
+    /// `match_conditions("name" = "expression")`.
     MatchConditions(Vec<MatchCondition>),
 }
 
-/// The operation of a request.
+/// An operation of `admissionregistration.k8s.io/v1`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Create,
@@ -89,6 +94,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    /// Returns the operation of a word in lower case.
     fn of(word: &str) -> Option<Self> {
         match word {
             "create" => Some(Self::Create),
@@ -110,21 +116,29 @@ impl Operation {
     }
 }
 
-/// A name with a CEL expression.
+/// A condition of `matchConditions`: a name with a CEL expression. API servers skip the webhook where the expression
+/// is false.
 pub(super) struct MatchCondition {
+    /// The name, which API servers show if the expression fails.
     pub(super) name: String,
+    /// The CEL expression. `true` sends the request to the webhook.
     pub(super) expression: String,
 }
 
-/// The options as they were read.
+/// The options after the checks.
 #[derive(Default)]
 pub(super) struct Options {
+    /// The action with its word. `None` after a mistake.
     pub(super) action: Option<(Action, Ident)>,
+    /// All other options.
     pub(super) settings: Vec<Setting>,
-    /// The word that asks for what is not the object: a connect, or a subresource of another kind.
-    pub(super) elsewhere: Option<(TokenStream, String)>,
+    /// The first word that asks for an object of another kind, with its description for the message: `connect`, or a
+    /// subresource other than `status`.
+    pub(super) other_object: Option<(TokenStream, String)>,
 }
 
+/// Reads all options. Unknown and repeated ones are K0102 and K0022; `reinvocation` on a validating function is
+/// K0106, because API servers reinvoke mutating webhooks only.
 pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
     input.known_and_once("#[admission]", &OPTIONS, codes::UNKNOWN_ADMISSION_OPTION, errors);
     let mut options = Options { action: action(input, errors), ..Options::default() };
@@ -154,6 +168,8 @@ pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
     options
 }
 
+/// Returns the action with its word. Reports K0101 for none or both, unless a misspelt one was reported already, and
+/// K0104 for an action with a value.
 fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     let mut found = input.options.iter().filter(|entry| ACTIONS.iter().any(|action| entry.name == action));
     let first = found.next();
@@ -162,7 +178,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
         errors.push(&second.name, codes::NEITHER_VALIDATES_NOR_MUTATES, "a function either validates or mutates", help);
     }
     let Some(entry) = first else {
-        // A word that is almost one of them is said already.
+        // A misspelt action was reported as an unknown option.
         let misspelt = |entry: &Entry| nearest(&entry.name.to_string(), &ACTIONS).is_some();
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
@@ -187,6 +203,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     Some((action, entry.name.clone()))
 }
 
+/// Reads `option = Word`, such as `failure_policy = Ignore`. K0104 for another word, with the nearest one as help.
 fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut Options, errors: &mut Errors) {
     let name = &entry.name;
     let form =
@@ -207,6 +224,7 @@ fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut
     options.settings.push(Setting::Word { option: name.clone(), kind, value: known });
 }
 
+/// Returns the entries of an option that is a list in parentheses. K0104 for an empty list and for any other form.
 fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [Item]> {
     match &entry.value {
         Value::Items(items) if !items.is_empty() => Some(items),
@@ -222,6 +240,8 @@ fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [I
     }
 }
 
+/// Reads `operations(create, update)`. K0104 for an unknown operation; K0106 for a mutating function of an operation
+/// without an object to mutate.
 fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form = "write for example `operations(create, update, delete)`";
     let Some(items) = items(entry, form, errors) else { return };
@@ -247,13 +267,15 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
             continue;
         }
         if operation == Operation::Connect {
-            options.elsewhere.get_or_insert((item.name.clone(), "`connect`".into()));
+            options.other_object.get_or_insert((item.name.clone(), "`connect`".into()));
         }
         operations.push(operation);
     }
     options.settings.push(Setting::Operations(operations));
 }
 
+/// Reads `subresources(status)`. K0104 for a name that can't be a subresource. Which ones a kind has is known to the
+/// API server alone.
 fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let Some(items) = items(entry, "write for example `subresources(status)`", errors) else { return };
     let mut names = Vec::new();
@@ -271,13 +293,15 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
             continue;
         }
         if name != "status" {
-            options.elsewhere.get_or_insert((item.name.clone(), format!("the subresource `{name}`")));
+            options.other_object.get_or_insert((item.name.clone(), format!("the subresource `{name}`")));
         }
         names.push(name.clone());
     }
     options.settings.push(Setting::Subresources(names));
 }
 
+/// Reads `timeout = 5`, in seconds. API servers accept 1 to 30 (`pkg/apis/admissionregistration/validation` in
+/// Kubernetes); K0104 for another number.
 fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form = "write for example `timeout = 5`: API servers take 1 to 30 seconds";
     let Value::Expr(value) = &entry.value else {
@@ -299,7 +323,7 @@ fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     }
 }
 
-/// The text of a literal.
+/// Returns the value of a string literal.
 fn text(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(literal) => match &literal.lit {
@@ -310,6 +334,8 @@ fn text(value: &Expr) -> Option<String> {
     }
 }
 
+/// Reads a label selector as a string, such as `"team=web"`. Its syntax is checked when the app starts, by the parser
+/// of the runtime.
 fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let (name, form) = (&entry.name, format!("write for example `{} = \"team=web\"`", entry.name));
     let Value::Expr(value) = &entry.value else {
@@ -327,6 +353,7 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     }
 }
 
+/// Reads `match_conditions("name" = "expression", …)`. The expressions are compiled by the API server.
 fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form =
         "write for example `match_conditions(\"not-system\" = \"!request.userInfo.username.startsWith('system:')\")`";

@@ -1,16 +1,31 @@
-//! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
+//! `Input` → `Model`: each rule is a function; all mistakes are reported at once.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0001–K0008 | the function: placement, `of`, `async`, generics, result, parameters |
+//! | K0009 | a struct without `of = Kind` |
+//! | K0010, K0011, K0022, K0025 | an option: no value, unknown, given twice, in the form of another one |
+//! | K0012–K0016, K0028, K0049 | a relation and its parentheses: `check/relation.rs`, `check/part.rs` |
+//! | K0017–K0020, K0026, K0027 | values: `check/values.rs` |
+//! | K0021, K0041 | a kind is declared twice, or owned on another cluster |
+//! | K0023 | a function with a finalizer |
+//! | K0030 | not a kind: a spec, `DynamicObject`, or a struct without `#[resource]` |
+//! | K0119 | a callback with a wrong signature: `check/callbacks.rs` |
+//!
+//! The order is that of reading: the item first, then the options from left to right, then rules that compare
+//! options.
 
-mod functions;
+mod callbacks;
+mod missing_resource;
 mod part;
 mod relation;
-mod unmarked;
 mod values;
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
-pub(super) use self::{relation::is_dynamic, unmarked::Unmarked};
+pub(super) use self::{missing_resource::MissingResource, relation::is_dynamic};
 use self::{
     relation::{primary, relation},
     values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
@@ -23,15 +38,17 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, nearest},
-    function::{Function, argument_of, first_word, referenced, text_of},
-    source,
+    function::{Function, argument_of, compact_text, first_word, strip_pointers},
+    source_file,
 };
 
-/// Without a type, nothing in the function says which one is meant.
+/// The help for a kind on several clusters that strings name: nothing in the function could say which of them is
+/// meant.
 const NAME_CLUSTERS_BY_TYPES: &str =
     "to have a kind on several clusters, name them by types: `on = Edge`, where `Edge` is a `Cluster`";
-/// How rules are given.
+/// The help for `rbac`: the form of a rule and of the function that returns it.
 const RULE: &str = "write `rbac(rule())` and `fn rule() -> kctl::k8s::api::rbac::v1::PolicyRule { … }`";
+/// All options in the order of the help.
 const OPTIONS: [&str; 15] = [
     "owns",
     "watches",
@@ -50,16 +67,17 @@ const OPTIONS: [&str; 15] = [
     "rbac",
 ];
 
-/// The errors of a declaration.
-pub(super) struct Mistakes {
+/// The mistakes of a declaration, with what the stub depends on.
+pub(super) struct CheckErrors {
+    /// All mistakes, as one error of syn.
     pub(super) errors: Error,
-    /// The head of the function is wrong: its body was written for it, and says nothing more.
-    pub(super) of_the_head: bool,
-    /// The primary lacks `#[resource]`.
-    pub(super) unmarked: Option<Unmarked>,
+    /// `true` if the function's signature has a mistake: its body was written for another one.
+    pub(super) is_signature_wrong: bool,
+    /// The primary, if its struct lacks `#[resource]`: the stub makes a kind of it.
+    pub(super) missing_resource: Option<MissingResource>,
 }
 
-/// Names that other frameworks have for an option, with what to write.
+/// Names that kube-rs, controller-runtime and other frameworks have for an option, with the help.
 const OTHER_OPTIONS: [(&str, &str); 19] = [
     ("cleanup", FINALIZER),
     ("filter", PREDICATE),
@@ -81,14 +99,24 @@ const OTHER_OPTIONS: [(&str, &str); 19] = [
     ("resource", KIND),
     ("workers", CONCURRENCY),
 ];
+/// The help for names of the number of workers.
 const CONCURRENCY: &str = "write `concurrency = 4`";
+/// The help for names of clean-up.
 const FINALIZER: &str = "write `finalizer = \"example.com/name\"` on a struct with `impl Finalize`";
+/// The help for names of the primary's kind.
 const KIND: &str =
     "the kind of a function is the type of its first parameter, `Arc<Kind>`; a struct names it by `of = Kind`";
+/// The help for names of predicates.
 const PREDICATE: &str = "write `owns = Kind(when = f)`, or `primary(when = f)`";
+/// The help for names of periodic reconciles.
 const RESYNC: &str = "write `resync = \"10m\"`, or return `Action::requeue(…)` for one object";
 
-pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
+/// Checks the item and all options.
+///
+/// # Errors
+///
+/// All mistakes, in the order of discovery. The error is boxed because it is large and rare.
+pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
     let mut errors = Errors::default();
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, `name(…)` or `name = Kind(verb, option = value)`");
@@ -106,7 +134,7 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
             None
         }
     };
-    let mut of_the_head = errors.len() > n_of_options;
+    let mut is_signature_wrong = errors.len() > n_of_options;
     let (form, name) = match &input.item {
         Annotated::Struct(item) => (Form::Struct, item.ident.clone()),
         Annotated::Function(function) => (Form::Function, function.sig.ident.clone()),
@@ -116,8 +144,9 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
         Annotated::Function(function) => (function.vis.clone(), function.docs(), signature(function)),
         _ => (syn::Visibility::Inherited, Vec::new(), None),
     };
-    let unmarked = item.as_ref().and_then(|kind| unmarked::find(kind, &name)).filter(|kind| kind.report(&mut errors));
-    of_the_head |= unmarked.is_some();
+    let missing_resource =
+        item.as_ref().and_then(|kind| missing_resource::find(kind, &name)).filter(|kind| kind.report(&mut errors));
+    is_signature_wrong |= missing_resource.is_some();
     let primary = item.unwrap_or_else(|| syn::parse_quote!(()));
     let mut model = Model {
         form,
@@ -131,19 +160,20 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<Mistakes>> {
         converged: None,
         signature,
     };
-    relation::is_not_dynamic(&model.primary, &mut errors);
+    relation::report_dynamic(&model.primary, &mut errors);
     for entry in &input.options {
         option(entry, &mut model, &mut errors);
     }
-    kinds_are_named_once(&model, &mut errors);
-    what_is_owned_is_where_the_primary_is(&model, &mut errors);
-    options_are_named_once(&input.options, &mut errors);
-    finalizer_needs_the_struct_form(&model, &input.options, &mut errors);
-    functions::check(&input.options, &model, &mut errors);
-    errors.into_result(model).map_err(|errors| Box::new(Mistakes { errors, of_the_head, unmarked }))
+    check_unique_kinds(&model, &mut errors);
+    check_owned_clusters(&model, &mut errors);
+    check_unique_options(&input.options, &mut errors);
+    check_finalizer_form(&model, &input.options, &mut errors);
+    callbacks::check(&input.options, &model, &mut errors);
+    errors.into_result(model).map_err(|errors| Box::new(CheckErrors { errors, is_signature_wrong, missing_resource }))
 }
 
-/// Returns the places of the types of the context and the result.
+/// Returns the spans of the context and the result. `None` for a function that lacks either: such a function gets no model
+/// to use them.
 fn signature(function: &Function) -> Option<Signature> {
     let (Some(FnArg::Typed(cx)), ReturnType::Type(_, result)) =
         (function.sig.inputs.iter().nth(1), &function.sig.output)
@@ -153,6 +183,8 @@ fn signature(function: &Function) -> Option<Signature> {
     Some(Signature { context: cx.ty.span(), result: result.span() })
 }
 
+/// Checks the signature of a reconcile function, and returns its kind. `None` if the first parameter is not an `Arc`
+/// of a kind.
 fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
     let signature = &function.sig;
     let name = &signature.ident;
@@ -198,7 +230,7 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
         return None;
     };
     if argument_of(&primary.ty, "Context").is_some() && argument_of(&cx.ty, "Context").is_none() {
-        let kind = text_of(referenced(&cx.ty));
+        let kind = compact_text(strip_pointers(&cx.ty));
         let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
         errors.push(&primary.ty, codes::NOT_TWO_PARAMETERS, "the object comes first, then the context", &help);
         return None;
@@ -209,7 +241,7 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
             errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
-        // The compiler says better what `Context` alone lacks.
+        // rustc reports the missing argument of `Context`.
         None if is_bare(&cx.ty, "Context") => {}
         None => {
             errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help);
@@ -218,38 +250,40 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
     let kind = argument_of(&primary.ty, "Arc");
     if kind.is_none() {
         let inner = match &*primary.ty {
-            Type::Reference(reference) => text_of(&reference.elem),
-            other => text_of(other),
+            Type::Reference(reference) => compact_text(&reference.elem),
+            other => compact_text(other),
         };
         let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
         errors.push(&primary.ty, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
     }
-    kind.inspect(|kind| is_no_spec(kind, errors)).cloned()
+    kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
 }
 
-/// The spec is what one writes, so one takes it for the kind.
-fn is_no_spec(kind: &Type, errors: &mut Errors) {
-    if let Some((spec, kind)) = described_by(kind) {
+/// Reports K0030 for a spec in the place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere
+/// in the source, so people name what they wrote.
+fn report_spec_as_kind(kind: &Type, errors: &mut Errors) {
+    if let Some((spec, kind)) = kind_of_spec(kind) {
         let what = format!("`{spec}` is not a Kubernetes kind: it is the spec of `{kind}`");
         errors.push(spec, codes::NOT_A_KIND, &what, &format!("write `{kind}`"));
     }
 }
 
-/// The kind whose spec a type is, where its definition can be seen.
-pub(super) fn described_by(ty: &Type) -> Option<(&Ident, Ident)> {
+/// Returns a spec with the kind that it belongs to, if the file defines it.
+pub(super) fn kind_of_spec(ty: &Type) -> Option<(&Ident, Ident)> {
     let Type::Path(path) = ty else { return None };
     let spec = path.path.get_ident().filter(|name| name.to_string().ends_with("Spec"))?;
-    let kind = source::kind_of_spec(&source::text()?, spec)?;
+    let kind = source_file::kind_of_spec(&source_file::read()?, spec)?;
     Some((spec, Ident::new(&kind, spec.span())))
 }
 
+/// Checks a controller struct, and returns the kind of `of`.
 fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
     if !item.generics.params.is_empty() {
         let what = "a controller can't be generic: it is one type with one role";
         errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object(item));
     }
     if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
-        is_no_spec(kind, errors);
+        report_spec_as_kind(kind, errors);
         return Some(kind.clone());
     }
     let what = "a controller struct needs `of = Kind`";
@@ -257,7 +291,8 @@ fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Op
     None
 }
 
-/// Says what stands for a type parameter: a trait object of its first bound, or a type.
+/// Returns the help for a generic struct: a field with a trait object of the first bound of its type parameter, or a
+/// concrete type. A controller is one type, because its role and its name are static.
 fn trait_object(item: &ItemStruct) -> String {
     let name = &item.ident;
     let Some(parameter) = item.generics.type_params().next() else {
@@ -269,7 +304,7 @@ fn trait_object(item: &ItemStruct) -> String {
             .predicates
             .iter()
             .filter_map(|predicate| match predicate {
-                syn::WherePredicate::Type(of) if parameter.ident == text_of(&of.bounded_ty) => Some(&of.bounds),
+                syn::WherePredicate::Type(of) if parameter.ident == compact_text(&of.bounded_ty) => Some(&of.bounds),
                 _ => None,
             })
             .flatten()
@@ -287,12 +322,14 @@ fn trait_object(item: &ItemStruct) -> String {
     }
 }
 
-/// Whether a type is the name without its arguments.
+/// Returns `true` for a type that has this name and no arguments. rustc reports `Context` without its argument better
+/// than a macro could.
 fn is_bare(ty: &Type, name: &str) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == name && last.arguments.is_empty())
 }
 
+/// Checks one option and adds it to the model.
 fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     if let Some(role) = Role::of(&entry.name) {
         model.relations.extend(relation(entry, role, errors));
@@ -341,6 +378,7 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     model.settings.extend(setting);
 }
 
+/// Reads `crate = path`. K0010 for anything but a path.
 fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
     let place = match &entry.value {
         Some(Value::Expr(Expr::Path(path))) => return Some(CratePath(Some(path.clone()))),
@@ -351,6 +389,8 @@ fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
     None
 }
 
+/// Reports K0011. The help knows names of other frameworks, options that belong into the parentheses of a kind, and
+/// kinds that stand behind another kind: `owns = Pod, Secret`.
 fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match nearest(unknown, &OPTIONS) {
@@ -359,7 +399,7 @@ fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
             format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
         Some(known) => format!("did you mean `{known}`?"),
-        // A kind behind another one.
+        // `owns = Pod, Secret`: a kind behind another one.
         None if unknown.starts_with(char::is_uppercase) => {
             format!(
                 "name the relation of each kind: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
@@ -385,7 +425,8 @@ fn rule(argument: &Argument) -> Result<Rule, TokenStream> {
     }
 }
 
-/// The option has no parentheses: what stands there would be lost.
+/// Reports K0025 for an option with parentheses that it does not have. Their contents would be lost without a
+/// message.
 pub(super) fn no_parentheses(entry: &Entry, help: &str, errors: &mut Errors) {
     if let Some(parentheses) = &entry.parentheses {
         let what = format!("`{}` takes no parentheses", entry.name);
@@ -393,8 +434,9 @@ pub(super) fn no_parentheses(entry: &Entry, help: &str, errors: &mut Errors) {
     }
 }
 
-/// One kind is named once on each cluster that a type names; without such a type, once.
-fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
+/// Reports K0021 for a kind that is declared twice on one cluster, and for the primary as a relation. A kind may be
+/// on several clusters if types name them, because `cx.cluster(Edge)` then says which one is meant.
+fn check_unique_kinds(model: &Model, errors: &mut Errors) {
     let text = |kind: &Type| kind.to_token_stream().to_string();
     let mut seen: Vec<(String, Option<String>)> = Vec::new();
     let mut elsewhere: Vec<String> = Vec::new();
@@ -423,8 +465,9 @@ fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// Owner references never cross clusters.
-fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
+/// Reports K0041 for an owned kind on another cluster than the primary: garbage collection looks for owners in the
+/// cluster of the object.
+fn check_owned_clusters(model: &Model, errors: &mut Errors) {
     let text = |on: Option<&Expr>| on.map(|on| on.to_token_stream().to_string());
     let primary = text(model.primary_on());
     for relation in model.relations.iter().filter(|relation| relation.role == Role::Owns) {
@@ -439,7 +482,8 @@ fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for what may be done on another cluster.
+/// Reads `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for rules on another cluster. Every form but a value is
+/// K0025: the role must not lack a rule without a message.
 fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
     let mut push = |place: &dyn ToTokens, what: &str, help: &str| {
         errors.push(place, codes::FORM_OF_ANOTHER_OPTION, what, help);
@@ -469,7 +513,7 @@ fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
     None
 }
 
-/// The cluster that the rules of an `rbac(…)` are about.
+/// Returns the cluster of an `rbac(…)`.
 fn rules_on(entry: &Entry) -> Option<&Expr> {
     entry.arguments.iter().find_map(|argument| match argument {
         Argument::Option(name, cluster) if name == "on" => Some(cluster),
@@ -477,7 +521,9 @@ fn rules_on(entry: &Entry) -> Option<&Expr> {
     })
 }
 
-fn options_are_named_once(options: &[Entry], errors: &mut Errors) {
+/// Reports K0022 for an option that is given twice. Relations may be repeated, and so may `rbac` with different
+/// clusters.
+fn check_unique_options(options: &[Entry], errors: &mut Errors) {
     let single = |name: &Ident| Role::of(name).is_none();
     let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
@@ -492,7 +538,8 @@ fn options_are_named_once(options: &[Entry], errors: &mut Errors) {
     }
 }
 
-fn finalizer_needs_the_struct_form(model: &Model, options: &[Entry], errors: &mut Errors) {
+/// Reports K0023 for a finalizer on a function: a function has nothing that could clean up.
+fn check_finalizer_form(model: &Model, options: &[Entry], errors: &mut Errors) {
     let entry = options.iter().find(|entry| entry.name == "finalizer");
     if let Some(entry) = entry.filter(|_| model.form == Form::Function) {
         let help =

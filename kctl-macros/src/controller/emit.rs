@@ -1,4 +1,39 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
+//!
+//! ```text
+//! #[controller(owns = Pod(create))]
+//! async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> { … }
+//! ```
+//!
+//! becomes the function itself, and beside it
+//!
+//! ```text
+//! struct configs {}
+//! const _: () = {
+//!     use ::kctl::__private_0_1 as __p;
+//!     type __Primary = ConfigMap;
+//!     type __K0 = Pod;
+//!     impl __p::Controller for configs {
+//!         type Primary = __Primary;
+//!         type Grant = __Grant;
+//!         fn spec() -> __p::ControllerSpec {
+//!             __p::spec_of!(__Primary, "configs"; __K0).owns::<__K0>("owns = Pod(create)").verbs(&["create"]).build()
+//!         }
+//!     }
+//!     __p::function!(configs, __Primary: |object, cx| __p::outcome(configs(object, cx).await));
+//!     __p::primary!(pub struct __Grant; configs, __Primary: );
+//!     __p::has!(configs: WritesStatus);
+//!     __p::grant!(pub struct __G0; configs: Caches<__K0>, Declares<__K0>: create);
+//!     …
+//! };
+//! ```
+//!
+//! Everything is in an anonymous constant, so that its names meet no name of the user. The macros with `!` are
+//! `macro_rules!` of the runtime: they hold what is the same for each controller. `tests/expand` has whole
+//! expansions.
+//!
+//! Tokens have the span of the user's word that they depend on. A verb that is missing is shown at the kind in the
+//! attribute, a wrong result at the return type.
 
 mod calls;
 
@@ -9,9 +44,11 @@ use syn::{Ident, Type, spanned::Spanned};
 use super::model::{DeclaredVerb, Form, Model, Part, Relation, Role, Setting, Verb};
 use crate::marker_type;
 
-/// The verbs that `owns = T` grants without parentheses.
+/// The verbs that `owns = T` grants without parentheses: those that `converge` and the operations of `cx.owned` on
+/// whole objects need.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
+/// Emits the item, its type, the specification and the grants.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
     let marker = (model.form == Form::Function).then(|| marker_type::marker(&model.docs, &model.vis, &model.name));
@@ -45,21 +82,22 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     }
 }
 
+/// Emits the alias of a kind.
 fn kind(alias: &Ident, ty: &Type) -> TokenStream {
     quote_spanned!(ty.span()=> type #alias = #ty;)
 }
 
-/// The primary, with the place where the user names it.
+/// Returns the alias of the primary, with the span of the user's type.
 fn primary_kind(model: &Model) -> Ident {
     format_ident!("__Primary", span = model.primary.span())
 }
 
-/// A related kind, with the place where the user names it.
+/// Returns the alias of a related kind, with the span of the user's type.
 fn alias(index: usize, relation: &Relation) -> Ident {
     format_ident!("__K{index}", span = relation.kind.span())
 }
 
-/// The type that objects are read as, where that is not their kind.
+/// Emits the alias of the type that objects are read as, if that is not their kind: the view, or `PartialObjectMeta`.
 fn part(index: usize, relation: &Relation) -> Option<TokenStream> {
     let (kind, part) = (alias(index, relation), part_alias(index, relation)?);
     if let Part::View(_, ty) = &relation.part {
@@ -68,6 +106,7 @@ fn part(index: usize, relation: &Relation) -> Option<TokenStream> {
     Some(quote_spanned!(part.span()=> type #part = __p::PartialObjectMeta<#kind>;))
 }
 
+/// Returns the name of that alias.
 fn part_alias(index: usize, relation: &Relation) -> Option<Ident> {
     let span = match &relation.part {
         Part::Whole => return None,
@@ -77,7 +116,7 @@ fn part_alias(index: usize, relation: &Relation) -> Option<Ident> {
     Some(format_ident!("__V{index}", span = span))
 }
 
-/// Returns the call for the part of an object that the cache keeps.
+/// Returns the builder's call for the part of an object that the cache keeps.
 fn keeps(index: usize, relation: &Relation) -> Option<TokenStream> {
     match &relation.part {
         Part::Whole => None,
@@ -89,17 +128,19 @@ fn keeps(index: usize, relation: &Relation) -> Option<TokenStream> {
     }
 }
 
-/// The type that names the cluster of a relation, with the place where the user names it.
+/// Emits the alias of the type that names the cluster of a relation.
 fn cluster(index: usize, relation: &Relation) -> Option<TokenStream> {
     let (path, alias) = (relation.cluster()?, cluster_alias(index, relation)?);
     Some(quote_spanned!(path.span()=> type #alias = #path;))
 }
 
+/// Returns the name of that alias.
 fn cluster_alias(index: usize, relation: &Relation) -> Option<Ident> {
     relation.cluster().map(|path| format_ident!("__M{index}", span = path.span()))
 }
 
-/// In which cluster a relation is; the builder puts what is owned beside the primary.
+/// Returns the builder's call for the cluster of a relation. Owned kinds need none: the builder puts them beside the
+/// primary.
 fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
@@ -108,6 +149,7 @@ fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
     Some(quote!(.on(#on)))
 }
 
+/// Emits `impl Controller`: the primary, the specification, `finalize` and `converged`.
 fn controller(model: &Model) -> TokenStream {
     let name = &model.name;
     let text = name.to_string();
@@ -174,6 +216,8 @@ fn method(role: Role) -> &'static str {
     }
 }
 
+/// Emits `impl Reconcile` for a function. For a struct it emits a check that the user implemented the trait: rustc
+/// reports K0034 at the struct.
 fn reconcile(model: &Model) -> TokenStream {
     let name = &model.name;
     if model.form == Form::Struct {
@@ -193,6 +237,8 @@ fn reconcile(model: &Model) -> TokenStream {
     quote!(__p::function!(#name, #primary: |#object, #cx| #call);)
 }
 
+/// Emits the grant of the primary: its verbs, its status unless it is read only, and the client if there are rules.
+/// Where nothing is owned or written, a macro of the runtime words the error of `cx.owned` and `cx.objects`.
 fn primary_grant(model: &Model) -> TokenStream {
     let (name, primary) = (&model.name, primary_kind(model));
     let options = model.primary_options();
@@ -217,12 +263,14 @@ fn primary_grant(model: &Model) -> TokenStream {
     }
 }
 
-/// A verb that is missing is shown where the kind is declared.
+/// Emits a grant type with the span of the kind: rustc shows a verb that is missing where the kind is declared.
 fn grant_type(name: &Ident, kind: Span) -> TokenStream {
     let name = Ident::new(&name.to_string(), kind);
     quote_spanned!(kind=> pub struct #name;)
 }
 
+/// Emits the grant of a relation. With a view or metadata, reads are granted on that type, and writes that need no
+/// whole object are granted on the metadata beside it.
 fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let name = &model.name;
     let (kind, grant) = (alias(index, relation), format_ident!("__G{index}"));
@@ -246,7 +294,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let read = part.as_ref().unwrap_or(&kind);
     let reads = permission(reads, read);
     if owns && part.is_some() {
-        // The type that the kind is read as has only some of its fields.
+        // `create` and `update` need whole objects, and this type has some of the fields.
         verbs.retain(|declared| !matches!(declared.verb, Verb::Create | Verb::Update));
     }
     let owned = if owns { read } else { &kind };
@@ -277,7 +325,8 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     }
 }
 
-/// Returns the verbs with those that they contain, sorted: `apply` is also patch and create.
+/// Returns the verbs with those that they contain, sorted: `apply` is also patch and create, because the role needs
+/// them.
 fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
     if verbs.iter().any(|declared| declared.verb == Verb::Apply) {
         verbs.extend([Verb::Patch, Verb::Create].map(generated));
@@ -287,7 +336,7 @@ fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
     verbs
 }
 
-/// Returns a verb that the user did not write.
+/// Returns a verb that the user did not write. Its word has the span of the whole attribute.
 fn generated(verb: Verb) -> DeclaredVerb {
     DeclaredVerb { verb, word: format_ident!("{}", verb.word()) }
 }

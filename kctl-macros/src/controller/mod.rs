@@ -1,18 +1,32 @@
-//! `#[controller(…)]`: parse → check → emit, and recover when there are errors.
+//! `#[controller(…)]`: parse → check → emit, and a stub when there are errors.
+//!
+//! | file | task |
+//! |---|---|
+//! | `parse` | tokens → options, kinds and parentheses, without rules |
+//! | `model` | the declaration as plain data |
+//! | `check` | the rules; its files have relations, values, callbacks and the primary |
+//! | `emit` | the `ControllerSpec`, the permission types and `impl Reconcile` |
+//! | `stub` | after an error: a controller that may do everything |
+//!
+//! The permissions are types. `owns = Pod(create)` emits a grant type that implements the trait of `create` for `Pod`
+//! and no other one. `Context<configs>` takes the grant from `impl Controller for configs`, so
+//! `cx.owned::<Pod>().delete(…)` does not compile: its bound is not met, and `#[diagnostic::on_unimplemented]` of the
+//! trait words the error.
 
 mod check;
 mod emit;
 mod model;
 mod parse;
-mod recover;
+mod stub;
 
 use proc_macro2::TokenStream;
 
+/// Expands `#[controller(…)]` on a function or a struct.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = parse::parse(options, item);
     match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(mistakes) => recover::recover(&mistakes, &input, item),
+        Err(mistakes) => stub::recover(&mistakes, &input, item),
     }
 }
 
@@ -42,29 +56,29 @@ mod tests {
     }
 
     #[test]
-    fn unknown_option_is_named_with_its_neighbour() {
+    fn unknown_option_gets_the_nearest_one() {
         check(quote!(own = Pod), &reconcile(), "did you mean `owns`?");
     }
 
     #[test]
-    fn options_of_other_frameworks_are_answered_with_the_one_to_write() {
+    fn options_of_other_frameworks_get_the_option_here() {
         check(quote!(max_concurrent_reconciles = 4), &reconcile(), "help: write `concurrency = 4`");
         check(quote!(kind = PodSet), &reconcile(), "the kind of a function is the type of its first parameter");
         check(quote!(predicates = f), &reconcile(), "`primary(when = f)`");
     }
 
     #[test]
-    fn unknown_verb_is_named_with_its_neighbour() {
+    fn unknown_verb_gets_the_nearest_one() {
         check(quote!(owns = Pod(creat)), &reconcile(), "did you mean `create`?");
     }
 
     #[test]
-    fn watch_without_a_mapper_is_refused() {
+    fn watch_without_a_mapper_is_rejected() {
         check(quote!(watches = Pod), &reconcile(), "needs a mapper");
     }
 
     #[test]
-    fn function_that_is_not_async_is_refused() {
+    fn function_that_is_not_async_is_rejected() {
         check(
             quote!(),
             &quote!(
@@ -75,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn borrowed_primary_is_refused() {
+    fn borrowed_primary_is_rejected() {
         check(
             quote!(),
             &quote!(
@@ -86,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_in_the_role_in_whatever_form_they_are_written() {
+    fn rules_in_each_form_are_in_the_role() {
         let cases = [
             (quote!(rule), quote!(.rbac("rbac(rule)", rule))),
             (quote!(rule()), quote!(.rbac("rbac(rule())", rule()))),
@@ -102,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn zero_concurrency_is_refused() {
+    fn zero_concurrency_is_rejected() {
         check(quote!(concurrency = 0), &reconcile(), "at least 1");
     }
 
     #[test]
-    fn bad_duration_is_refused() {
+    fn bad_duration_is_rejected() {
         check(quote!(resync = "10 apples"), &reconcile(), "is not a duration");
     }
 
@@ -118,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn same_kind_twice_is_refused() {
+    fn same_kind_twice_is_rejected() {
         check(quote!(owns = Pod, reads = Pod), &reconcile(), "declared twice");
     }
 

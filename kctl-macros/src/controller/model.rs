@@ -1,4 +1,8 @@
-//! A declaration without mistakes, as plain data: `check` makes it of what was written, `emit` makes tokens of it.
+//! The declaration of a controller, as plain data: `check` builds it from the user's options, `emit` builds code from
+//! it.
+//!
+//! A model has no mistakes, so `emit` can't fail. It keeps the user's words as `Ident`s and types as `Type`s, because
+//! their spans are where rustc shows errors in generated code.
 
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;
@@ -6,63 +10,70 @@ use syn::{Attribute, Expr, ExprPath, Token, Type, Visibility};
 
 use crate::crate_path::CratePath;
 
-/// A controller.
+/// A controller with its kinds and options.
 pub(super) struct Model {
+    /// The item below the attribute.
     pub(super) form: Form,
+    /// The name of the function or the struct. It is the name of the controller, unless `name = …` gives another one.
     pub(super) name: Ident,
+    /// The visibility of a function, which its type gets, too.
     pub(super) vis: Visibility,
+    /// The doc comments of a function, for its type.
     pub(super) docs: Vec<Attribute>,
+    /// The path of the framework.
     pub(super) krate: CratePath,
+    /// The kind that the controller reconciles: `Kind` of the parameter `Arc<Kind>`, or of the option `of = Kind`.
     pub(super) primary: Type,
     /// The options that are not about one related kind, in the order of the attribute.
     pub(super) settings: Vec<Setting>,
+    /// `owns`, `watches` and `reads`, in the order of the attribute. Their index is part of generated names such as
+    /// `__K0`.
     pub(super) relations: Vec<Relation>,
-    /// `converged = …`.
+    /// The function of `converged = …`, which says when an object needs no further reconcile.
     pub(super) converged: Option<Expr>,
-    /// `None` for a struct.
+    /// The spans of a function's types. `None` for a struct.
     pub(super) signature: Option<Signature>,
 }
 
-/// The item that the attribute stands on.
+/// The item below the attribute: a reconcile function, or a struct that implements `Reconcile`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Function,
     Struct,
 }
 
-/// The places of two types in the head of a function: rustc shows errors in generated code there.
+/// The spans of two types in the signature of a function: errors in generated code about them are shown there.
 pub(super) struct Signature {
+    /// The span of the second parameter's type.
     pub(super) context: Span,
+    /// The span of the return type.
     pub(super) result: Span,
 }
 
-/// An option of the controller. `word` is its name in the attribute, for the place of errors.
+/// An option of the controller that is not a relation. `word` is its name in the attribute: generated calls have its
+/// span.
 pub(super) enum Setting {
+    /// `name = "sites"`: the name in logs, metrics and field managers.
     Name(Expr),
-    Finalizer {
-        word: Ident,
-        name: Expr,
-    },
+    /// `finalizer = "example.com/name"`: the runtime adds it to each object, and calls `finalize` before it removes
+    /// it.
+    Finalizer { word: Ident, name: Expr },
     /// `concurrency` or `retries`.
-    Number {
-        word: Ident,
-        value: Expr,
-    },
+    Number { word: Ident, value: Expr },
     /// `resync` or `timeout`.
-    Duration {
-        word: Ident,
-        value: Duration,
-    },
-    Backoff {
-        first: Duration,
-        max: Option<Duration>,
-    },
+    Duration { word: Ident, value: Duration },
+    /// `backoff("5ms", max = "1000s")`: the first wait, and the longest one, which is 1000 seconds if it is not
+    /// given.
+    Backoff { first: Duration, max: Option<Duration> },
+    /// `namespaces = ["a", "b"]`: an expression, so that it can be read from the environment.
     Namespaces(Expr),
+    /// One `rbac(…)`.
     Rules(Rules),
+    /// `primary(…)`.
     Primary(PrimaryOptions),
 }
 
-/// A duration as it was written.
+/// A duration as the user wrote it.
 pub(super) enum Duration {
     /// `"1m30s"`.
     Millis(u64),
@@ -70,15 +81,19 @@ pub(super) enum Duration {
     Expr(Expr),
 }
 
-/// `rbac(rule, …)` or `rbac(rule, …, on = Edge)`.
+/// `rbac(rule, …)`, or `rbac(rule, …, on = Edge)` for another cluster. Such a rule gives `cx.client()`, whose
+/// requests the macro can't see.
 pub(super) struct Rules {
+    /// The rules in the order of the attribute. There is at least one.
     pub(super) rules: Vec<Rule>,
     /// The cluster; that of the primary without one.
     pub(super) on: Option<ExprPath>,
 }
 
-/// One `PolicyRule`.
+/// One `PolicyRule`. The variants are the forms of the parser: a path, a call with one word, and any other
+/// expression.
 pub(super) enum Rule {
+    /// `RULE`, a constant.
     Word(Ident),
     /// `rule(GROUP)`.
     Call {
@@ -88,33 +103,44 @@ pub(super) enum Rule {
     Expr(Expr),
 }
 
-/// `primary(…)`.
+/// The options in `primary(…)`. Without it, the primary is cached, it triggers, and the status of a custom kind may be written.
 #[derive(Default)]
 pub(super) struct PrimaryOptions {
+    /// Verbs of operations on the primary itself: `get` allows `cx.get()`, which reads past the cache.
     pub(super) verbs: Vec<DeclaredVerb>,
+    /// The flag `read_only`: no status is written.
     pub(super) is_read_only: bool,
+    /// `when`, `index`, `selector`, `fields` and `on`.
     pub(super) options: Vec<DeclaredOption>,
 }
 
-/// A related kind.
+/// A related kind with what stands in its parentheses.
 pub(super) struct Relation {
+    /// The relation, with the live forms of `reads`.
     pub(super) role: Role,
+    /// The type as the user wrote it.
     pub(super) kind: Type,
+    /// The verbs in the order of the attribute. Without any, `owns` grants what `converge` needs, and the others only
+    /// read.
     pub(super) verbs: Vec<DeclaredVerb>,
-    /// Options in the order of the attribute.
+    /// Options in the order of the attribute. Only `index` may be repeated.
     pub(super) options: Vec<DeclaredOption>,
     /// The flag `block_owner_deletion`.
     pub(super) blocking: Option<Ident>,
     /// The flag `optional`.
     pub(super) optional: Option<Ident>,
+    /// The part of each object that the cache keeps.
     pub(super) part: Part,
 }
 
 /// The relation of a kind to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
+    /// `owns = Kind`: objects with a controller reference to the primary.
     Owns,
+    /// `watches = Kind(map = f)`: changes trigger the primaries that the mapper returns.
     Watches,
+    /// `reads = Kind`: cached, and changes trigger nothing.
     Reads,
     /// `reads = Kind(live)`: read from the API server at each call, without a cache.
     ReadsLive,
@@ -124,6 +150,7 @@ pub(super) enum Role {
 
 /// The part of each object that is cached.
 pub(super) enum Part {
+    /// The whole object.
     Whole,
     /// `metadata`.
     Metadata(Ident),
@@ -134,11 +161,13 @@ pub(super) enum Part {
 /// A verb with its word in the attribute: rustc shows errors about a missing permission there.
 #[derive(Clone)]
 pub(super) struct DeclaredVerb {
+    /// The meaning of the word.
     pub(super) verb: Verb,
     pub(super) word: Ident,
 }
 
-/// An option of a relation with its word and its value.
+/// An option of a relation with its word and its value. The value is a function, or a string for `selector`, `fields`
+/// and `on`.
 pub(super) struct DeclaredOption {
     pub(super) option: RelationOption,
     pub(super) word: Ident,
@@ -224,12 +253,12 @@ impl Role {
         }
     }
 
-    /// Returns `true` if objects are read from the API server, without a cache.
+    /// Returns `true` if objects are read from the API server at each call, without a cache.
     pub(super) fn is_live(self) -> bool {
         matches!(self, Self::ReadsLive | Self::ReadsLiveInCluster)
     }
 
-    /// Returns `true` if a change of an object triggers reconciles.
+    /// Returns `true` if a change of an object triggers reconciles of primaries. `reads` never does.
     pub(super) fn triggers(self) -> bool {
         matches!(self, Self::Owns | Self::Watches)
     }
@@ -288,6 +317,7 @@ impl Part {
     }
 }
 
+/// Returns the value of `on = …`: a path to a type that names a cluster, or a string.
 fn on(options: &[DeclaredOption]) -> Option<&Expr> {
     options.iter().find(|declared| declared.option == RelationOption::On).map(|declared| &declared.value)
 }

@@ -1,4 +1,10 @@
-//! Tokens → `Input`: what was written, without rules. Nothing here stops at a mistake: it is kept beside what could be read.
+//! Tokens → `Input`: the options as the user wrote them, without rules.
+//!
+//! A mistake stops nothing: it is kept beside the options that could be read, and reading goes on behind the next comma.
+//!
+//! The grammar of an option is `name`, `name = value`, `name(argument, …)` or `name = Kind(argument, …)`. The last
+//! form is not Rust: as an expression it would be a call, and `Kind<T>(a = b)` no expression at all. So the value of
+//! an option in `KINDS` is parsed as a path, and the parentheses separately.
 
 use proc_macro2::TokenStream;
 use syn::{
@@ -13,49 +19,70 @@ use crate::{
     function::Function,
 };
 
-/// The attribute and the item.
+/// The attribute and the item below it.
 pub(super) struct Input {
+    /// The options that could be read, in the order of the attribute.
     pub(super) options: Vec<Entry>,
+    /// The item below the attribute.
     pub(super) item: Annotated,
+    /// Syntax errors, of options and within parentheses.
     pub(super) mistakes: Vec<Error>,
 }
 
-/// The item that the attribute stands on.
+/// The item that the attribute stands on. A function whose body has syntax errors is a function all the same.
 pub(super) enum Annotated {
+    /// A function, also with a body that has syntax errors.
     Function(Function),
     Struct(syn::ItemStruct),
+    /// Any other item, or a struct with syntax errors.
     Other(TokenStream),
 }
 
-/// `name = value(arguments)`, or `name(arguments)`.
+/// One option: `name = value(arguments)`, or `name(arguments)`. `crate` is stored as `krate`, because an `Ident`
+/// can't be a keyword.
 pub(super) struct Entry {
+    /// The name of the option, or `krate`.
     pub(super) name: Ident,
+    /// The value behind `=`. `None` while it is not typed yet.
     pub(super) value: Option<Value>,
+    /// The parentheses, for the span of errors about them.
     pub(super) parentheses: Option<syn::token::Paren>,
+    /// The entries in the parentheses.
     pub(super) arguments: Vec<Argument>,
+    /// Syntax errors in the parentheses. `parse` moves them into `Input::mistakes`.
     mistakes: Vec<Error>,
 }
 
+/// The value behind `=`: a kind for `owns`, `watches`, `reads` and `of`, an expression for any other option. An
+/// expression in the place of a kind is a mistake that `check` reports with the right form.
 pub(super) enum Value {
+    /// A path with its generic arguments: `Pod`, `v1::Pod`, `PartialObjectMeta<Pod>`.
     Kind(Type),
+    /// Any other value, and a mistake in the place of a kind.
     Expr(Expr),
 }
 
-/// One thing in parentheses: a verb or flag, an option, or an expression.
+/// One entry in parentheses: a verb or flag, an option, or an expression. The tokens alone decide the variant
+/// alone; `check` knows which ones an option accepts.
 pub(super) enum Argument {
+    /// A verb or a flag: `create`, `optional`.
     Word(Ident),
+    /// `selector = "app=web"`, `map = f`.
     Option(Ident, Expr),
+    /// `live(cluster)`, or a rule with one argument.
     Nested(Ident, Ident),
     /// `as = Type`.
     As(Token![as], Type),
-    /// `*`, which is nothing here, but what roles of Kubernetes have.
+    /// A lone `*`, as roles of Kubernetes have it. `check` rejects it with a help that lists verbs.
     Everything(Token![*]),
+    /// Anything else: a string, a closure, a call.
     Expr(Expr),
 }
 
 /// Options whose value is a kind.
 const KINDS: [&str; 4] = ["owns", "watches", "reads", "of"];
 
+/// Reads the attribute and the item.
 pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
     let entries = |input: ParseStream<'_>| Ok(separated::<Entry>(input, &mut mistakes));
@@ -68,6 +95,7 @@ pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     Input { options, item: annotated(item), mistakes }
 }
 
+/// Reads the item. Only a function's signature is parsed, because a body may be half typed.
 fn annotated(item: &TokenStream) -> Annotated {
     if let Ok(function) = syn::parse2::<Function>(item.clone()) {
         return Annotated::Function(function);
@@ -96,7 +124,8 @@ impl Parse for Entry {
     }
 }
 
-/// What stands behind `=`; nothing, where it is not typed yet or is no kind: the rules ask for it.
+/// Reads the value behind `=`. `None` if nothing is typed yet, and for anything that is not a kind where one belongs:
+/// `check` reports both.
 fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(None);

@@ -1,4 +1,13 @@
-//! The function → `Model`: the rules, each a function of its name; all mistakes are reported at once.
+//! The function → `ConversionFn`: each rule is a function; all mistakes are reported at once.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0107 | the function is generic |
+//! | K0111 | the attribute has an option, or is not on a free function |
+//! | K0112 | not one parameter by value, or no other version as the result |
+//!
+//! That both types are versions of one kind is checked when the app starts, because only the runtime knows groups and
+//! kinds.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -11,24 +20,32 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, argument_of, first_word, is_result, returned, text_of},
+    function::{Function, argument_of, compact_text, first_word, is_result, return_type},
 };
 
-/// A conversion that is right.
-pub(super) struct Model {
+/// A valid conversion function.
+pub(super) struct ConversionFn {
+    /// The function's name, which its type gets, too.
     pub(super) name: Ident,
+    /// The visibility of function and type.
     pub(super) vis: Visibility,
+    /// The function's doc comments, for the type.
     pub(super) docs: Vec<Attribute>,
+    /// The path of the framework.
     pub(super) krate: CratePath,
+    /// The version that the function takes.
     pub(super) from: Type,
+    /// The version that it returns, without the `Result`.
     pub(super) to: Type,
+    /// `true` if the call needs `.await`.
     pub(super) is_async: bool,
+    /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
-    /// Where the type of the result stands: mistakes in it are shown there.
+    /// The span of the return type: mistakes in it are shown there.
     pub(super) result: Span,
 }
 
-/// `crate = path`, the only option.
+/// Reads `crate = path`, the only option. The caller reports the error: it says that versions are not options.
 pub(super) fn krate(options: TokenStream) -> Result<CratePath> {
     let path = |input: ParseStream<'_>| {
         if input.is_empty() {
@@ -41,7 +58,8 @@ pub(super) fn krate(options: TokenStream) -> Result<CratePath> {
     path.parse2(options)
 }
 
-pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item: &TokenStream) -> Result<Model> {
+/// Checks the attribute and the function. Without a free function there is nothing that could be checked further.
+pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item: &TokenStream) -> Result<ConversionFn> {
     let mut errors = Errors::default();
     let krate = krate.unwrap_or_else(|error| {
         let what = "`#[conversion]` has no options: the versions are those in the function's head";
@@ -65,10 +83,10 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
             "name both",
         );
     }
-    let from = it_takes_the_object(function, &mut errors);
-    let to = it_returns_another_version(function, from, &mut errors);
+    let from = check_parameter(function, &mut errors);
+    let to = check_return_type(function, from, &mut errors);
     let nothing: Type = syn::parse_quote!(());
-    errors.into_result(Model {
+    errors.into_result(ConversionFn {
         name: sig.ident.clone(),
         vis: function.vis.clone(),
         docs: function.docs(),
@@ -77,11 +95,13 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
         to: to.unwrap_or(&nothing).clone(),
         is_async: sig.asyncness.is_some(),
         is_fallible: is_result(&sig.output),
-        result: returned(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
+        result: return_type(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
     })
 }
 
-fn it_takes_the_object<'a>(function: &'a Function, errors: &mut Errors) -> Option<&'a Type> {
+/// Returns the type of the parameter. The object is taken by value, because a conversion moves its fields into the
+/// other version.
+fn check_parameter<'a>(function: &'a Function, errors: &mut Errors) -> Option<&'a Type> {
     let sig = &function.sig;
     let help = format!("write `fn {}(old: v1alpha1::Kind) -> Result<v1::Kind>`", sig.ident);
     let (Some(FnArg::Typed(typed)), 1) = (sig.inputs.first(), sig.inputs.len()) else {
@@ -90,22 +110,20 @@ fn it_takes_the_object<'a>(function: &'a Function, errors: &mut Errors) -> Optio
     };
     let only = &*typed.ty;
     if let Type::Reference(reference) = only {
-        let help = format!("write `{}`", text_of(&reference.elem));
+        let help = format!("write `{}`", compact_text(&reference.elem));
         errors.push(only, codes::CONVERSION_SIGNATURE, "a conversion takes the object by value", &help);
         return None;
     }
     Some(only)
 }
 
-fn it_returns_another_version<'a>(
-    function: &'a Function,
-    from: Option<&Type>,
-    errors: &mut Errors,
-) -> Option<&'a Type> {
+/// Returns the version that the function returns, with or without a `Result` around it. A function that returns its
+/// own input type is rejected here; two aliases of one type are found when the app starts.
+fn check_return_type<'a>(function: &'a Function, from: Option<&Type>, errors: &mut Errors) -> Option<&'a Type> {
     let sig = &function.sig;
-    let to = returned(&sig.output).map(|ty| argument_of(ty, "Result").unwrap_or(ty));
+    let to = return_type(&sig.output).map(|ty| argument_of(ty, "Result").unwrap_or(ty));
     let is_nothing = |ty: &Type| matches!(ty, Type::Tuple(tuple) if tuple.elems.is_empty());
-    let shown = from.map_or_else(|| "v1alpha1::Kind".to_owned(), text_of);
+    let shown = from.map_or_else(|| "v1alpha1::Kind".to_owned(), compact_text);
     let help = format!("write `fn {}(old: {shown}) -> Result<v1::Kind>`", sig.ident);
     match to {
         Some(to) if is_nothing(to) => {
@@ -117,7 +135,7 @@ fn it_returns_another_version<'a>(
             "a conversion returns the object in the other version",
             &help,
         ),
-        Some(to) if from.is_some_and(|from| text_of(from) == text_of(to)) => {
+        Some(to) if from.is_some_and(|from| compact_text(from) == compact_text(to)) => {
             errors.push(
                 to,
                 codes::CONVERSION_SIGNATURE,

@@ -1,14 +1,42 @@
-//! `Model` → tokens: one function for each emitted item; nothing can fail here.
+//! `ConversionFn` → tokens: one function for each emitted item; nothing can fail here.
+//!
+//! ```text
+//! #[conversion]
+//! fn up(old: v1alpha1::Web) -> Result<v1::Web> { … }
+//! ```
+//!
+//! becomes the function itself, and beside it
+//!
+//! ```text
+//! struct up {}
+//! const _: () = {
+//!     use ::kctl::conversion::__private_0_1 as __p;
+//!     type __From = v1alpha1::Web;
+//!     type __To = v1::Web;
+//!     impl __p::Converts for up {
+//!         fn rules() -> __p::Vec<__p::Rule> {
+//!             let (from, to) = (__p::CrdProbe::<__From>::NEW, __p::CrdProbe::<__To>::NEW);
+//!             let about = __p::About::new("up", file!(), line!());
+//!             …
+//!             __p::Vec::from([__p::Rule::new::<__From, __To, _, _>(about, |object| async move { … }).defined(from, to)])
+//!         }
+//!     }
+//! };
+//! ```
+//!
+//! `CrdProbe` returns the CRD of a type that has one, and nothing for a built-in kind. Rust has no specialization, so
+//! it uses method resolution by reference: `(&&probe).crd()` finds the trait for types with a CRD first.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::check::Model;
+use super::check::ConversionFn;
 use crate::marker_type;
 
-pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
-    let Model { name, vis, docs, krate, from, to, .. } = model;
+/// Emits the function, its type and the implementation of `Converts`.
+pub(super) fn emit(model: &ConversionFn, item: &TokenStream) -> TokenStream {
+    let ConversionFn { name, vis, docs, krate, from, to, .. } = model;
     let (marker, rule) = (marker_type::marker(docs, vis, name), rule(model));
     let (taken, made) = (alias("__From", from), alias("__To", to));
     let from = quote_spanned!(from.span()=> type #taken = #from;);
@@ -32,12 +60,15 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// A type, with the place where the user names it.
+/// Returns the name of a type alias with the span of the type: an error about the alias is shown at the type that the
+/// user wrote.
 fn alias(name: &str, ty: &syn::Type) -> Ident {
     format_ident!("{name}", span = ty.span())
 }
 
-fn rule(model: &Model) -> TokenStream {
+/// Emits the body of `rules()`. The call has the span of the return type, so that rustc shows a wrong type there. A
+/// function without `Result` is wrapped in `Ok`.
+fn rule(model: &ConversionFn) -> TokenStream {
     let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
     let text = model.name.to_string();
     let callee = Ident::new(&text, model.result);

@@ -1,4 +1,7 @@
-//! `#[conversion]`: parse → check → emit, and recover when there are errors.
+//! `#[conversion]`: check → emit, and recover when there are errors.
+//!
+//! The attribute has no options but `crate`: the two versions are the types of the parameter and the result. `emit`
+//! shows the generated code.
 
 mod check;
 mod emit;
@@ -9,6 +12,7 @@ use syn::Error;
 
 use crate::{crate_path::CratePath, function::Function, marker_type};
 
+/// Expands `#[conversion]` on a function.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function = syn::parse2::<Function>(item.clone()).ok();
     let krate = check::krate(options);
@@ -19,6 +23,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
+/// Emits the function, the errors, and a stub that `App::conversion` accepts.
 fn recover(errors: &Error, krate: &CratePath, function: Option<&Function>, item: &TokenStream) -> TokenStream {
     marker_type::recover(errors, function, item, |name| {
         quote! {
@@ -35,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_converts_and_stays_as_it_was_written() {
+    fn function_becomes_a_conversion_and_stays_callable() {
         let item = quote!(
             fn up(old: v1alpha1::Web) -> Result<v1::Web> {
                 body()
@@ -46,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_mistake_the_function_and_a_type_of_its_name_are_still_there() {
+    fn mistake_keeps_the_function_and_its_type() {
         let item = quote!(
             fn up(old: &v1alpha1::Web) {
                 body()

@@ -1,4 +1,14 @@
-//! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
+//! `Input` → `InterpreterFn`: each rule is a function; all mistakes are reported at once.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0050 | not on a free function |
+//! | K0051, K0052, K0053 | no operation, an unknown one, an unknown option |
+//! | K0054, K0055, K0056 | parameters: their number, the borrowed object, the second one |
+//! | K0057 | the function is generic |
+//! | K0058 | no return type where the operation needs an answer |
+//!
+//! Other return types are left to rustc: the trait of the answer has a diagnostic with K0058, too.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -10,31 +20,41 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, nearest},
-    function::{Function, first_word, is_result, referenced, text_of},
+    function::{Function, compact_text, first_word, is_result, strip_pointers},
 };
 
-/// An interpreter that is right.
-pub(super) struct Model {
+/// A valid interpreter function.
+pub(super) struct InterpreterFn {
+    /// The function's name, which its type gets, too.
     pub(super) name: Ident,
+    /// The visibility of function and type.
     pub(super) vis: Visibility,
+    /// The function's doc comments, for the type.
     pub(super) docs: Vec<Attribute>,
+    /// The path of the framework.
     pub(super) krate: CratePath,
+    /// The row of the table of operations.
     pub(super) operation: &'static Operation,
-    /// The word in the attribute.
+    /// The word in the attribute: that two functions answer one operation is shown there.
     pub(super) word: Ident,
+    /// The kind behind the reference of the first parameter.
     pub(super) kind: Type,
-    /// What a status item is read as.
+    /// The type of a status item, for `AggregateStatus`: `AggregatedStatusItem`, or the user's type.
     pub(super) item: Option<Type>,
+    /// `true` if the call needs `.await`.
     pub(super) is_async: bool,
-    /// Whether the function returns a `Result`, as far as its text says.
+    /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
-    /// Where the type of the result stands: mistakes in it are shown there.
+    /// The span of the return type: mistakes in it are shown there.
     pub(super) result: Span,
 }
 
+/// The options of the attribute.
 const OPTIONS: [&str; 2] = ["op", "crate"];
 
-pub(super) fn check(input: &Input) -> syn::Result<Model> {
+/// Checks options and function. It returns early without a free function or an operation: then the parameters
+/// can't be judged.
+pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     let mut errors = Errors::default();
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
@@ -43,7 +63,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
     let Some(function) = &input.function else {
-        it_stands_on_a_function(&input.other, &mut errors);
+        report_not_a_function(&input.other, &mut errors);
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
     };
     if !function.is_free("#[interpreter]", codes::NOT_ON_AN_INTERPRETER, &mut errors) {
@@ -62,10 +82,10 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "no operation")));
     };
     let taken = parameters(function, operation, &mut errors);
-    it_returns_an_answer(function, operation, &mut errors);
+    check_return_type(function, operation, &mut errors);
     let (kind, item) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
     let sig = &function.sig;
-    errors.into_result(Model {
+    errors.into_result(InterpreterFn {
         name: sig.ident.clone(),
         vis: function.vis.clone(),
         docs: function.docs(),
@@ -83,15 +103,18 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     })
 }
 
-fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
+/// Reports K0050 at the keyword of the item.
+fn report_not_a_function(item: &TokenStream, errors: &mut Errors) {
     let help = "put it on `fn name(object: &Kind) -> Result<…>`";
     errors.push(first_word(item), codes::NOT_ON_AN_INTERPRETER, "`#[interpreter]` goes on a function", help);
 }
 
+/// Returns the operation with its word in the attribute. Reports K0051 for none and K0052 for an unknown one. People
+/// write names in quotes, in lower case, as a path or as a list; the help names the operation that they mean.
 fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, Ident)> {
     let names = || OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>();
     let Some(entry) = input.entry("op") else {
-        // An option that is almost `op` is said already.
+        // An unknown option with a value was reported already: it is most likely a misspelt `op`.
         let misspelt = |entry: &Entry| entry.name != "krate" && !matches!(entry.value, Value::None);
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let at = input.function.as_ref().map(|function| function.sig.ident.clone());
@@ -132,7 +155,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     None
 }
 
-/// The operations that an expression names in whatever form: a list, alternatives, a call, a path.
+/// Returns the operations that an expression names in whatever form: a list, alternatives, a call, a path.
 fn operations_in(value: &Expr) -> Vec<&'static str> {
     let (mut tokens, mut found) = (vec![value.to_token_stream()], Vec::new());
     while let Some(stream) = tokens.pop() {
@@ -149,7 +172,7 @@ fn operations_in(value: &Expr) -> Vec<&'static str> {
     found
 }
 
-/// The kind, and what status items are read as.
+/// Returns the kind, and the type of status items. Reports K0054 for a wrong number of parameters.
 fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -> Option<(Type, Option<Type>)> {
     let (name, sig) = (function.sig.ident.to_string(), &function.sig);
     let typed: Vec<&Type> = sig
@@ -161,7 +184,7 @@ fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -
         })
         .collect();
     let wanted = operation.shape.n_parameters();
-    let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| text_of(referenced(ty)));
+    let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
     let help = format!("write `{}`", operation.signature(&name, &kind));
     if typed.len() != wanted || sig.inputs.len() != wanted {
         let parameters = if wanted == 1 { "one parameter" } else { "two parameters" };
@@ -169,12 +192,14 @@ fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -
         errors.push(&sig.ident, codes::NUMBER_OF_PARAMETERS, &what, &help);
         return None;
     }
-    let kind = the_object_is_borrowed(typed[0], operation, &help, errors);
-    let second = typed.get(1).map(|second| the_second_parameter_fits(second, kind.as_ref(), operation, &help, errors));
+    let kind = check_object_borrowed(typed[0], operation, &help, errors);
+    let second = typed.get(1).map(|second| check_second_parameter(second, kind.as_ref(), operation, &help, errors));
     Some((kind?, second.flatten()))
 }
 
-fn the_object_is_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &mut Errors) -> Option<Type> {
+/// Returns the kind behind the reference, or reports K0055. An operation that changes its object needs `&mut Kind`;
+/// any other one gets `&Kind`, because its changes would be lost.
+fn check_object_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &mut Errors) -> Option<Type> {
     let is_changed = operation.shape != Shape::Read;
     let what = match ty {
         Type::Reference(TypeReference { mutability, elem, .. }) if mutability.is_some() == is_changed => {
@@ -188,8 +213,9 @@ fn the_object_is_borrowed(ty: &Type, operation: &Operation, help: &str, errors: 
     None
 }
 
-/// Returns what a status item is read as, where it takes such.
-fn the_second_parameter_fits(
+/// Checks the second parameter and reports K0056. Returns the type of a status item for `AggregateStatus`, which is the
+/// only operation where users choose a type.
+fn check_second_parameter(
     ty: &Type,
     kind: Option<&Type>,
     operation: &Operation,
@@ -197,9 +223,9 @@ fn the_second_parameter_fits(
     errors: &mut Errors,
 ) -> Option<Type> {
     let fits = match (operation.shape, ty) {
-        (Shape::Revise, _) => text_of(ty) == "i32",
+        (Shape::Revise, _) => compact_text(ty) == "i32",
         (Shape::Retain, Type::Reference(TypeReference { mutability: None, elem, .. })) => {
-            kind.is_none_or(|kind| text_of(kind) == text_of(elem))
+            kind.is_none_or(|kind| compact_text(kind) == compact_text(elem))
         }
         (Shape::Aggregate, Type::Reference(TypeReference { mutability: None, elem, .. })) => match &**elem {
             Type::Slice(slice) => return Some((*slice.elem).clone()),
@@ -223,8 +249,9 @@ fn the_second_parameter_fits(
     None
 }
 
-/// What else a type must be to be an answer, the compiler says.
-fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut Errors) {
+/// Reports K0058 for a function that returns nothing where the operation needs an answer. rustc reports any other
+/// wrong type.
+fn check_return_type(function: &Function, operation: &Operation, errors: &mut Errors) {
     let is_nothing = match &function.sig.output {
         ReturnType::Default => true,
         ReturnType::Type(_, ty) => matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()),
@@ -232,7 +259,7 @@ fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut
     if is_nothing && operation.shape == Shape::Read {
         let first = function.sig.inputs.first();
         let kind = match first {
-            Some(FnArg::Typed(typed)) => text_of(referenced(&typed.ty)),
+            Some(FnArg::Typed(typed)) => compact_text(strip_pointers(&typed.ty)),
             _ => "Kind".to_owned(),
         };
         let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));

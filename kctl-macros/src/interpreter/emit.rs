@@ -1,22 +1,48 @@
-//! `Model` → tokens: one function for each emitted item; nothing can fail here.
+//! `InterpreterFn` → tokens: one function for each emitted item; nothing can fail here.
+//!
+//! ```text
+//! #[interpreter(op = InterpretReplica)]
+//! fn replicas(workload: &Workload) -> Result<Replicas> { … }
+//! ```
+//!
+//! becomes the function itself, and beside it
+//!
+//! ```text
+//! struct replicas {}
+//! enum InterpretReplica_of_Workload {}    // a second one in the module is E0428
+//! const _: () = {
+//!     use ::kctl::karmada::__private_0_1 as __p;
+//!     type __Kind = Workload;
+//!     impl __p::Interpreter for replicas {
+//!         type … = __p::OnTheWire;
+//!         fn rules() -> __p::Vec<__p::Rule> {
+//!             let about = __p::About::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
+//!             __p::Vec::from([__p::Rule::read::<__Kind, _, _>(about, |object| async move {
+//!                 __p::IsReplicas::answer(replicas(&object).map_err(__p::failed)?)
+//!             })…])
+//!         }
+//!     }
+//! };
+//! ```
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
-    check::Model,
+    check::InterpreterFn,
     operation::{Operation, Shape},
 };
-use crate::marker_type::{in_a_name, marker, only_one};
+use crate::marker_type::{marker, name_fragment, uniqueness_guard};
 
-pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
+/// Emits the function, its type, the guard against duplicates and the implementation of `Interpreter`.
+pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
     let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
     let (krate, name) = (&model.krate, &model.name);
     let (alias, kind) = (alias(model), &model.kind);
     let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
     let rules = rules(model);
-    let asked = Ident::new(if model.operation.is_served { "OnTheWire" } else { "InProcess" }, name.span());
+    let transport = Ident::new(if model.operation.is_served { "OnTheWire" } else { "InProcess" }, name.span());
     let has_status = model.operation.needs_status.then(|| has_status(model));
     quote! {
         #[allow(
@@ -32,25 +58,27 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             #kind
             #has_status
             impl __p::Interpreter for #name {
-                type Asked = __p::#asked;
+                type Asked = __p::#transport;
                 fn rules() -> __p::Vec<__p::Rule> { #rules }
             }
         };
     }
 }
 
-/// The kind, with the place where the user names it.
-fn alias(model: &Model) -> Ident {
+/// Returns the alias of the kind with the span of the user's type: that a type is not a kind is shown there.
+fn alias(model: &InterpreterFn) -> Ident {
     format_ident!("__Kind", span = model.kind.span())
 }
 
-/// A name that two functions for the same operation and kind would both take: the compiler refuses the second one.
-fn one_for_each_kind(model: &Model) -> TokenStream {
-    let kind = in_a_name(&model.kind);
-    only_one(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))
+/// Emits a type whose name two functions for the same operation and kind share.
+fn one_for_each_kind(model: &InterpreterFn) -> TokenStream {
+    let kind = name_fragment(&model.kind);
+    uniqueness_guard(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))
 }
 
-fn has_status(model: &Model) -> TokenStream {
+/// Emits a check that the kind has a status, for the operations about it. It is never called; rustc reports K0032 at
+/// the user's type.
+fn has_status(model: &InterpreterFn) -> TokenStream {
     let kind = alias(model);
     let check = quote_spanned!(model.kind.span()=> has_status::<#kind, _>(););
     quote! {
@@ -61,7 +89,9 @@ fn has_status(model: &Model) -> TokenStream {
     }
 }
 
-fn rules(model: &Model) -> TokenStream {
+/// Emits the body of `rules()`: the constructor of the operation's shape with a closure. A closure that gets the
+/// object by `&mut` returns it, because the answer of such an operation is the changed object.
+fn rules(model: &InterpreterFn) -> TokenStream {
     let kind = alias(model);
     let Operation { name: operation, shape, .. } = *model.operation;
     let (operation, text) = (format_ident!("{operation}"), model.name.to_string());
@@ -93,8 +123,9 @@ fn rules(model: &Model) -> TokenStream {
     }}
 }
 
-/// Calls the function and makes its answer JSON. Its types are checked where the user wrote them.
-fn answer(model: &Model) -> TokenStream {
+/// Emits the call of the function. `IsReplicas::answer` and its siblings turn the result into JSON; the call has the
+/// span of the return type, where rustc shows K0058 for a type that is not an answer.
+fn answer(model: &InterpreterFn) -> TokenStream {
     let at = model.result;
     let callee = Ident::new(&model.name.to_string(), at);
     let arguments = match model.operation.shape {

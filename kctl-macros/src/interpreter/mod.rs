@@ -1,4 +1,7 @@
 //! `#[interpreter(op = …)]`: parse → check → emit, and recover when there are errors.
+//!
+//! A function answers one operation of Karmada's resource interpreter for one kind. `operation` has a table of the
+//! operations: the signature that each one needs, and the trait of its answer.
 
 mod check;
 mod emit;
@@ -13,6 +16,7 @@ use crate::{
     marker_type,
 };
 
+/// Expands `#[interpreter(…)]` on a function.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = attribute::parse(options, item);
     match check::check(&input) {
@@ -21,6 +25,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
+/// Emits the function, the errors, and a stub that `App::interpreter` accepts. The stub claims to be served by a
+/// webhook: that is what most operations are, and the error fails the build anyway.
 fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
     let krate = input.krate(&mut Errors::default());
     marker_type::recover(errors, input.function.as_ref(), item, |name| {
@@ -39,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_becomes_an_interpreter_and_stays_as_it_was_written() {
+    fn function_becomes_an_interpreter_and_stays_callable() {
         let item = quote!(
             fn replicas(w: &Workload) -> Result<Replicas> {
                 body()
@@ -51,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_mistake_the_function_and_a_type_of_its_name_are_still_there() {
+    fn mistake_keeps_the_function_and_its_type() {
         let item = quote!(
             fn replicas(w: Workload) -> Result<Replicas> {
                 body()

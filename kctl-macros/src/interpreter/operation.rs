@@ -1,21 +1,25 @@
-//! The operations: what a function of each takes and returns, as it is checked, emitted and shown to the user.
+//! The operations of a resource interpreter: parameters and result of each, as they are checked, emitted and shown in
+//! help.
+//!
+//! The names are those of Karmada's `InterpreterOperation`, and Prune, for which Karmada calls no webhook.
 
 /// One operation.
 pub(super) struct Operation {
-    /// Its name on Karmada's wire.
+    /// The name in requests of Karmada.
     pub(super) name: &'static str,
+    /// The parameters of a function for the operation.
     pub(super) shape: Shape,
-    /// The trait of what may be answered.
+    /// The trait in the runtime of the types that answer the operation. It names the code K0058 in its diagnostic.
     pub(super) answer: &'static str,
-    /// What the function returns in a `Result`, as shown.
+    /// The type in the `Result`, as the help shows it.
     pub(super) returns: &'static str,
-    /// Whether it is about the status: the kind must have one.
+    /// `true` if the operation is about the status, so that the kind must have one: K0032.
     pub(super) needs_status: bool,
-    /// Whether Karmada asks webhooks for it.
+    /// `true` if Karmada calls webhooks for the operation. Prune is not served: kctl calls it in the process.
     pub(super) is_served: bool,
 }
 
-/// What goes in, and whether the object comes out.
+/// The parameters of an operation. All but `Read` return the object that the function changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `&Kind`.
@@ -31,7 +35,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The parameters, as shown.
+    /// Returns the parameters as the help shows them.
     fn parameters(self, kind: &str) -> Vec<String> {
         let object = if self == Self::Read { format!("object: &{kind}") } else { format!("object: &mut {kind}") };
         let second = match self {
@@ -43,32 +47,36 @@ impl Shape {
         std::iter::once(object).chain(second).collect()
     }
 
+    /// Returns the number of parameters.
     pub(super) fn n_parameters(self) -> usize {
         if matches!(self, Self::Read | Self::Change) { 1 } else { 2 }
     }
 }
 
 impl Operation {
-    /// The right signature for a function.
+    /// Returns the whole signature that a function needs, for the help.
     pub(super) fn signature(&self, function: &str, kind: &str) -> String {
         let parameters = self.shape.parameters(kind).join(", ");
         format!("fn {function}({parameters}) -> Result<{}>", self.returns)
     }
 
+    /// Returns the operation of a name. Names are spelled as Karmada spells them.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         OPERATIONS.iter().find(|operation| operation.name == name)
     }
 }
 
+/// Returns an operation that reads its object and returns something else.
 const fn read(name: &'static str, answer: &'static str, returns: &'static str) -> Operation {
     Operation { name, shape: Shape::Read, answer, returns, needs_status: false, is_served: true }
 }
 
+/// Returns an operation that changes its object in place.
 const fn change(name: &'static str, shape: Shape) -> Operation {
     Operation { name, shape, answer: "IsUnit", returns: "()", needs_status: false, is_served: true }
 }
 
-/// Every operation.
+/// Every operation, in the order of the help.
 pub(super) const OPERATIONS: [Operation; 9] = [
     read("InterpretReplica", "IsReplicas", "Replicas"),
     read("InterpretComponent", "IsComponents", "Vec<Component>"),

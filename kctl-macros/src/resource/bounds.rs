@@ -1,11 +1,16 @@
-//! Marks of one place that contradict each other: no value could ever be stored.
+//! Marks of one place that contradict each other: no value could ever be stored, or the API server would reject the
+//! CRD.
+//!
+//! Only literals are compared. Bounds of a number are compared as `f64`, which is exact up to 2^53; larger bounds
+//! that differ by less are not reported.
 
 use proc_macro2::{Ident, Span};
 
 use super::{json::Json, marks::Marks};
 use crate::{codes, diagnostics::Errors};
 
-/// The names of a lower and an upper bound, and whether values that are equal to both leave nothing.
+/// Names of a lower and an upper bound. The flag is `true` if equal bounds leave no value, because one of them is
+/// exclusive.
 const PAIRS: [(&str, &str, bool); 7] = [
     ("minimum", "maximum", false),
     ("minimum", "exclusive_maximum", true),
@@ -16,7 +21,7 @@ const PAIRS: [(&str, &str, bool); 7] = [
     ("min_properties", "max_properties", false),
 ];
 
-/// Marks that say the opposite of each other.
+/// Marks of which at most one may be given. `schemaless` removes the schema that the other marks would extend.
 const OPPOSITES: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),
@@ -26,7 +31,8 @@ const OPPOSITES: [(&str, &str); 6] = [
     ("int_or_string", "type_"),
 ];
 
-/// Adds what contradicts itself.
+/// Reports K0087 for contradictions, and K0088 for a default outside of the bounds. `span` is that of the word
+/// `kctl` in the first attribute: a contradiction has no single token.
 pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
     let at = Ident::new("kctl", span);
     for (lower, upper, or_equal) in PAIRS {
@@ -58,7 +64,7 @@ pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
     default_allowed(marks, &at, errors);
 }
 
-/// A default that the same place forbids is refused by the API server.
+/// Reports K0088 for a default that the same place forbids. API servers validate defaults when a CRD is created.
 fn default_allowed(marks: &Marks, at: &Ident, errors: &mut Errors) {
     let Some(default) = marks.get("default") else { return };
     if let Some(Json::List(allowed)) = marks.get("allowed")

@@ -15,7 +15,7 @@ use super::{
     none::NonePolicy,
     unstorable,
 };
-use crate::{codes, diagnostics::Errors, source};
+use crate::{codes, diagnostics::Errors, source_file};
 
 /// Reads `#[resource(…)]` and the spec below it.
 pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
@@ -52,7 +52,7 @@ pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<M
 
 /// Reads what both attributes have in common. `status` is the type that `status = …` names: it is a part of the kind, too.
 fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> Model {
-    let stubs = missing_schema::check(&item, status, source::text().as_deref(), &mut errors);
+    let stubs = missing_schema::check(&item, status, source_file::read().as_deref(), &mut errors);
     unstorable::check(&mut item, &mut errors);
     let on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
     let container = item.attrs.clone();

@@ -1,4 +1,7 @@
-//! What `#[resource(…)]` knows beyond kube's options: things about the definition as a whole.
+//! Options of `#[resource(…)]` that kube's derive does not have: `conversion(…)` and `status_subresource`.
+//!
+//! They are about the CRD as a whole. Like marks, they travel as JSON to the transform of the root schema, which
+//! `generate-crds` reads.
 
 use syn::{Ident, LitBool, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
@@ -8,16 +11,17 @@ use super::{
 };
 use crate::{codes, diagnostics::Errors};
 
+/// The options of `conversion(…)`.
 const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
-/// Where API servers ask when nothing else is said.
+/// The path to which API servers send conversion reviews if no other one is given.
 const CONVERT_PATH: &str = "/convert";
 
-/// Whether it is one of them.
+/// Returns `true` for an option of this file.
 pub(super) fn is_option(name: &str) -> bool {
     ["conversion", "status_subresource"].contains(&name)
 }
 
-/// The value of an option, after its name.
+/// Reads the value of an option, behind its name.
 pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     if name == "conversion" {
         return conversion(word, input, errors).map(Some);
@@ -26,7 +30,8 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
     Ok(Some(Json::Bool(input.parse::<LitBool>()?.value)))
 }
 
-/// `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`.
+/// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown
+/// option, K0089 without an address.
 fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
     let content;
     parenthesized!(content in input);

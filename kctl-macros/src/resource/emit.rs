@@ -63,6 +63,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
     }
 }
 
+/// Emits the serde option by which JSON has camel case.
 fn camel_case(rename: Rename) -> TokenStream {
     let option = format_ident!("{}", rename.option());
     quote!(, #option = "camelCase")
@@ -86,6 +87,7 @@ fn kube(Resource { options, schema, .. }: &Resource) -> TokenStream {
     }
 }
 
+/// Emits one option of kube's derive.
 fn kube_option(option: &KubeOption) -> TokenStream {
     match option {
         KubeOption::Written { name, value } => quote!(#name #(#value)*),
@@ -95,6 +97,7 @@ fn kube_option(option: &KubeOption) -> TokenStream {
     }
 }
 
+/// Adds the attributes of all fields, in the order in which `check` read them.
 fn annotate_fields(data: &mut Data, on_fields: &[Annotations]) {
     let fields: Vec<_> = match data {
         Data::Struct(data) => data.fields.iter_mut().collect(),
@@ -127,6 +130,7 @@ fn transform(marks: Vec<(String, Json)>) -> TokenStream {
     quote!(::kctl::__private_0_1::Marks(#text))
 }
 
+/// Emits the path of a derive. Derives of other crates are reached through kctl.
 fn path(derive: Derive) -> TokenStream {
     match derive {
         Derive::Clone => quote!(::core::clone::Clone),

@@ -1,4 +1,7 @@
-//! JSON as macros write it: the marks of a field travel as one string literal, so that an expansion stays short.
+//! JSON in attributes: `default = { "a": [1] }`.
+//!
+//! Marks of a field travel as one string literal, so that an expansion stays short. The crate has no dependency on
+//! `serde_json`, whose parser could not read tokens anyway: this parser reads them, with errors at the wrong token.
 
 use syn::{
     Error, Lit, Token, braced, bracketed,
@@ -7,24 +10,27 @@ use syn::{
     token::{Brace, Bracket},
 };
 
-/// A JSON value.
+/// A JSON value. Objects keep the order of their keys, so that expansions are deterministic.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// As it was written.
+    /// The digits as the user wrote them, without underscores and suffix: a number of any size stays exact.
     Number(String),
+    /// A string, without quotes and escapes.
     Text(String),
     List(Vec<Json>),
+    /// Names and values in the order of the source.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
+    /// Returns a string.
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// The value as JSON text.
+    /// Appends the value as JSON without spaces.
     pub(super) fn write(&self, out: &mut String) {
         match self {
             Self::Null => out.push_str("null"),
@@ -57,6 +63,7 @@ impl Json {
     }
 }
 
+/// Appends a string with the escapes that JSON requires.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for char in text.chars() {
@@ -109,19 +116,21 @@ impl Parse for Json {
     }
 }
 
+/// Returns the tokens in `{…}`.
 fn within_braces(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
     let content;
     braced!(content in input);
     Ok(content)
 }
 
+/// Returns the tokens in `[…]`.
 fn within_brackets(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
     let content;
     bracketed!(content in input);
     Ok(content)
 }
 
-/// The comma after an item, which the last one may do without.
+/// Reads the comma behind an entry, which the last one need not have.
 pub(super) fn comma(input: ParseStream) -> syn::Result<()> {
     if !input.is_empty() {
         input.parse::<Token![,]>()?;
@@ -129,6 +138,7 @@ pub(super) fn comma(input: ParseStream) -> syn::Result<()> {
     Ok(())
 }
 
+/// Returns the JSON of a Rust literal. Characters, bytes and byte strings have none.
 fn literal(literal: &Lit) -> syn::Result<Json> {
     match literal {
         Lit::Bool(value) => Ok(Json::Bool(value.value)),
@@ -146,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_json() {
+    fn rust_literals_become_json() {
         for (rust, json) in [
             ("null", "null"),
             ("-1.5", "-1.5"),
@@ -162,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn other_literals_and_words_are_rejected() {
         for rust in ["'a'", "Foo", "{ a: 1 }", "[1 2]", "-\"a\"", "b\"x\""] {
             assert!(syn::parse_str::<Json>(rust).is_err(), "{rust}");
         }

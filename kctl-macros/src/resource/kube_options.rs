@@ -112,6 +112,7 @@ fn report_missing(given: &[String], errors: &mut Errors) {
 }
 
 impl KubeOption {
+    /// Returns `true` for an option of this name.
     fn is_named(&self, option: &str) -> bool {
         match self {
             Self::Written { name, .. } | Self::Text { name, .. } => name == option,
@@ -184,7 +185,7 @@ fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
     }
 }
 
-/// Names that other tools have for an option, with the help.
+/// Names that CRDs, controller-gen and older versions of kube-rs have for an option, with the help.
 const OTHER_OPTIONS: [(&str, &str); 14] = [
     ("additional_printer_columns", PRINTCOLUMN),
     ("api_version", "write `group = \"example.com\", version = \"v1\"`"),
@@ -201,7 +202,9 @@ const OTHER_OPTIONS: [(&str, &str); 14] = [
     ("subresource", "write `status = \"…\"` or `scale(…)`"),
     ("subresources", "write `status = \"…\"` or `scale(…)`"),
 ];
+/// The help for kinds without a namespace.
 const CLUSTER_SCOPED: &str = "remove it: a kind without `namespaced` is cluster-scoped";
+/// The help for printer columns, with the fields of `CustomResourceColumnDefinition`.
 const PRINTCOLUMN: &str =
     "write `printcolumn(name = \"Ready\", type_ = \"integer\", json_path = \".status.ready\")`, once for each";
 
@@ -279,6 +282,7 @@ fn is_version(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_label_character)
 }
 
+/// Returns `true` for a character of a DNS label (RFC 1123).
 fn is_label_character(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
 }

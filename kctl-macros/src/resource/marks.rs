@@ -40,6 +40,7 @@ impl Marks {
         self.0.iter().find(|mark| mark.name == name).map(|mark| &mark.value)
     }
 
+    /// Returns `true` if there is a mark of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -52,6 +53,7 @@ impl Marks {
         }
     }
 
+    /// Returns `true` without any mark.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -70,6 +72,7 @@ impl Marks {
         fields
     }
 
+    /// Appends a mark.
     fn push(&mut self, name: String, value: Json) {
         self.0.push(Mark { name, value });
     }
@@ -106,6 +109,8 @@ enum Form {
     Inner,
 }
 
+/// All marks with their forms, sorted by name as messages list them. The transform in `kctl-runtime` has the same
+/// list: a mark that is added here needs its place in the schema there.
 const FORMS: [(&str, Form); 33] = [
     ("allowed", Form::Values),
     ("at_least_one_of", Form::Names),
@@ -159,6 +164,7 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
     all
 }
 
+/// Returns the form of a mark. `None` for a name that is not a mark.
 fn form(name: &str) -> Option<Form> {
     FORMS.iter().find(|(known, _)| *known == name).map(|(_, form)| *form)
 }
@@ -275,13 +281,14 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, 
         Ok(())
     };
     if parser.parse2(options.clone()).is_err() {
-        // kube's derive reports what can't be read.
+        // kube's derive reports tokens that can't be read.
         return (Marks::default(), options.clone());
     }
     (marks, quote!(#(#rest),*))
 }
 
-/// Reads the tokens of one option of `#[resource(…)]` that is not kube's.
+/// Reads the tokens of one option of `#[resource(…)]` that is not kube's. Its errors are collected apart, because the
+/// parser borrows them.
 fn root_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Json> {
     let mut inner = Errors::default();
     let parser = |input: ParseStream| -> syn::Result<Option<Json>> {

@@ -1,6 +1,8 @@
-//! A field of a type that has no `#[schema]`: the derives would say so eight times, once for each trait, and never name the
-//! attribute. What an attribute is given shows one item, so the other one is looked up in the file where both stand; where that
-//! is not certain, rustc speaks.
+//! A field whose type lacks `#[schema]`: one error that names the attribute, instead of one for each of six derives.
+//!
+//! A macro receives one item, so the type is looked up in the file where both stand. K0090 is reported only if
+//! nothing in the file could implement the traits: another attribute, an unknown derive, an `impl` or a macro may do
+//! so, and then rustc reports what is missing.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -12,24 +14,27 @@ use super::{check::derived, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,
-    source::{defines, is_one_of, items_of},
+    source_file::{definitions_of, has_name, items_of},
 };
 
-/// Attributes that give a type none of the traits of a part. With any other one it may have them all.
-const SILENT: [&str; 9] =
+/// Attributes that give a type none of the traits of a part. Any other one may implement them all.
+const NEUTRAL_ATTRIBUTES: [&str; 9] =
     ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive"];
-/// Derives of the standard library.
-const STANDARD: [&str; 9] = ["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
-/// The attributes that make a part.
-const MARKS: [&str; 2] = ["schema", "resource"];
+/// Derives of the standard library, which implement none of serde's and schemars' traits.
+const STANDARD_DERIVES: [&str; 9] =
+    ["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
+/// The attributes that make a part of a type.
+const SCHEMA_ATTRIBUTES: [&str; 2] = ["schema", "resource"];
 
-/// Tells each part of a type that nobody marked, and gives it what the derives ask for, so that they say nothing. `status` is
-/// the type that the options name.
+/// Reports K0090 for each type that lacks `#[schema]`. Returns these types: with stubs of the traits, the derives
+/// report nothing more. `status` is the type that the options of a kind name.
 pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str>, errors: &mut Errors) -> Vec<Stub> {
     let Some(text) = file else { return Vec::new() };
-    let parts = types(input).into_iter().chain(status);
-    let suspects: Vec<_> =
-        parts.filter_map(|ty| innermost(&ty)).filter(|part| *part != input.ident && is_suspect(text, part)).collect();
+    let parts = field_types(input).into_iter().chain(status);
+    let suspects: Vec<_> = parts
+        .filter_map(|ty| innermost(&ty))
+        .filter(|part| *part != input.ident && may_lack_schema(text, part))
+        .collect();
     if suspects.is_empty() {
         return Vec::new();
     }
@@ -37,7 +42,8 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
     let items = items_of(&file);
     let mut stubs: Vec<Stub> = Vec::new();
     for part in suspects {
-        let Some((word, attributes)) = unmarked(&items, &part).filter(|_| stubs.iter().all(|stub| stub.name != part))
+        let Some((word, attributes)) =
+            undescribed(&items, &part).filter(|_| stubs.iter().all(|stub| stub.name != part))
         else {
             continue;
         };
@@ -52,19 +58,20 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
     stubs
 }
 
-/// The types of all fields that serde and schemars are told nothing about.
-fn types(input: &DeriveInput) -> Vec<Type> {
+/// Returns the types of all fields that have no attribute of serde or schemars. Such an attribute may replace the
+/// traits by functions.
+fn field_types(input: &DeriveInput) -> Vec<Type> {
     let all: Vec<&Fields> = match &input.data {
         Data::Struct(data) => vec![&data.fields],
         Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
         Data::Union(_) => Vec::new(),
     };
     let fields = all.into_iter().flatten();
-    let plain = fields.filter(|field| !field.attrs.iter().any(|attribute| !is_one_of(attribute, &SILENT)));
+    let plain = fields.filter(|field| !field.attrs.iter().any(|attribute| !has_name(attribute, &NEUTRAL_ATTRIBUTES)));
     plain.map(|field| field.ty.clone()).collect()
 }
 
-/// `Part` of `Option<Vec<Part>>`, where it is one word.
+/// Returns `Part` of `Option<Vec<Part>>`. `None` for a path of several segments, which is a type of another module.
 fn innermost(ty: &Type) -> Option<Ident> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
@@ -78,19 +85,19 @@ fn innermost(ty: &Type) -> Option<Ident> {
     }
 }
 
-/// Whether a type of this name stands in the file with nothing above it that looks like a mark: a look at the text, because most
-/// types have theirs and need no parser.
-fn is_suspect(text: &str, part: &Ident) -> bool {
-    defines(text, part).any(|start| {
+/// Returns `true` if the file defines a type of this name with no attribute above it that looks like `#[schema]`.
+/// Most types have theirs, and then the file need not be parsed.
+fn may_lack_schema(text: &str, part: &Ident) -> bool {
+    definitions_of(text, part).any(|start| {
         let head = &text[..start];
         let above = head.rfind("}\n").max(head.rfind(";\n")).map_or(head, |end| &head[end..]);
         !["schema", "resource", "Serialize"].iter().any(|mark| above.contains(mark))
     })
 }
 
-/// The one definition of a type that certainly lacks the traits: it has no attribute that could give them, and no `impl` nor
-/// macro of the file names it.
-fn unmarked<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [Attribute])> {
+/// Returns the keyword and the attributes of a type that certainly lacks the traits. `None` if the file has two types
+/// of the name, or anything that could implement the traits.
+fn undescribed<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [Attribute])> {
     let mut found = None;
     for item in items {
         let (word, ident, attributes, generics): (_, _, _, &Generics) = match item {
@@ -104,8 +111,8 @@ fn unmarked<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [
         if ident != part {
             continue;
         }
-        let silent = attributes.iter().all(|attribute| is_one_of(attribute, &SILENT));
-        let standard = derived(attributes).iter().all(|name| STANDARD.contains(&name.as_str()));
+        let silent = attributes.iter().all(|attribute| has_name(attribute, &NEUTRAL_ATTRIBUTES));
+        let standard = derived(attributes).iter().all(|name| STANDARD_DERIVES.contains(&name.as_str()));
         if found.is_some() || !silent || !standard || !generics.params.is_empty() {
             return None;
         }
@@ -114,12 +121,12 @@ fn unmarked<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [
     found
 }
 
-/// Whether it gives the type a trait.
+/// Returns `true` if an `impl` gives the type a trait. An inherent `impl` gives it none.
 fn implements(item: &ItemImpl, part: &Ident) -> bool {
     item.trait_.is_some() && innermost(&item.self_ty).is_some_and(|ty| ty == *part)
 }
 
-/// Whether the word is among the tokens, or a text of them.
+/// Returns `true` if the word is among the tokens, or is the contents of a string there.
 pub(crate) fn mentions(tokens: &TokenStream, word: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *word,
@@ -129,7 +136,8 @@ pub(crate) fn mentions(tokens: &TokenStream, word: &Ident) -> bool {
     })
 }
 
-/// The first marked type that names the part: it alone tells, and gives the stand-ins.
+/// Returns the first described type that mentions the part. It alone reports the error and emits the stubs, so that a
+/// part of two types is one error.
 fn first_to_mention<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
     items.iter().find_map(|item| {
         let (ident, attributes) = match item {
@@ -137,7 +145,7 @@ fn first_to_mention<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
             Item::Enum(item) => (&item.ident, &item.attrs),
             _ => return None,
         };
-        let is_marked = attributes.iter().any(|attribute| is_one_of(attribute, &MARKS));
+        let is_marked = attributes.iter().any(|attribute| has_name(attribute, &SCHEMA_ATTRIBUTES));
         (is_marked && ident != part && mentions(&item.to_token_stream(), part)).then_some(ident)
     })
 }

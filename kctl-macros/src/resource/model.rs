@@ -46,7 +46,7 @@ pub(super) struct Resource {
 pub(super) enum SchemaSource {
     /// schemars derives it from the struct. The transform `Structure` then makes it structural, as API servers require.
     Derived,
-    /// `schema = "manual"` or `schema = "disabled"`: the user provides it, or there is no schema.
+    /// `schema = "manual"` or `schema = "disabled"`: the user provides it, or the CRD has none.
     User,
 }
 
@@ -122,6 +122,7 @@ impl Rename {
 /// The result of the `#[kctl(…)]` attributes of one type, field or variant.
 #[derive(Default)]
 pub(super) struct Annotations {
+    /// The marks, in the order of the source.
     pub(super) marks: Marks,
     /// The treatment of `None`, for a field of type `Option`.
     pub(super) none: NonePolicy,
@@ -129,6 +130,7 @@ pub(super) struct Annotations {
 
 /// A type of the same file that lacks `#[schema]`.
 pub(super) struct Stub {
+    /// The name of the type, as the field of the user has it.
     pub(super) name: Ident,
     /// The derives that the type has.
     pub(super) derives: Vec<String>,
@@ -139,5 +141,6 @@ pub(super) struct Stub {
 pub(super) struct Mark {
     /// The name as users write it.
     pub(super) name: String,
+    /// The value in the form of the mark: `true` for a flag, a list for `allowed`, an object for `rule`.
     pub(super) value: Json,
 }

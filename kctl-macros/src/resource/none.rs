@@ -1,5 +1,13 @@
 //! Fields of type `Option`: `None` is left out of the JSON that is written.
 //!
+//! | field | policy |
+//! |---|---|
+//! | `a: Option<String>` | `Skip` |
+//! | `a: Option<Mode>`, which may be an enum | `SkipAndForbidNull` |
+//! | `#[kctl(allowed("x"))] a: Option<String>` | `SkipAndForbidNull` |
+//! | `#[kctl(nullable = true)] a: Option<String>` | `AsSerde` |
+//! | `#[serde(default = "f")] a: Option<String>` | `AsSerde` |
+//!
 //! API servers accept null only where the schema has `nullable`, and never beside a list of allowed values. A missing field means
 //! the same to serde, and every API server accepts it. So `a: Option<String>` gets
 //! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say otherwise.
@@ -70,7 +78,7 @@ impl NonePolicy {
     }
 }
 
-/// Returns `T` of `Option<T>`.
+/// Returns `T` of `Option<T>`. An alias of `Option` is not recognized, and its field is written as null.
 fn value_of(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;

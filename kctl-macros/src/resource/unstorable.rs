@@ -1,4 +1,8 @@
-//! Fields whose type no API server can store: the derives would report each trait that is missing, and never say what to write.
+//! Fields whose type no API server can store: the derives would report each trait that is missing, and never what to
+//! write.
+//!
+//! K0118 names a type that can be stored: `Time` for an `Instant`, which is a reading of this process's clock, and an
+//! owned type for a reference.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -11,7 +15,7 @@ const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
 
 /// Reports each such field, and changes it so that the derives accept it.
 pub(super) fn check(input: &mut DeriveInput, errors: &mut Errors) {
-    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| one(field, errors));
+    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| check_field(field, errors));
     match &mut input.data {
         Data::Struct(data) => of_fields(&mut data.fields),
         Data::Enum(data) => data.variants.iter_mut().for_each(|variant| of_fields(&mut variant.fields)),
@@ -19,29 +23,32 @@ pub(super) fn check(input: &mut DeriveInput, errors: &mut Errors) {
     }
 }
 
-fn one(field: &mut Field, errors: &mut Errors) {
+/// Checks one field. With options of serde it is left alone: it may be skipped, or written in another way.
+fn check_field(field: &mut Field, errors: &mut Errors) {
     // With options of serde the field may be written in another way.
     if field.attrs.iter().any(|attribute| attribute.path().is_ident("serde")) {
         return;
     }
-    if let Some(instant) = find(&field.ty, &is_instant) {
+    if let Some(instant) = find_within(&field.ty, &is_instant) {
         let what = format!("`{}` is a moment of this process's clock: no object can store it", written(instant));
         errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
         field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private_0_1::never")]));
         return;
     }
-    if let Some(Type::Reference(reference)) = find(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
-        let owned = owned(&reference.elem);
+    if let Some(Type::Reference(reference)) = find_within(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
+        let owned_type = owned_type(&reference.elem);
         let what = format!("`{}` is borrowed: an object owns its fields", written(&Type::Reference(reference.clone())));
-        errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{}`", text_of(&owned)));
+        errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{}`", compact_text(&owned_type)));
         replace_references(&mut field.ty);
     }
 }
 
-fn text_of(tokens: &TokenStream) -> String {
+/// Returns tokens without spaces, for the help.
+fn compact_text(tokens: &TokenStream) -> String {
     tokens.to_string().replace(' ', "")
 }
 
+/// Returns a type with the spaces that people write.
 fn written(ty: &Type) -> String {
     ty.to_token_stream()
         .to_string()
@@ -52,41 +59,44 @@ fn written(ty: &Type) -> String {
         .replace(" >", ">")
 }
 
-/// The type that owns what a reference points to.
-fn owned(of: &Type) -> TokenStream {
+/// Returns the type that owns what a reference points to, as the help shows it.
+fn owned_type(of: &Type) -> TokenStream {
     match of {
         Type::Path(path) if path.path.is_ident("str") => quote!(String),
         Type::Slice(slice) => {
             let item = &slice.elem;
             quote!(Vec<#item>)
         }
-        Type::Reference(reference) => owned(&reference.elem),
+        Type::Reference(reference) => owned_type(&reference.elem),
         other => other.to_token_stream(),
     }
 }
 
+/// Returns `true` for `std::time::Instant` and tokio's type of the same name.
 fn is_instant(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "Instant" && last.arguments.is_empty())
 }
 
-/// The first type that a type is made of and for which this holds.
-fn find<'a>(ty: &'a Type, is: &dyn Fn(&Type) -> bool) -> Option<&'a Type> {
+/// Returns the first type for which `is` holds, in a type and its type arguments.
+fn find_within<'a>(ty: &'a Type, is: &dyn Fn(&Type) -> bool) -> Option<&'a Type> {
     if is(ty) {
         return Some(ty);
     }
     let Type::Path(path) = ty else { return None };
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
     arguments.args.iter().find_map(|argument| match argument {
-        GenericArgument::Type(inner) => find(inner, is),
+        GenericArgument::Type(inner) => find_within(inner, is),
         _ => None,
     })
 }
 
+/// Replaces references by owned types, with full paths. The derives then accept the field, and K0118 is its only
+/// error.
 fn replace_references(ty: &mut Type) {
     match ty {
         Type::Reference(reference) => {
-            let owned = match &*reference.elem {
+            let owned_type = match &*reference.elem {
                 Type::Path(path) if path.path.is_ident("str") => quote!(::std::string::String),
                 Type::Slice(slice) => {
                     let item = &slice.elem;
@@ -94,7 +104,7 @@ fn replace_references(ty: &mut Type) {
                 }
                 other => other.to_token_stream(),
             };
-            *ty = Type::Verbatim(owned);
+            *ty = Type::Verbatim(owned_type);
         }
         Type::Path(path) => {
             let last = path.path.segments.last_mut();
@@ -114,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_that_cannot_be_stored_are_answered_with_one_that_can() {
+    fn unstorable_types_get_help_with_a_storable_one() {
         for (ty, expected) in [
             ("Instant", Some("kctl::k8s::apimachinery::pkg::apis::meta::v1::Time")),
             ("std::time::Instant", Some("v1::Time")),
@@ -128,9 +138,9 @@ mod tests {
             let mut input: DeriveInput = syn::parse_str(&format!("struct Spec {{ field: {ty} }}")).unwrap();
             let mut errors = Errors::default();
             check(&mut input, &mut errors);
-            let told = errors.into_result(()).err().map(|error| error.to_string());
-            assert_eq!(told.is_some(), expected.is_some(), "{ty}");
-            assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{ty}");
+            let message = errors.into_result(()).err().map(|error| error.to_string());
+            assert_eq!(message.is_some(), expected.is_some(), "{ty}");
+            assert!(message.unwrap_or_default().contains(expected.unwrap_or_default()), "{ty}");
         }
     }
 

@@ -1,4 +1,12 @@
-//! The attribute and the struct → `Model`: the rules; all mistakes are reported at once.
+//! The attribute and the struct → `ViewStruct`: each rule is a function; all mistakes are reported at once.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0011 | an unknown option |
+//! | K0073 | no kind, not a struct with named fields, generics, or a field named `metadata` |
+//! | K0074 | a field without a path, with two, or with something that is not a path |
+//!
+//! rustc checks that the path exists and that the field has the type of its end (K0072).
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
@@ -9,48 +17,61 @@ use syn::{
 
 use crate::{codes, crate_path::CratePath, diagnostics::Errors};
 
-/// A view that is right.
-pub(super) struct Model {
-    /// Without the attributes of the fields.
+/// A valid view.
+pub(super) struct ViewStruct {
+    /// The user's struct, without the attributes of its fields.
     pub(super) item: ItemStruct,
+    /// The path of the framework.
     pub(super) krate: CratePath,
+    /// The kind of which this is a view.
     pub(super) of: Type,
+    /// The paths of all fields, in their order.
     pub(super) places: Vec<Place>,
 }
 
-/// Where a field of the view is.
+/// A field of the view with its path in the kind: `#[view(spec.node_name)] node: Option<String>`.
 pub(super) struct Place {
+    /// The name of the field in the view.
     pub(super) field: Ident,
+    /// The type of the field. The end of the path has to be the same type, or `Option` of it behind an optional step.
     pub(super) ty: Type,
+    /// The steps from the object to the value. There is at least one.
     pub(super) steps: Vec<Step>,
 }
 
+/// One step of a path. In JSON, field names are in camel case; the runtime converts them.
 pub(super) enum Step {
+    /// A field of a struct: `.node_name`.
     Field(Ident),
+    /// A key of a map: `["example.com/team"]`.
     Key(LitStr),
 }
 
+/// The help for most mistakes in the attribute.
 const FORM: &str = "write `#[view(of = Kind)]`";
 
-pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Model> {
+/// Checks the options and the struct. Both are read completely, so that mistakes in either are reported together.
+pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<ViewStruct> {
     let mut errors = Errors::default();
     let (of, krate) = read_options(options, &mut errors);
     let item = read_struct(item, &mut errors).map(|mut item| {
         let places = places(&mut item, &mut errors);
         (item, places)
     });
-    let whole = of.zip(item).map(|(of, (item, places))| Model { item, krate, of, places });
-    // What is not whole has a mistake.
+    let whole = of.zip(item).map(|(of, (item, places))| ViewStruct { item, krate, of, places });
+    // Without a kind or a struct there is at least one mistake.
     errors.into_result(whole).and_then(|whole| whole.ok_or_else(|| syn::Error::new(Span::call_site(), FORM)))
 }
 
+/// Reads `of = Kind` and `crate = path`. A missing `of` is K0073, unless a mistake in the options was reported: it is
+/// most likely a misspelt `of`.
 fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, CratePath) {
     let (mut of, mut krate, place) = (None, CratePath::default(), options.clone());
-    let options = Punctuated::<Opt, Token![,]>::parse_terminated.parse2(options);
+    let options = Punctuated::<ViewOption, Token![,]>::parse_terminated.parse2(options);
     let n_before = errors.len();
     match options {
         Ok(options) => {
-            for Opt { name, value } in options {
+            for ViewOption { name, value } in options {
                 match (name.to_string().as_str(), value) {
                     ("of", kind) => of = Some(kind),
                     ("crate", Type::Path(path)) => krate = CratePath::from(path),
@@ -62,19 +83,20 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
         }
         Err(error) => errors.syntax(&error, FORM),
     }
-    // A misspelt `of` was reported: it is one mistake.
+    // A misspelt `of` was reported already.
     if of.is_none() && errors.len() == n_before {
         errors.push(place, codes::NOT_A_VIEW, "a view is of a kind", FORM);
     }
     (of, krate)
 }
 
-struct Opt {
+/// One option. Both options have types as values: a path is a type, too.
+struct ViewOption {
     name: Ident,
     value: Type,
 }
 
-impl syn::parse::Parse for Opt {
+impl syn::parse::Parse for ViewOption {
     fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
         let name = input.call(syn::ext::IdentExt::parse_any)?;
         input.parse::<Token![=]>()?;
@@ -82,6 +104,7 @@ impl syn::parse::Parse for Opt {
     }
 }
 
+/// Returns the struct. K0073 for another item, and for a struct without named fields.
 fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
     let Ok(Item::Struct(item)) = syn::parse2::<Item>(item.clone()) else {
         let word = item.clone().into_iter().find(|token| token.to_string() != "pub");
@@ -110,7 +133,7 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
     Some(item)
 }
 
-/// Takes the paths off the fields.
+/// Takes the paths off the fields and reads them. `metadata` is rejected as a field, because every view has it.
 fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
     let mut places = Vec::new();
     for field in &mut item.fields {
@@ -132,6 +155,7 @@ fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
     places
 }
 
+/// Reads the path of one field. K0074 for none, for two, and for anything but fields and map keys.
 fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Errors) -> Option<Vec<Step>> {
     let [one] = paths else {
         if let Some(second) = paths.get(1) {
@@ -147,29 +171,31 @@ fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Erro
         other => Err(syn::Error::new(other.span(), "a path stands in parentheses")),
     };
     let Ok(expr) = parsed else {
-        wrong(one, errors);
+        report_not_a_path(one, errors);
         return None;
     };
     let mut steps = Vec::new();
-    walk(&expr, &mut steps, errors)?;
+    push_steps(&expr, &mut steps, errors)?;
     Some(steps)
 }
 
-fn wrong(place: impl ToTokens, errors: &mut Errors) {
+/// Reports K0074 with an example of a path.
+fn report_not_a_path(place: impl ToTokens, errors: &mut Errors) {
     let help = "write the fields with points between them: `#[view(spec.node_name)]`, `#[view(metadata.annotations[\"key\"])]`";
     errors.push(place, codes::NOT_A_PATH, "not a path of fields", help);
 }
 
-/// The steps from the object to what the expression names.
-fn walk(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
+/// Appends the steps of an expression: `metadata.annotations["team"]` has two fields and a key. An index into a list
+/// is rejected, because lists are read as a whole. Returns `None` after a mistake.
+fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
     match expr {
         Expr::Path(path) if first(&path.path).is_some() => steps.extend(first(&path.path).cloned().map(Step::Field)),
         Expr::Field(ExprField { base, member: Member::Named(name), .. }) => {
-            walk(base, steps, errors)?;
+            push_steps(base, steps, errors)?;
             steps.push(Step::Field(name.clone()));
         }
         Expr::Index(ExprIndex { expr, index, .. }) => {
-            walk(expr, steps, errors)?;
+            push_steps(expr, steps, errors)?;
             let Expr::Lit(syn::ExprLit { lit: Lit::Str(key), .. }) = &**index else {
                 let help = "write for example `metadata.annotations[\"example.com/team\"]`; a list is read whole";
                 errors.push(index, codes::NOT_A_PATH, "brackets contain the key of a map", help);
@@ -178,13 +204,14 @@ fn walk(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
             steps.push(Step::Key(key.clone()));
         }
         other => {
-            wrong(other, errors);
+            report_not_a_path(other, errors);
             return None;
         }
     }
     Some(())
 }
 
+/// Returns the first field of a path.
 fn first(path: &Path) -> Option<&Ident> {
     path.get_ident()
 }

@@ -1,12 +1,33 @@
-//! `Model` → tokens: the struct with its metadata, where its fields are, and how it is read; nothing can fail here.
+//! `ViewStruct` → tokens: the struct with its metadata, where its fields are, and how it is read; nothing can fail
+//! here.
+//!
+//! ```text
+//! #[view(of = Pod)]
+//! struct Placed { #[view(spec.node_name)] node: Option<String> }
+//! ```
+//!
+//! becomes
+//!
+//! ```text
+//! struct Placed { pub metadata: ObjectMeta, node: Option<String> }
+//! impl View for Placed {
+//!     fn places() -> … { [Place::<Pod, _>::root().field("spec", |it| &it.spec).open().field("node_name", …).end::<Option<String>>()] }
+//! }
+//! impl<'de> Deserialize<'de> for Placed { … }
+//! ```
+//!
+//! The closures are never called: they make rustc check that each field exists. `open()` goes through an `Option`,
+//! after which the end is optional as well. Deserialization skips every JSON value that is not on a path, so a view
+//! costs no memory for the rest. `tests/expand/view.expanded.rs` is the whole expansion.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Fields, spanned::Spanned};
 
-use super::check::{Model, Place, Step};
+use super::check::{Place, Step, ViewStruct};
 
-pub(super) fn emit(model: &Model) -> TokenStream {
+/// Emits the struct, `impl View` and `impl Deserialize`.
+pub(super) fn emit(model: &ViewStruct) -> TokenStream {
     let (krate, name, of) = (&model.krate, &model.item.ident, &model.of);
     let item = with_metadata(model);
     let kind = quote_spanned!(of.span()=> type __Of = #of;);
@@ -43,8 +64,8 @@ pub(super) fn emit(model: &Model) -> TokenStream {
     }
 }
 
-/// The user's struct with the metadata that each view has.
-fn with_metadata(model: &Model) -> TokenStream {
+/// Emits the user's struct with the public field `metadata`.
+fn with_metadata(model: &ViewStruct) -> TokenStream {
     let (item, krate) = (&model.item, &model.krate);
     let (attrs, vis, name) = (&item.attrs, &item.vis, &item.ident);
     let fields = match &item.fields {
@@ -61,8 +82,10 @@ fn with_metadata(model: &Model) -> TokenStream {
     }
 }
 
-/// Where a field is: the compiler checks each step, and the type at the end.
+/// Emits the path of a field. Each step has the span of the user's word, so that rustc points at a field that does
+/// not exist; the end has the span of the type.
 fn path(place: &Place) -> TokenStream {
+    debug_assert!(!place.steps.is_empty(), "`check` rejects a field without a path");
     let mut path = quote!(__p::TypedPath::<__Of, _>::root());
     for (index, step) in place.steps.iter().enumerate() {
         if index > 0 {

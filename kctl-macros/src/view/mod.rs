@@ -1,4 +1,7 @@
-//! `#[view(of = Kind)]`: a struct with some fields of a kind: parse → check → emit, and recover when there are errors.
+//! `#[view(of = Kind)]`: a struct with some fields of a kind. Check → emit, and recover when there are errors.
+//!
+//! A cache of views holds these fields instead of whole objects. Each field names its place in the kind by a path,
+//! which the compiler checks against the Rust type of the kind.
 
 mod check;
 mod emit;
@@ -7,6 +10,8 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Fields, Item};
 
+/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct stays without its paths and without `impl
+/// View`: a use as a view would be a second error, and rustc reports it with K0071.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match check::check(options, item) {
         Ok(model) => emit::emit(&model),
@@ -17,7 +22,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// The user's item, without the attributes of its fields, which nobody else knows.
+/// Returns the user's item without the `#[view(…)]` of its fields, which rustc would not know.
 fn without_paths(item: &TokenStream) -> TokenStream {
     let Ok(Item::Struct(mut item)) = syn::parse2(item.clone()) else { return item.clone() };
     if let Fields::Named(fields) = &mut item.fields {

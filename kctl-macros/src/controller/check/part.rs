@@ -1,4 +1,5 @@
-//! Rules of the part of an object that is cached: the whole, its metadata, or a view of it.
+//! The part of an object that is cached: the whole, its metadata (`metadata`), or a view of it (`as = View`).
+//! Mistakes are K0049.
 
 use quote::ToTokens;
 use syn::Type;
@@ -7,14 +8,14 @@ use super::super::model::{Part, Relation, Role, Verb};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{argument_of, text_of},
+    function::{argument_of, compact_text},
 };
 
-/// The flag of what is cached by its metadata alone.
+/// The flag of a kind that is cached by its metadata alone.
 pub(super) const METADATA: &str = "metadata";
 
 impl Part {
-    /// Sets the part, which is given once.
+    /// Sets the part of a relation. K0022 if it has one already.
     pub(super) fn set(&mut self, part: Self, errors: &mut Errors) {
         let what = "a kind is cached in one form: `metadata` or `as = View`";
         match (&self, &part) {
@@ -26,9 +27,10 @@ impl Part {
     }
 }
 
-/// Reports `PartialObjectMeta<Kind>` in the place of a kind: metadata is declared with its kind. Returns `true` for an error.
-pub(super) fn part_named_as_a_kind(role: Role, named: &Type, errors: &mut Errors) -> bool {
-    let Some(whole) = argument_of(named, "PartialObjectMeta").map(text_of) else { return false };
+/// Reports `reads = PartialObjectMeta<Kind>`: metadata is declared with its kind, as `reads = Kind(metadata)`,
+/// because the role names the kind. Returns `true` for an error.
+pub(super) fn report_metadata_type(role: Role, named: &Type, errors: &mut Errors) -> bool {
+    let Some(whole) = argument_of(named, "PartialObjectMeta").map(compact_text) else { return false };
     let help = format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", role.word());
     errors.push(
         named,
@@ -39,8 +41,10 @@ pub(super) fn part_named_as_a_kind(role: Role, named: &Type, errors: &mut Errors
     true
 }
 
-/// A kind that is read live has no cache. An owned kind is compared as a whole, so that a view of it is not enough.
-pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
+/// Checks that the part fits the role. A kind that is read live has no cache. An owned kind can't be a view, because
+/// `converge` compares whole objects; with its metadata alone it can be applied and deleted, but neither created nor
+/// updated.
+pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
     if relation.role.is_live() {
         let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");

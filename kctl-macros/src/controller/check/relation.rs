@@ -1,4 +1,28 @@
 //! Relations to kinds, and what stands in their parentheses: verbs, flags and options.
+//!
+//! | written | result |
+//! |---|---|
+//! | `owns = Pod(create, delete)` | the verbs in the role, and on `cx.owned::<Pod>()` |
+//! | `watches = Secret(map = f, when = g)` | a mapper and a predicate |
+//! | `reads = Node(patch, index = by_zone)` | a cache with an index, and `cx.objects::<Node>().patch(…)` |
+//! | `reads = Secret(live)` | no cache: `cx.live::<Secret>().get(…)` |
+//! | `owns = Pod("create")` | K0013, help: write `owns = Pod(create)` |
+//! | `owns = Pod(*)` | K0015, help: list the verbs that are used |
+//!
+//! The codes:
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0012 | the value is not one kind |
+//! | K0013 | an entry that is neither a verb nor an option here |
+//! | K0014 | `watches` without `map` |
+//! | K0015 | an unknown verb, or a wildcard |
+//! | K0016 | an unknown option |
+//! | K0022 | a verb, flag or option twice |
+//! | K0028 | an option that would have no effect |
+//!
+//! People bring verbs from roles (`"*"`, `["create"]`), from kubebuilder's markers (`verbs=get;list`) and from other
+//! languages (`read`, `remove`). The help answers with the verbs that they named, in the form that belongs here.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -9,28 +33,29 @@ use super::{
         model::{DeclaredOption, DeclaredVerb, Part, PrimaryOptions, Relation, RelationOption, Role, Verb},
         parse::{Argument, Entry, Value},
     },
-    part::{METADATA, part_fits_the_role, part_named_as_a_kind},
+    part::{METADATA, check_part, report_metadata_type},
 };
 use crate::{
     codes,
     diagnostics::{Errors, nearest},
 };
 
-/// The flag of `owns`.
+/// The flag of `owns` that sets `blockOwnerDeletion` in owner references.
 const BLOCKING: &str = "block_owner_deletion";
-/// The flag of a kind that is read without a cache.
+/// The flag of `reads` for a kind that is read from the API server at each call.
 const LIVE: &str = "live";
-/// The flag of a kind that need not be there.
+/// The flag of a kind whose CRD may be missing.
 const OPTIONAL: &str = "optional";
-/// The flag of `primary`.
+/// The flag of `primary` whose status is not written.
 const READ_ONLY: &str = "read_only";
-/// Adds an error for a relation without a kind, with the form for one kind, or several.
-fn no_kind(entry: &Entry, errors: &mut Errors) {
+
+/// Reports K0012 for a relation without a kind. The help has one relation for each kind that the value names.
+fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
     let name = &entry.name;
     let kinds: Vec<String> = match &entry.value {
         Some(Value::Expr(value)) => kinds_within(value),
         Some(Value::Kind(_)) => Vec::new(),
-        None => entry.arguments.iter().filter_map(in_parentheses).collect(),
+        None => entry.arguments.iter().filter_map(kind_in_parentheses).collect(),
     };
     let written: Vec<_> = kinds.iter().map(|kind| format!("{name} = {kind}")).collect();
     let help =
@@ -42,7 +67,7 @@ fn no_kind(entry: &Entry, errors: &mut Errors) {
     errors.push(place, codes::NOT_A_KIND_NAME, &format!("`{name}` names a kind"), &help);
 }
 
-/// The kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
+/// Returns the kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
 fn kinds_within(value: &Expr) -> Vec<String> {
     match value {
         Expr::Array(list) => list.elems.iter().flat_map(kinds_within).collect(),
@@ -56,8 +81,8 @@ fn kinds_within(value: &Expr) -> Vec<String> {
     }
 }
 
-/// A kind where verbs belong: `owns(Pod, Secret)`.
-fn in_parentheses(argument: &Argument) -> Option<String> {
+/// Returns a kind that stands where verbs belong: `owns(Pod, Secret)`.
+fn kind_in_parentheses(argument: &Argument) -> Option<String> {
     match argument {
         Argument::Word(kind) => Some(kind.to_string()),
         Argument::Nested(kind, verb) => Some(format!("{kind}({verb})")),
@@ -65,13 +90,14 @@ fn in_parentheses(argument: &Argument) -> Option<String> {
     }
 }
 
-/// Reads `owns = Kind(…)`, `watches = Kind(…)` or `reads = Kind(…)`.
+/// Reads `owns = Kind(…)`, `watches = Kind(…)` or `reads = Kind(…)`. `None` without a kind: then its parentheses
+/// can't be judged.
 pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option<Relation> {
     let Some(Value::Kind(kind)) = &entry.value else {
-        no_kind(entry, errors);
+        report_missing_kind(entry, errors);
         return None;
     };
-    if part_named_as_a_kind(role, kind, errors) || !is_not_dynamic(kind, errors) {
+    if report_metadata_type(role, kind, errors) || report_dynamic(kind, errors) {
         return None;
     }
     let mut relation = Relation {
@@ -83,38 +109,40 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
         optional: None,
         part: Part::Whole,
     };
-    let of = format!("{} = {}", role.word(), kind.to_token_stream());
-    let place = Place { subject: Subject::Related(role), of };
+    let prefix = format!("{} = {}", role.word(), kind.to_token_stream());
+    let parentheses = Parentheses { subject: Subject::Related(role), prefix };
     let mut given = Vec::new();
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) => {
-                if !is_flag(word, &mut relation, errors) {
-                    verb(word, &mut relation.verbs, &place, errors);
+                if !set_flag(word, &mut relation, errors) {
+                    verb(word, &mut relation.verbs, &parentheses, errors);
                 }
             }
             Argument::Nested(word, scope) if word == "live" && scope == "cluster" && role == Role::Reads => {
                 relation.role = Role::ReadsLiveInCluster;
             }
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
-            Argument::Everything(star) => place.everything(star, errors),
-            Argument::Option(word, value) if place.is_of_verbs(word) => place.no_argument(word, value, errors),
+            Argument::Everything(star) => parentheses.report_wildcard(star, errors),
+            Argument::Option(word, value) if parentheses.is_verb_in_another_form(word) => {
+                parentheses.report_not_an_argument(word, value, errors);
+            }
             Argument::Option(word, value) => {
                 relation.options.extend(relation_option(word, value, &mut given, errors));
             }
-            Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
-            Argument::Expr(expr) => place.no_argument(expr, expr, errors),
+            Argument::Nested(word, inner) => parentheses.report_parentheses(word, inner, errors),
+            Argument::Expr(expr) => parentheses.report_not_an_argument(expr, expr, errors),
         }
     }
-    verbs_fit_the_role(&relation, errors);
-    options_fit_the_role(&relation, &given, errors);
-    part_fits_the_role(&relation, errors);
-    optional_fits_the_role(&relation, errors);
+    check_verbs(&relation, errors);
+    check_options(&relation, &given, errors);
+    check_part(&relation, errors);
+    check_optional(&relation, errors);
     Some(relation)
 }
 
 /// Sets the flag of a word, or reports one that is wrong here. Returns `false` if the word is not a flag.
-fn is_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
+fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
     match (word.to_string().as_str(), relation.role) {
         (LIVE, Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => relation.role = Role::ReadsLive,
         (LIVE, Role::Owns | Role::Watches) => {
@@ -136,14 +164,15 @@ fn is_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
     true
 }
 
-/// Reads `primary(…)`.
+/// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
+/// `read_only` excludes verbs that write.
 pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptions> {
     if entry.value.is_some() {
         let (what, help) = ("`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
         errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, what, help);
         return None;
     }
-    let place = Place { subject: Subject::Primary, of: "primary".into() };
+    let parentheses = Parentheses { subject: Subject::Primary, prefix: "primary".into() };
     let (mut primary, mut given) = (PrimaryOptions::default(), Vec::new());
     for argument in &entry.arguments {
         match argument {
@@ -158,9 +187,11 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
                 let help = "metadata alone is of a kind in `owns`, `watches` or `reads`";
                 errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
-            Argument::Word(word) => verb(word, &mut primary.verbs, &place, errors),
-            Argument::Everything(star) => place.everything(star, errors),
-            Argument::Option(word, value) if place.is_of_verbs(word) => place.no_argument(word, value, errors),
+            Argument::Word(word) => verb(word, &mut primary.verbs, &parentheses, errors),
+            Argument::Everything(star) => parentheses.report_wildcard(star, errors),
+            Argument::Option(word, value) if parentheses.is_verb_in_another_form(word) => {
+                parentheses.report_not_an_argument(word, value, errors);
+            }
             Argument::Option(word, value) => {
                 primary.options.extend(relation_option(word, value, &mut given, errors));
             }
@@ -168,8 +199,8 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
                 let help = "a view is of a kind in `watches` or `reads`";
                 errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
-            Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
-            Argument::Expr(expr) => place.no_argument(expr, expr, errors),
+            Argument::Nested(word, inner) => parentheses.report_parentheses(word, inner, errors),
+            Argument::Expr(expr) => parentheses.report_not_an_argument(expr, expr, errors),
         }
     }
     let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
@@ -182,8 +213,9 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
     Some(primary)
 }
 
-/// Reports a kind that is only known at run time: no permissions can be derived from it. Returns `true` for any other kind.
-pub(super) fn is_not_dynamic(kind: &Type, errors: &mut Errors) -> bool {
+/// Reports K0030 for a kind that is known at run time only: no permissions can be derived from it. Returns `true` for
+/// an error.
+pub(super) fn report_dynamic(kind: &Type, errors: &mut Errors) -> bool {
     let is_dynamic = is_dynamic(kind);
     if is_dynamic {
         let help = "name the kind; what is found at run time is declared by `rbac(rule())`, watched by `env.watches` and changed by \
@@ -191,16 +223,17 @@ pub(super) fn is_not_dynamic(kind: &Type, errors: &mut Errors) -> bool {
         let what = "`DynamicObject` is any kind, so no role can be derived from it";
         errors.push(kind, codes::NOT_A_KIND, what, help);
     }
-    !is_dynamic
+    is_dynamic
 }
 
+/// Returns `true` for kube's `DynamicObject`.
 pub(in crate::controller) fn is_dynamic(kind: &Type) -> bool {
     let Type::Path(path) = kind else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "DynamicObject")
 }
 
-/// A kind that is read live has no cache that could be absent.
-fn optional_fits_the_role(relation: &Relation, errors: &mut Errors) {
+/// Reports `optional` on a kind that is read live: it has no cache that could be absent.
+fn check_optional(relation: &Relation, errors: &mut Errors) {
     let Some(word) = relation.optional.as_ref().filter(|_| relation.role.is_live()) else { return };
     let kind = relation.kind.to_token_stream();
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
@@ -208,8 +241,9 @@ fn optional_fits_the_role(relation: &Relation, errors: &mut Errors) {
     errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
 }
 
-/// Owned objects are changed through `cx.owned`, which has no operation for some verbs.
-fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
+/// Reports verbs for which `cx.owned` has no operation. `binding`, `token` and `deletecollection` exist on
+/// `cx.objects` alone.
+fn check_verbs(relation: &Relation, errors: &mut Errors) {
     let has_no_operation =
         |declared: &&DeclaredVerb| matches!(declared.verb, Verb::Binding | Verb::DeleteCollection | Verb::Token);
     if relation.role == Role::Owns
@@ -221,7 +255,8 @@ fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
     }
 }
 
-fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, place: &Place, errors: &mut Errors) {
+/// Reads one verb. K0022 for a repeated one, K0015 for an unknown one.
+fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Parentheses, errors: &mut Errors) {
     let text = word.to_string();
     if verbs.iter().any(|declared| declared.word == *word) {
         errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
@@ -231,15 +266,15 @@ fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, place: &Place, errors: &mut
         verbs.push(DeclaredVerb { verb, word: word.clone() });
         return;
     }
-    if EVERYTHING.contains(&text.to_lowercase().as_str()) {
-        place.everything(word, errors);
+    if WILDCARDS.contains(&text.to_lowercase().as_str()) {
+        parentheses.report_wildcard(word, errors);
         return;
     }
-    let nearest = nearest(&text, &place.words().collect::<Vec<_>>());
-    let other = OTHER_WORDS.iter().find(|(other, _)| *other == text).map(|(_, verbs)| *verbs);
+    let nearest = nearest(&text, &parentheses.words().collect::<Vec<_>>());
+    let other = VERB_SYNONYMS.iter().find(|(other, _)| *other == text).map(|(_, verbs)| *verbs);
     let help = match (other, nearest) {
-        (Some(verbs), _) => format!("write `{}({verbs})`", place.of),
-        (None, _) if WITHOUT_A_VERB.contains(&text.as_str()) => {
+        (Some(verbs), _) => format!("write `{}({verbs})`", parentheses.prefix),
+        (None, _) if UNSUPPORTED_VERBS.contains(&text.as_str()) => {
             format!("no operation of kctl uses `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
         }
         (None, _) if text == "finalizers" => "a declared finalizer includes this permission: remove it".to_owned(),
@@ -250,15 +285,15 @@ fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, place: &Place, errors: &mut
 }
 
 /// Words that are not verbs of Kubernetes, with the verbs to write.
-const OTHER_WORDS: [(&str, &str); 5] = [
+const VERB_SYNONYMS: [(&str, &str); 5] = [
     ("read", "get, list, watch"),
     ("write", "create, update, patch, delete"),
     ("remove", "delete"),
     ("evict", "eviction"),
     ("deletecollections", "deletecollection"),
 ];
-/// Verbs and subresources of Kubernetes for which a context has no operation.
-const WITHOUT_A_VERB: [&str; 12] = [
+/// Verbs and subresources of Kubernetes for which a `Context` has no operation.
+const UNSUPPORTED_VERBS: [&str; 12] = [
     "approve",
     "attach",
     "bind",
@@ -274,23 +309,25 @@ const WITHOUT_A_VERB: [&str; 12] = [
 ];
 
 /// Words of other tools for every verb.
-const EVERYTHING: [&str; 3] = ["all", "any", "everything"];
+const WILDCARDS: [&str; 3] = ["all", "any", "everything"];
 
 /// The owner of the parentheses that are read, for messages that show what to write in them.
-struct Place {
+struct Parentheses {
     subject: Subject,
-    /// `owns = Pod`.
-    of: String,
+    /// The text before the parentheses: `owns = Pod`.
+    prefix: String,
 }
 
+/// The object that the parentheses are about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Primary,
+    /// A related kind. The role is that of the option; `live` does not change it.
     Related(Role),
 }
 
-impl Place {
-    /// The words that stand here alone.
+impl Parentheses {
+    /// Returns the words that may stand here alone: verbs, and the flags of the role.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         let flags: &[&str] = match self.subject {
             Subject::Primary => &[],
@@ -300,40 +337,42 @@ impl Place {
         Verb::WORDS.iter().chain(flags).copied()
     }
 
-    /// A verb with a value, or a list of verbs with a name.
-    fn is_of_verbs(&self, option: &Ident) -> bool {
+    /// Returns `true` for an option that stands for verbs: `verbs = [create]`, `operations = …`, or `create = true`.
+    fn is_verb_in_another_form(&self, option: &Ident) -> bool {
         let text = option.to_string();
         text.starts_with("verb") || text == "operations" || self.words().any(|word| word == text)
     }
 
-    fn everything(&self, place: impl ToTokens, errors: &mut Errors) {
-        let Self { subject, of } = self;
+    /// Reports K0015 for all verbs at once. A role with every verb would allow more than the controller does.
+    fn report_wildcard(&self, place: impl ToTokens, errors: &mut Errors) {
+        let Self { subject, prefix } = self;
         let what = "a rule lists its verbs: all verbs would allow more than is needed";
         let help = match subject {
             Subject::Related(Role::Owns) => format!(
-                "write `{of}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{of}(create, delete)`"
+                "write `{prefix}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{prefix}(create, delete)`"
             ),
             Subject::Primary => {
                 "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
                     .into()
             }
             Subject::Related(_) => {
-                format!("write `{of}` to read only, or list the verbs that are used, for example `{of}(patch)`")
+                format!("write `{prefix}` to read only, or list the verbs that are used, for example `{prefix}(patch)`")
             }
         };
         errors.push(place, codes::UNKNOWN_VERB, what, &help);
     }
 
-    /// What stands for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`.
-    fn no_argument(&self, place: impl ToTokens, value: &Expr, errors: &mut Errors) {
+    /// Reports K0013 for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`. The help
+    /// lists the verbs that it finds in the value.
+    fn report_not_an_argument(&self, place: impl ToTokens, value: &Expr, errors: &mut Errors) {
         let mut words = vec![place.to_token_stream().to_string()];
-        collect(value.to_token_stream(), &mut words);
+        collect_words(value.to_token_stream(), &mut words);
         let mut known: Vec<&str> = Vec::new();
         for word in &words {
             let word = self.words().find(|known| word.eq_ignore_ascii_case(known));
             known.extend(word.filter(|word| !known.contains(word)));
         }
-        let Self { subject, of } = self;
+        let Self { subject, prefix } = self;
         let example = if *subject == Subject::Related(Role::Owns) { "create" } else { "patch" };
         let (start, verbs) =
             if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
@@ -341,33 +380,33 @@ impl Place {
             place,
             codes::NEITHER_VERB_NOR_OPTION,
             "neither a verb nor an option",
-            &format!("{start} `{of}({verbs})`"),
+            &format!("{start} `{prefix}({verbs})`"),
         );
     }
 
-    /// `status(patch)`.
-    fn no_parentheses(&self, word: &Ident, inner: &Ident, errors: &mut Errors) {
-        let Self { subject, of } = self;
+    /// Reports K0013 for a word with parentheses: `status(patch)`.
+    fn report_parentheses(&self, word: &Ident, inner: &Ident, errors: &mut Errors) {
+        let Self { subject, prefix } = self;
         let is_verb = |word: &Ident| Verb::of(&word.to_string()).is_some();
         let what = format!("`{word}` takes no parentheses");
         let help = if !is_verb(word) && *subject == Subject::Related(Role::Reads) {
             "write `live` or `live(cluster)`".to_owned()
         } else if !is_verb(word) {
-            format!("write for example `{of}(patch)`")
+            format!("write for example `{prefix}(patch)`")
         } else if is_verb(inner) && inner != word {
-            format!("write `{of}({word})`; `{inner}` beside it would be of the object itself")
+            format!("write `{prefix}({word})`; `{inner}` beside it would be of the object itself")
         } else {
-            format!("write `{of}({word})`")
+            format!("write `{prefix}({word})`")
         };
         errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, &help);
     }
 }
 
-/// The words of an expression, also those in strings.
-fn collect(tokens: TokenStream, words: &mut Vec<String>) {
+/// Appends the words of an expression, including those in strings.
+fn collect_words(tokens: TokenStream, words: &mut Vec<String>) {
     for token in tokens {
         match token {
-            TokenTree::Group(group) => collect(group.stream(), words),
+            TokenTree::Group(group) => collect_words(group.stream(), words),
             TokenTree::Punct(_) => {}
             token => {
                 let text = token.to_string();
@@ -377,9 +416,9 @@ fn collect(tokens: TokenStream, words: &mut Vec<String>) {
     }
 }
 
-/// A watched kind needs a mapper. A kind that triggers nothing has neither a mapper nor a predicate. A kind without a cache has
-/// nothing to select or to index.
-fn options_fit_the_role(relation: &Relation, given: &[Given], errors: &mut Errors) {
+/// Checks that options fit the role. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
+/// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
+fn check_options(relation: &Relation, given: &[GivenOption], errors: &mut Errors) {
     let (role, kind) = (relation.role, relation.kind.to_token_stream());
     if role == Role::Watches && !given.iter().any(|given| given.option == RelationOption::Map) {
         let what = "a watched kind needs a mapper from its objects to primaries";
@@ -388,7 +427,7 @@ fn options_fit_the_role(relation: &Relation, given: &[Given], errors: &mut Error
         );
         errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
     }
-    for Given { option, word } in given {
+    for GivenOption { option, word } in given {
         let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
         if is_of_triggers && !role.triggers() {
             let what = format!("`reads` triggers nothing: `{word}` would never be called");
@@ -401,13 +440,20 @@ fn options_fit_the_role(relation: &Relation, given: &[Given], errors: &mut Error
     }
 }
 
-/// An option that stands in the parentheses, also one whose value is wrong.
-struct Given {
+/// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
+struct GivenOption {
     option: RelationOption,
     word: Ident,
 }
 
-fn relation_option(word: &Ident, value: &Expr, given: &mut Vec<Given>, errors: &mut Errors) -> Option<DeclaredOption> {
+/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, and K0026 for a string in the
+/// place of a function or the reverse.
+fn relation_option(
+    word: &Ident,
+    value: &Expr,
+    given: &mut Vec<GivenOption>,
+    errors: &mut Errors,
+) -> Option<DeclaredOption> {
     let text = word.to_string();
     let Some(option) = RelationOption::of(&text) else {
         let help = nearest(&text, RelationOption::WORDS).map_or_else(
@@ -421,7 +467,7 @@ fn relation_option(word: &Ident, value: &Expr, given: &mut Vec<Given>, errors: &
         errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return None;
     }
-    given.push(Given { option, word: word.clone() });
+    given.push(GivenOption { option, word: word.clone() });
     if let Expr::Lit(ExprLit { lit, .. }) = value {
         let is_string = matches!(lit, Lit::Str(_));
         let wants_string = matches!(option, RelationOption::Selector | RelationOption::Fields | RelationOption::On);
@@ -439,20 +485,20 @@ fn relation_option(word: &Ident, value: &Expr, given: &mut Vec<Given>, errors: &
 mod tests {
     use quote::quote;
 
-    /// What a controller with these options is told, without the codes.
-    fn told(options: &str) -> Vec<String> {
+    /// Returns the messages about a controller with these options, in one line each.
+    fn messages(options: &str) -> Vec<String> {
         let item = quote!(
             async fn pods(_config: Arc<ConfigMap>, _cx: Context<pods>) -> Result<Action> {
                 todo()
             }
         );
         let text = crate::controller::expand(options.parse().unwrap(), &item).to_string();
-        let said = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
-        said.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
+        let messages = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
+        messages.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
     }
 
     #[test]
-    fn whatever_stands_for_verbs_is_told_what_to_write() {
+    fn verbs_in_other_forms_get_help() {
         let all = "a rule lists its verbs: all verbs would allow more than is needed / help: ";
         let none = "neither a verb nor an option / help: ";
         for (options, expected) in [
@@ -490,14 +536,14 @@ mod tests {
             ("rbac(*)", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
             ("rbac(verbs = \"*\")", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
         ] {
-            let told = told(options);
-            assert!(told.iter().any(|told| told.starts_with(&expected)), "{options}: {expected}\n{told:?}");
-            assert_eq!(told.len(), 1, "{options}: one mistake is one message: {told:?}");
+            let messages = messages(options);
+            assert!(messages.iter().any(|text| text.starts_with(&expected)), "{options}: {expected}\n{messages:?}");
+            assert_eq!(messages.len(), 1, "{options}: one mistake is one message: {messages:?}");
         }
     }
 
     #[test]
-    fn a_function_for_several_operations_is_told_to_be_several() {
+    fn several_operations_get_help_for_several_functions() {
         let item = quote!(
             fn health(_workload: &Workload) -> Result<bool> {
                 Ok(true)

@@ -1,4 +1,15 @@
 //! Values of options: strings, numbers, durations and lists.
+//!
+//! | option | literals | code |
+//! |---|---|---|
+//! | `name` | a string | K0026 |
+//! | `finalizer` | a qualified name, such as `"example.com/name"` | K0017, K0026 |
+//! | `concurrency`, `retries` | a number: at least 1, at least 0 | K0018 |
+//! | `resync`, `timeout` | `"10m"` | K0020 |
+//! | `backoff` | `("5ms", max = "1000s")` | K0019, K0020 |
+//! | `namespaces` | a list | K0027 |
+//!
+//! A literal is checked here, and any other expression is left to rustc: `concurrency = WORKERS` is emitted as it is.
 
 use quote::ToTokens;
 use syn::{Expr, Lit};
@@ -12,6 +23,7 @@ use super::{
 };
 use crate::{codes, diagnostics::Errors};
 
+/// Returns the value of an option. K0010 for none, K0025 for parentheses behind it.
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;
     if let Some(Value::Expr(value)) = &entry.value {
@@ -27,7 +39,7 @@ pub(super) fn name(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     string(entry, errors).cloned()
 }
 
-/// Reads `finalizer = "…"`, or an expression.
+/// Reads `finalizer = "…"`, or an expression. K0017 for a literal that API servers reject.
 pub(super) fn finalizer(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let value = string(entry, errors)?;
     if let Expr::Lit(literal) = value
@@ -43,7 +55,7 @@ pub(super) fn finalizer(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     Some(value.clone())
 }
 
-/// Reads a value that is not a literal of another type than a string.
+/// Reads a value that is not a literal of another type than a string. K0026 otherwise.
 fn string<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let (name, value) = (&entry.name, entry_value(entry, errors)?);
     if let Expr::Lit(literal) = value
@@ -72,7 +84,7 @@ fn is_qualified_name(text: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-/// Reads `concurrency = 4`.
+/// Reads `concurrency = 4`. K0018 for 0, with which no worker would run.
 pub(super) fn concurrency(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let value = number(entry, errors)?;
     if let Expr::Lit(literal) = &value
@@ -86,7 +98,7 @@ pub(super) fn concurrency(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     Some(value)
 }
 
-/// Reads a number that is not negative, or an expression.
+/// Reads a number that is not negative, or an expression. K0018 for another literal.
 pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let (name, value) = (&entry.name, entry_value(entry, errors)?);
     let help = format!("write `{name} = 4`");
@@ -103,7 +115,7 @@ pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     }
 }
 
-/// Reads `namespaces = […]`, or an expression.
+/// Reads `namespaces = […]`, or an expression. K0027 for one namespace without brackets.
 pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let value = entry_value(entry, errors)?;
     if let Expr::Lit(literal) = value {
@@ -114,7 +126,8 @@ pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     Some(value.clone())
 }
 
-/// Reads `backoff("5ms", max = "1000s")`.
+/// Reads `backoff("5ms", max = "1000s")`: the wait after the first failure, and the longest one. K0019 for another
+/// form.
 pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     let form = "write `backoff(\"5ms\", max = \"1000s\")`";
     if entry.value.is_some() {
@@ -143,7 +156,7 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     first.map(|first| Setting::Backoff { first, max })
 }
 
-/// Reads a literal like `"1m30s"`, or an expression of the type `Duration`.
+/// Reads a literal like `"1m30s"`, or an expression of the type `Duration`. K0020 for another literal.
 pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<Duration> {
     let Expr::Lit(literal) = value else { return Some(Duration::Expr(value.clone())) };
     let Lit::Str(text) = &literal.lit else {
@@ -162,6 +175,8 @@ pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<Duration> {
     None
 }
 
+/// Returns the milliseconds of a duration in Go's notation, without fractions: `1h30m`. `None` for an empty string,
+/// another unit, or more than `u64::MAX` milliseconds.
 fn milliseconds(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut total = 0_u64;

@@ -1,4 +1,8 @@
 //! The calls on the builder of a `ControllerSpec`, one for each option.
+//!
+//! The specification is what `generate-rbac`, `graph` and the manager read, so each option of the attribute is a
+//! method there. The text of a relation or a rule goes with it: comments of the generated role show which option a
+//! rule comes from.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -9,7 +13,7 @@ use super::super::model::{
 };
 use crate::function::written;
 
-/// Returns the calls for an option of the controller.
+/// Returns the call for an option of the controller.
 pub(super) fn setting(setting: &Setting) -> TokenStream {
     match setting {
         Setting::Name(name) => quote!(.named(#name)),
@@ -30,6 +34,7 @@ pub(super) fn setting(setting: &Setting) -> TokenStream {
     }
 }
 
+/// Emits a duration. A literal becomes a number of milliseconds, so that no string is parsed at run time.
 fn duration(duration: &Duration) -> TokenStream {
     match duration {
         Duration::Millis(millis) => {
@@ -40,8 +45,9 @@ fn duration(duration: &Duration) -> TokenStream {
     }
 }
 
-/// Returns one call for each rule, with the rule as it was written: comments of the role show it.
+/// Returns one call for each rule, with the rule as the user wrote it: comments of the role show it.
 fn rules(Rules { rules, on }: &Rules) -> TokenStream {
+    debug_assert!(!rules.is_empty(), "`check` rejects `rbac()`");
     let cluster = on.as_ref().map(|on| format!(", on = {}", written(&on.to_token_stream()))).unwrap_or_default();
     let calls = rules.iter().map(|rule| {
         let rule = match rule {
@@ -58,6 +64,7 @@ fn rules(Rules { rules, on }: &Rules) -> TokenStream {
     calls.collect()
 }
 
+/// Returns the calls for `primary(…)`.
 fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> TokenStream {
     let options = options.iter().filter(|declared| declared.option != RelationOption::On);
     let options = options.map(|declared| option(declared, &format!("primary_{}", declared.option.word())));
@@ -66,7 +73,7 @@ fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> 
     quote!(#(#options)* #read_only .primary(&[#(#verbs),*]))
 }
 
-/// Returns the calls for what stands in the parentheses of a kind, without its part and its cluster.
+/// Returns the calls for the parentheses of a kind, without its part and its cluster, which need type aliases.
 pub(super) fn relation(relation: &Relation) -> TokenStream {
     let verbs = words(&relation.verbs);
     let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
@@ -76,7 +83,7 @@ pub(super) fn relation(relation: &Relation) -> TokenStream {
     quote!(#verbs #(#options)* #(.#flags())*)
 }
 
-/// Returns the call for an option. An index is known by the text of its function.
+/// Returns the call for an option. An index is known by the tokens of its function, so that `by(by_zone, …)` finds it.
 fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
     let (method, value) = (Ident::new(method, declared.word.span()), &declared.value);
     if declared.option == RelationOption::Index {
@@ -86,11 +93,12 @@ fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
     quote!(.#method(#value))
 }
 
+/// Returns the verbs as the role names them.
 fn words(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
     verbs.iter().map(|declared| declared.verb.word()).collect()
 }
 
-/// Returns the declaration of a relation as text, with all on which the role depends: `owns = Pod(create)`.
+/// Returns the declaration of a relation as text, with everything that the role depends on: `owns = Pod(create)`.
 pub(super) fn text(relation: &Relation) -> String {
     let flag = match relation.role {
         Role::ReadsLive => Some("live".to_owned()),
@@ -108,7 +116,7 @@ pub(super) fn text(relation: &Relation) -> String {
     format!("{} = {}{arguments}", relation.role.word(), relation.kind.to_token_stream())
 }
 
-/// Returns an option on which the role depends.
+/// Returns an option that the role depends on. Selectors and functions don't narrow a role.
 fn narrowing(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<String> {
     let value = value.to_token_stream();
     match option {
@@ -118,7 +126,7 @@ fn narrowing(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<St
     }
 }
 
-/// Returns the call for the cluster of the primary.
+/// Returns the call for the cluster of the primary. A type gives its name; a string is the name.
 pub(super) fn primary_on(on: &Expr) -> TokenStream {
     match on {
         Expr::Path(cluster) => {

@@ -1,5 +1,14 @@
 //! The help for a name that is not a mark: the name of the mark, with the value that the user wrote.
 //!
+//! | written | help |
+//! |---|---|
+//! | `min = 0` | write `minimum = 0` |
+//! | `MaxItems = 3` | write `max_items = 3` |
+//! | `one_of = ["a", "b"]` | write `allowed("a", "b")` |
+//! | `email` | write `format = "email"` |
+//! | `rename = "a"` | it is an option of serde |
+//! | `minimun = 1` | write `minimum = 1` |
+//!
 //! People come from kubebuilder (`+kubebuilder:validation:MinLength`), JSON schema (`minLength`), and validators of other
 //! languages (`min`, `regex`, `email`). The help for
 //! `#[kctl(range(min = 0, max = 5))]` is to write `minimum = 0, maximum = 5`.
@@ -13,7 +22,8 @@ use crate::{
     function::written,
 };
 
-/// Names that other validators and JSON schemas use for a mark, with the mark.
+/// Names that other validators and JSON schemas use for a mark, with the mark. `instead` handles those that need more
+/// than another name.
 const OTHER_NAMES: [(&str, &str); 24] = [
     ("choices", "allowed"),
     ("enum", "allowed"),

@@ -1,5 +1,7 @@
-//! A primary that is a struct of the same file without `#[resource]`: the compiler would report each trait that it lacks, and
-//! never name the attribute. Where the file does not say it for certain, rustc speaks.
+//! A primary that is a struct of the same file without `#[resource]`.
+//!
+//! rustc would report each trait that the struct lacks, and never name the attribute. So the check reads the file,
+//! and reports K0030 once if nothing in it could make a kind of the struct. Otherwise rustc reports what it finds.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
@@ -8,49 +10,52 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{argument_of, referenced},
+    function::{argument_of, strip_pointers},
     resource,
-    source::{self, items_of},
+    source_file::{self, items_of},
 };
 
-/// Attributes that don't make a kind of a struct.
-const SILENT: [&str; 11] =
+/// Attributes that don't make a kind of a struct. Any other one may do so.
+const NEUTRAL_ATTRIBUTES: [&str; 11] =
     ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive", "serde", "schema"];
 
-/// A kind that is not one yet.
-pub(in crate::controller) struct Unmarked {
+/// A struct that should be a kind.
+pub(in crate::controller) struct MissingResource {
     kind: Ident,
-    /// The struct is that of the kind itself: `struct Site`, and not `struct SiteSpec`.
+    /// `true` for `struct Site`, and `false` for `struct SiteSpec` without a kind.
     is_kind: bool,
-    /// What the struct derives.
+    /// The derives of the struct: the stub implements the other traits.
     derives: Vec<String>,
     /// `SiteStatus`, where there is one.
     status: Option<Ident>,
     /// `pub struct SiteSpec`.
-    written: String,
+    declaration: String,
     /// This is the first controller of the kind in its file: it alone reports the mistake.
     is_first: bool,
 }
 
-/// Returns the kind of a primary, if the file of the attribute shows that it lacks `#[resource]`.
-pub(super) fn find(kind: &Type, controller: &Ident) -> Option<Unmarked> {
-    find_in(&source::text()?, kind, controller)
+/// Returns the struct of a primary, if the file of the attribute shows that it lacks `#[resource]`.
+pub(super) fn find(kind: &Type, controller: &Ident) -> Option<MissingResource> {
+    find_in(&source_file::read()?, kind, controller)
 }
 
-fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<Unmarked> {
+/// Returns the struct of `kind` in a file. `None` if the file has the kind as a string, which may be
+/// `kind = "Site"`, or if an item may define the name in another way.
+fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResource> {
     let Type::Path(path) = kind else { return None };
     let kind = path.path.get_ident()?;
     let spec = format_ident!("{kind}Spec");
     let status = format_ident!("{kind}Status");
-    // A look at the text, because most files need no parser.
+    // Most files need no parser.
     if text.contains(&format!("\"{kind}\""))
-        || source::defines(text, kind).next().is_none() && source::defines(text, &spec).next().is_none()
+        || source_file::definitions_of(text, kind).next().is_none()
+            && source_file::definitions_of(text, &spec).next().is_none()
     {
         return None;
     }
     let file = syn::parse_file(text).ok()?;
     let items = items_of(&file);
-    if items.iter().any(|item| brings(item, kind)) {
+    if items.iter().any(|item| may_define(item, kind)) {
         return None;
     }
     let of_name = |name: &Ident| -> Vec<&ItemStruct> {
@@ -66,25 +71,25 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<Unmarked> {
         ([], [found]) => (*found, false),
         _ => return None,
     };
-    let silent = found.attrs.iter().all(|attribute| source::is_one_of(attribute, &SILENT));
+    let silent = found.attrs.iter().all(|attribute| source_file::has_name(attribute, &NEUTRAL_ATTRIBUTES));
     let derives = resource::derived(&found.attrs);
     if !silent || !found.generics.params.is_empty() || derives.iter().any(|name| name.contains("Resource")) {
         return None;
     }
     let vis = quote::ToTokens::to_token_stream(&found.vis).to_string();
     let vis = if vis.is_empty() { String::new() } else { format!("{vis} ") };
-    Some(Unmarked {
+    Some(MissingResource {
         kind: Ident::new(&kind.to_string(), kind.span()),
         is_kind,
         derives,
         status: (!of_name(&status).is_empty()).then_some(status),
-        written: format!("{vis}struct {spec}"),
+        declaration: format!("{vis}struct {spec}"),
         is_first: first_of(&items, kind).is_none_or(|first| first == controller),
     })
 }
 
-/// Whether an item may define or import the name, or make a kind of a struct by other means.
-fn brings(item: &Item, kind: &Ident) -> bool {
+/// Returns `true` if an item may define or import the name, or implement the traits of a kind for it.
+fn may_define(item: &Item, kind: &Ident) -> bool {
     let is_kind = |ty: &Type| matches!(ty, Type::Path(path) if path.path.is_ident(kind));
     match item {
         Item::Impl(item) => item.trait_.as_ref().is_some_and(|(path, _)| {
@@ -99,10 +104,11 @@ fn brings(item: &Item, kind: &Ident) -> bool {
     }
 }
 
-/// The first controller of the file that reconciles the kind.
+/// Returns the first controller of the file that reconciles the kind. It alone reports the mistake, so that several
+/// controllers of one kind are one error.
 fn first_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
-    let is_controller = |attributes: &[Attribute]| attributes.iter().any(|a| source::is_one_of(a, &["controller"]));
-    let is_of = |ty: &Type| matches!(referenced(ty), Type::Path(path) if path.path.is_ident(kind));
+    let is_controller = |attributes: &[Attribute]| attributes.iter().any(|a| source_file::has_name(a, &["controller"]));
+    let is_of = |ty: &Type| matches!(strip_pointers(ty), Type::Path(path) if path.path.is_ident(kind));
     items.iter().find_map(|item| match item {
         Item::Fn(item) if is_controller(&item.attrs) => {
             let primary = item.sig.inputs.iter().find_map(|argument| match argument {
@@ -112,36 +118,37 @@ fn first_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
             primary.is_some_and(is_of).then_some(&item.sig.ident)
         }
         Item::Struct(item) if is_controller(&item.attrs) => {
-            let options = item.attrs.iter().find(|a| source::is_one_of(a, &["controller"]))?;
+            let options = item.attrs.iter().find(|a| source_file::has_name(a, &["controller"]))?;
             resource::mentions(&quote!(#options), kind).then_some(&item.ident)
         }
         _ => None,
     })
 }
 
-impl Unmarked {
-    /// Reports the mistake, once for a kind. Returns whether it did.
+impl MissingResource {
+    /// Reports K0030, once for a kind. Returns `true` if it did.
     pub(super) fn report(&self, errors: &mut Errors) -> bool {
         if !self.is_first {
             return false;
         }
-        let Self { kind, is_kind, status, written, .. } = self;
+        let Self { kind, is_kind, status, declaration, .. } = self;
         let status = status.as_ref().map(|status| format!(", status = \"{status}\"")).unwrap_or_default();
         let attribute =
             format!("#[resource(group = \"example.com\", version = \"v1\", kind = \"{kind}\", namespaced{status})]");
         let (what, help) = if *is_kind {
             let what = format!("`{kind}` is not a Kubernetes kind: its struct has no `#[resource]`");
-            (what, format!("write `{attribute} {written}`: its fields are then in `spec` of a `{kind}`"))
+            (what, format!("write `{attribute} {declaration}`: its fields are then in `spec` of a `{kind}`"))
         } else {
             let what = format!("there is no kind `{kind}`: `{kind}Spec` has no `#[resource]`");
-            (what, format!("write `{attribute}` above `{written}`"))
+            (what, format!("write `{attribute}` above `{declaration}`"))
         };
         errors.push(kind, codes::NOT_A_KIND, &what, &help);
         true
     }
 
-    /// What makes a kind of it, so that nothing else is reported.
-    pub(in crate::controller) fn stand_in(&self) -> TokenStream {
+    /// Emits the implementations that make a kind of the struct, so that nothing else is reported. For a spec without its kind
+    /// it emits the kind, too.
+    pub(in crate::controller) fn stub(&self) -> TokenStream {
         let kind = Ident::new(&self.kind.to_string(), self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");
         let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));
@@ -191,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_without_resource_is_found_where_it_is_certain() {
+    fn struct_without_resource_is_found_where_it_is_certain() {
         let first = "#[controller] async fn site(site: Arc<Site>, cx: Context<site>) -> Result<Action> {}";
         let other = "#[controller] async fn other(site: Arc<Site>, cx: Context<other>) -> Result<Action> {}";
         for (file, expected) in [

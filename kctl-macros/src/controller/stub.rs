@@ -1,31 +1,36 @@
-//! After an error: the user's item stays, and a stand-in controller may do everything, so that one mistake is one diagnostic
-//! and completion goes on in a function that is half typed.
+//! The code after an error: the user's item, a stub controller, and the errors.
+//!
+//! The stub may do everything. Without it, each use of the `Context` in the function would be one more error, because
+//! no permission would be declared; with it, one mistake is one error, and completion goes on in a function that is
+//! half typed. Its trait implementations are generic over every kind, so that no verb needs to be named.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{FnArg, Generics, Type};
 
 use super::{
-    check::{Mistakes, Unmarked, described_by, is_dynamic},
+    check::{CheckErrors, MissingResource, is_dynamic, kind_of_spec},
     parse::{Annotated, Input, Value},
 };
 use crate::{
     crate_path::CratePath,
-    function::{Function, argument_of, referenced},
+    function::{Function, argument_of, strip_pointers},
     resource::mentions,
-    source,
+    source_file,
 };
 
-pub(super) fn recover(mistakes: &Mistakes, input: &Input, item: &TokenStream) -> TokenStream {
+/// Emits the item, the stub and the errors. The body of a function with a wrong signature is left out, because it was
+/// written for another signature and would be wrong in each line.
+pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream) -> TokenStream {
     let errors = mistakes.errors.to_compile_error();
-    let stand_in = mistakes.unmarked.as_ref().map(Unmarked::stand_in);
+    let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
     let stub = match &input.item {
-        // Nothing can stand beside a method but methods.
+        // An `impl` contains nothing but methods.
         Annotated::Function(function) if matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))) => {
             TokenStream::new()
         }
         Annotated::Function(function) => {
-            let kind = first_kind(function).unwrap_or_else(any_kind);
+            let kind = first_kind(function).unwrap_or_else(placeholder_kind);
             let (name, vis) = (&function.sig.ident, &function.vis);
             let stub = stub(name, &Generics::default(), &kind, input);
             let reconcile = reconcile(name);
@@ -38,8 +43,8 @@ pub(super) fn recover(mistakes: &Mistakes, input: &Input, item: &TokenStream) ->
         Annotated::Struct(item) => {
             let of = input.options.iter().find(|entry| entry.name == "of").and_then(|entry| entry.value.as_ref());
             let kind = match of {
-                Some(Value::Kind(kind)) => meant(kind),
-                _ => any_kind(),
+                Some(Value::Kind(kind)) => kind_or_kind_of_spec(kind),
+                _ => placeholder_kind(),
             };
             let stub = stub(&item.ident, &item.generics, &kind, input);
             quote!(const _: () = { #stub };)
@@ -47,22 +52,22 @@ pub(super) fn recover(mistakes: &Mistakes, input: &Input, item: &TokenStream) ->
         Annotated::Other(_) => TokenStream::new(),
     };
     let item = match &input.item {
-        Annotated::Function(function) if mistakes.of_the_head => without_body(function, item),
+        Annotated::Function(function) if mistakes.is_signature_wrong => without_body(function, item),
         _ => item.clone(),
     };
     quote! {
         #[allow(dead_code, unused_variables, unused_imports, reason = "its controller has mistakes")]
         #item
         #stub
-        #stand_in
+        #kind_stub
         #errors
     }
 }
 
-/// The function without its body, which was written for another head: it would be wrong in each line. In an editor, where no
-/// file can be read, it stays for completion.
+/// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body stays
+/// for completion.
 fn without_body(function: &Function, item: &TokenStream) -> TokenStream {
-    if source::text().is_none() {
+    if source_file::read().is_none() {
         return item.clone();
     }
     let Function { attrs, vis, sig } = function;
@@ -73,32 +78,35 @@ fn without_body(function: &Function, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// A kind where none is named.
-fn any_kind() -> TokenStream {
+/// Returns the kind of a stub whose real kind is unknown.
+fn placeholder_kind() -> TokenStream {
     quote!(__p::k8s_openapi::api::core::v1::ConfigMap)
 }
 
-/// The kind of the first parameter that is no context, as far as it can be seen.
+/// Returns the kind of the first parameter that is not a `Context`. `None` for a type parameter, which does not exist
+/// outside of the function, and for a type that is not a path.
 fn first_kind(function: &Function) -> Option<TokenStream> {
     let types = function.sig.inputs.iter().filter_map(|argument| match argument {
         FnArg::Typed(argument) => Some(&*argument.ty),
         FnArg::Receiver(_) => None,
     });
-    // The context in the first place says nothing about the kind.
-    let mut kinds = types.map(referenced).filter(|ty| argument_of(ty, "Context").is_none());
+    // A `Context` as the first parameter does not show the kind.
+    let mut kinds = types.map(strip_pointers).filter(|ty| argument_of(ty, "Context").is_none());
     let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
-    kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(meant)
+    kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }
 
-/// The kind, also where its spec stands; one that is named at run time was told already.
-fn meant(kind: &Type) -> TokenStream {
+/// Returns the kind, or the kind whose spec was named. The mistake was reported; with the right kind, the function's
+/// body compiles.
+fn kind_or_kind_of_spec(kind: &Type) -> TokenStream {
     if is_dynamic(kind) {
-        return any_kind();
+        return placeholder_kind();
     }
-    described_by(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
+    kind_of_spec(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
 }
 
-/// The declaration of everything. What is generic gets it for all of its types that can be a controller.
+/// Emits implementations of the permission traits for every kind. A generic struct gets them for all of its types
+/// that can be a controller.
 fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) -> TokenStream {
     let krate =
         CratePath(input.options.iter().find(|entry| entry.name == "krate").and_then(|entry| match &entry.value {
@@ -139,6 +147,7 @@ fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) ->
     }
 }
 
+/// Emits `impl Reconcile` for the stub of a function.
 fn reconcile(name: &Ident) -> TokenStream {
     quote! {
         impl __p::Reconcile for #name {

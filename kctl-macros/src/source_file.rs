@@ -1,16 +1,27 @@
-//! The file around an attribute: what an attribute is given shows one item, and some mistakes are only seen beside another one.
-//! Where the file cannot be read, or says nothing for certain, rustc speaks.
+//! The source file around an attribute: some mistakes show only beside another item.
+//!
+//! A macro receives one item. `Site` as the primary of a controller is an error if the file has `struct Site` without
+//! `#[resource]`, and rustc would report every trait that is missing instead of the attribute. So the checks read the
+//! file from disk.
+//!
+//! They report a mistake only if the file leaves no doubt: no macro, no `use` and no second definition could give the
+//! name another meaning. Otherwise they stay silent, and rustc reports what it finds.
+//!
+//! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
+//! longer than the rest of the macro.
 
 use syn::{Attribute, File, Ident, Item, LitStr, parse::ParseStream};
 
-/// The text of the file where the attribute stands; nothing where rustc is not at work.
-pub(crate) fn text() -> Option<String> {
+/// Returns the contents of the file with the attribute. `None` outside of rustc, as in unit tests, and where the span has
+/// no file on disk, as in some editors.
+pub(crate) fn read() -> Option<String> {
     let file = proc_macro::is_available().then(|| proc_macro::Span::call_site().local_file())?;
     std::fs::read_to_string(file?).ok()
 }
 
-/// Where a struct or an enum of that name begins: a look at the text, because most files need no parser.
-pub(crate) fn defines<'a>(text: &'a str, name: &Ident) -> impl Iterator<Item = usize> + 'a {
+/// Returns the offsets at which a struct or an enum of this name may be defined. It searches characters, so comments
+/// and strings count, too: the parser decides afterwards.
+pub(crate) fn definitions_of<'a>(text: &'a str, name: &Ident) -> impl Iterator<Item = usize> + 'a {
     ["struct", "enum"].map(|word| format!("{word} {name}")).into_iter().flat_map(move |definition| {
         let starts: Vec<_> = text.match_indices(&definition).map(|(start, _)| start).collect();
         let is_whole = move |start: &usize| {
@@ -21,13 +32,15 @@ pub(crate) fn defines<'a>(text: &'a str, name: &Ident) -> impl Iterator<Item = u
     })
 }
 
-/// All items, with those of inline modules, in the order of the file.
+/// Returns all items with those of inline modules, in the order of the file. Items in function bodies are not among
+/// them.
 pub(crate) fn items_of(file: &File) -> Vec<&Item> {
     let mut all = Vec::new();
     flatten(&file.items, &mut all);
     all
 }
 
+/// Appends items and, behind each inline module, those of the module.
 fn flatten<'a>(items: &'a [Item], all: &mut Vec<&'a Item>) {
     for item in items {
         all.push(item);
@@ -39,16 +52,20 @@ fn flatten<'a>(items: &'a [Item], all: &mut Vec<&'a Item>) {
     }
 }
 
-pub(crate) fn is_one_of(attribute: &Attribute, names: &[&str]) -> bool {
+/// Returns `true` if the last segment of the attribute's path is one of these names: `resource` and `kctl::resource`
+/// are the same attribute.
+pub(crate) fn has_name(attribute: &Attribute, names: &[&str]) -> bool {
     attribute.path().segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
 }
 
-/// The kind whose spec has this name: `Web` of `#[resource(…, kind = "Web")] struct WebSpec`.
+/// Returns the kind whose spec is this struct: `Web` for `WebSpec` in `#[resource(…, kind = "Web")] struct WebSpec`.
+///
+/// `None` if the file does not define the struct, or if spec and kind have one name: K0117 reports that.
 pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
-    defines(text, spec).next()?;
+    definitions_of(text, spec).next()?;
     let file = syn::parse_file(text).ok()?;
     let mut described = items_of(&file).into_iter().filter_map(|item| match item {
-        Item::Struct(item) if item.ident == *spec => item.attrs.iter().find(|a| is_one_of(a, &["resource"])),
+        Item::Struct(item) if item.ident == *spec => item.attrs.iter().find(|a| has_name(a, &["resource"])),
         _ => None,
     });
     let resource = described.next()?;
@@ -66,8 +83,9 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
     kind.filter(|kind| spec != kind)
 }
 
-/// The head of the one function of this name in the file; nothing where there are several, or where it is imported.
-pub(crate) fn function(text: &str, name: &Ident) -> Option<syn::Signature> {
+/// Returns the signature of the only function of this name in the file. `None` if there are several, for example in
+/// two modules, or if the function is imported.
+pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signature> {
     if !text.contains(&format!("fn {name}")) {
         return None;
     }
@@ -85,9 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_found_where_it_is_the_only_one_of_its_name() {
+    fn only_a_function_with_a_unique_name_is_found() {
         let name = syn::parse_str::<Ident>("users_of").unwrap();
-        let found = |text: &str| function(text, &name).map(|found| found.inputs.len());
+        let found = |text: &str| unique_signature(text, &name).map(|found| found.inputs.len());
         assert_eq!(found("mod m { fn users_of(a: &A) -> Vec<B> { Vec::new() } }"), Some(1));
         assert_eq!(found("fn users_of(a: &A, b: &B) {}"), Some(2));
         assert_eq!(found("fn users_of() {} mod m { fn users_of(a: &A) {} }"), None);
@@ -96,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_spec_is_found_in_its_file() {
+    fn kind_of_a_spec_is_found_in_its_file() {
         let spec = syn::parse_str::<Ident>("WebSpec").unwrap();
         let cases = [
             ("#[resource(group = \"a.b\", version = \"v1\", kind = \"Web\")]\nstruct WebSpec { a: i32 }", Some("Web")),

@@ -1,34 +1,56 @@
 //! `#[kctl::test(seeds = 64)]`: a function that returns a scenario becomes a test that simulates it.
+//!
+//! ```text
+//! #[kctl::test(seeds = 8)]
+//! fn survives(scenario: Scenario) -> Scenario { scenario.step(…) }
+//! ```
+//!
+//! becomes
+//!
+//! ```text
+//! #[test]
+//! fn survives() {
+//!     fn described(scenario: Scenario) -> Scenario { scenario.step(…) }
+//!     let scenario: ::kctl::testing::Scenario = described(Default::default());
+//!     ::kctl::testing::simulate(&scenario, 8u64, env!("CARGO_PKG_NAME"), concat!(module_path!(), "::", "survives"));
+//! }
+//! ```
+//!
+//! Package and path of the test are what the failure message prints, so that one seed can be run again. Errors here
+//! have no codes: the attribute is used in tests, and its three mistakes fit into a message.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{ItemFn, LitInt, parse::Parser, spanned::Spanned};
 
-/// Seeds without `seeds = …`.
+/// Seeds without the option `seeds`.
 const SEEDS: u64 = 64;
 
+/// The options of the attribute.
 struct Options {
     seeds: u64,
     krate: syn::Path,
 }
 
+/// Expands `#[kctl::test]`. After a mistake the function stays, so that its callers still compile.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
-        Err(error) => return beside(&error, item),
+        Err(error) => return with_error(&error, item),
     };
     match parse(options).and_then(|options| check(&function).map(|()| options)) {
         Ok(options) => emit(&options, &function),
-        Err(error) => beside(&error, item),
+        Err(error) => with_error(&error, item),
     }
 }
 
-/// The error, and the user's item as it is.
-fn beside(error: &syn::Error, item: &TokenStream) -> TokenStream {
+/// Emits the error, and the user's item as it is.
+fn with_error(error: &syn::Error, item: &TokenStream) -> TokenStream {
     let error = error.to_compile_error();
     quote! { #error #item }
 }
 
+/// Reads `seeds = 64` and `crate = path`.
 fn parse(options: TokenStream) -> syn::Result<Options> {
     let mut found = Options { seeds: SEEDS, krate: syn::parse_quote!(::kctl) };
     let parser = syn::meta::parser(|meta| {
@@ -46,6 +68,8 @@ fn parse(options: TokenStream) -> syn::Result<Options> {
     Ok(found)
 }
 
+/// Checks the signature: not `async`, at most one parameter, and a return type. rustc checks the types, at the spans
+/// that `emit` sets.
 fn check(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     if let Some(asynchronous) = &signature.asyncness {
@@ -63,6 +87,7 @@ fn check(function: &ItemFn) -> syn::Result<()> {
     Ok(())
 }
 
+/// Emits the test. The user's function moves into it, so that the outer function can have the signature of a test.
 fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
     let name = &function.sig.ident;
     let (attributes, body) = (&function.attrs, &function.block);
@@ -97,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn misuse_says_what_to_write_and_keeps_the_function() {
+    fn misuse_gets_help_and_keeps_the_function() {
         let right = "fn survives(scenario: Scenario) -> Scenario { scenario }";
         let cases = [
             ("seeds = many", right, "integer"),
@@ -114,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_name_of_the_test_are_handed_on() {
+    fn seeds_and_test_name_reach_the_simulator() {
         let expanded = expanded("seeds = 7", "fn survives(scenario: Scenario) -> Scenario { scenario }");
         assert!(expanded.contains("# [test] fn survives ()"), "{expanded}");
         assert!(expanded.contains("7u64") && expanded.contains("stringify ! (survives)"), "{expanded}");

@@ -1,6 +1,14 @@
-//! The functions of options: `map`, `when`, `index` and `converged`. Where a function stands in the same file, its head is
-//! compared with the one that is needed, because the compiler names neither the second parameter nor what to write. Types are
-//! left to the compiler: an alias has another name.
+//! The functions of the options `map`, `when`, `index` and `converged`.
+//!
+//! | option | signature |
+//! |---|---|
+//! | `map` | `fn(&Kind, &Store<Primary>) -> Vec<Key<Primary>>` |
+//! | `when` | `fn(&Change<Kind>) -> bool` |
+//! | `index` | `fn(&Kind) -> Vec<String>` |
+//! | `converged` | `fn(&Primary, &Context<controller>) -> bool` |
+//!
+//! If a function stands in the same file, its signature is compared with the required one. rustc's
+//! error names neither the second parameter nor the signature to write. Types are compared only where an alias can't make them equal; rustc reports the rest.
 
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -10,80 +18,89 @@ use super::super::{
     model::{Model, RelationOption},
     parse::{Argument, Entry, Value},
 };
-use crate::{codes, diagnostics::Errors, function::text_of, source};
+use crate::{codes, diagnostics::Errors, function::compact_text, source_file};
 
-/// A function as an option needs it.
-struct Needed {
+/// The signature that an option requires.
+struct RequiredSignature {
+    /// The name of the option.
     option: &'static str,
     /// `the object and the store of its primaries`
     of: &'static str,
-    /// Names and types of the parameters.
+    /// Names and types of the parameters, as the help shows them.
     parameters: Vec<(String, String)>,
     returns: String,
 }
 
-/// Compares each function that can be seen.
+/// Checks each function that the file defines, and closures by their number of parameters.
 pub(super) fn check(options: &[Entry], model: &Model, errors: &mut Errors) {
     for entry in options {
         if entry.name == "converged"
             && let Some(Value::Expr(function)) = &entry.value
         {
-            let (kind, controller) = (text_of(&model.primary), &model.name);
+            let (kind, controller) = (compact_text(&model.primary), &model.name);
             let parameters =
                 vec![(parameter(&kind), format!("&{kind}")), ("cx".into(), format!("&Context<{controller}>"))];
             let of = "the object and the context";
-            compare(function, &Needed { option: "converged", of, parameters, returns: "bool".into() }, errors);
+            compare(
+                function,
+                &RequiredSignature { option: "converged", of, parameters, returns: "bool".into() },
+                errors,
+            );
         }
         let Some(kind) = kind_of(entry, model) else { continue };
         for argument in &entry.arguments {
             if let Argument::Option(option, function) = argument
                 && let Some(option) = RelationOption::of(&option.to_string())
-                && let Some(needed) = needed(option, &kind, &text_of(&model.primary))
+                && let Some(required) = required(option, &kind, &compact_text(&model.primary))
             {
-                compare(function, &needed, errors);
+                compare(function, &required, errors);
             }
         }
     }
 }
 
-/// What the functions of a relation are called with.
+/// Returns the type with which the functions of a relation are called: the kind, its metadata, or its view.
 fn kind_of(entry: &Entry, model: &Model) -> Option<String> {
     let kind = match &entry.value {
-        Some(Value::Kind(kind)) => text_of(kind),
-        None if entry.name == "primary" => text_of(&model.primary),
+        Some(Value::Kind(kind)) => compact_text(kind),
+        None if entry.name == "primary" => compact_text(&model.primary),
         _ => return None,
     };
     let part = entry.arguments.iter().find_map(|argument| match argument {
-        Argument::As(_, view) => Some(text_of(view)),
+        Argument::As(_, view) => Some(compact_text(view)),
         Argument::Word(word) if word == "metadata" => Some(format!("PartialObjectMeta<{kind}>")),
         _ => None,
     });
     Some(part.unwrap_or(kind))
 }
 
-fn needed(option: RelationOption, kind: &str, primary: &str) -> Option<Needed> {
+/// Returns the signature of an option. `None` for options that are not functions.
+fn required(option: RelationOption, kind: &str, primary: &str) -> Option<RequiredSignature> {
     let object = (parameter(kind), format!("&{kind}"));
     Some(match option {
-        RelationOption::Map => Needed {
+        RelationOption::Map => RequiredSignature {
             option: "map",
             of: "the object and the store of the primaries",
             parameters: vec![object, (format!("{}s", parameter(primary)), format!("&Store<{primary}>"))],
             returns: format!("Vec<Key<{primary}>>"),
         },
-        RelationOption::When => Needed {
+        RelationOption::When => RequiredSignature {
             option: "when",
             of: "a change",
             parameters: vec![("change".into(), format!("&Change<{kind}>"))],
             returns: "bool".into(),
         },
-        RelationOption::Index => {
-            Needed { option: "index", of: "the object", parameters: vec![object], returns: "Vec<String>".into() }
-        }
+        RelationOption::Index => RequiredSignature {
+            option: "index",
+            of: "the object",
+            parameters: vec![object],
+            returns: "Vec<String>".into(),
+        },
         RelationOption::Selector | RelationOption::Fields | RelationOption::On => return None,
     })
 }
 
-/// `config_map` for `ConfigMap`.
+/// Returns a parameter's name for a kind: `config_map` for `ConfigMap`.
 fn parameter(kind: &str) -> String {
     let name = kind.rsplit("::").next().unwrap_or(kind);
     let name = name.split(['<', '>']).rfind(|word| !word.is_empty()).unwrap_or(name);
@@ -97,14 +114,17 @@ fn parameter(kind: &str) -> String {
     text
 }
 
-fn compare(function: &Expr, needed: &Needed, errors: &mut Errors) {
-    let Needed { option, of, parameters, returns } = needed;
+/// Reports K0119 if a function certainly has another signature.
+fn compare(function: &Expr, required: &RequiredSignature, errors: &mut Errors) {
+    let RequiredSignature { option, of, parameters, returns } = required;
     let n = parameters.len();
     match function {
         Expr::Path(path) => {
             let Some(name) = path.path.get_ident() else { return };
-            let Some(found) = source::text().and_then(|text| source::function(&text, name)) else { return };
-            let Some(difference) = difference(&found, needed) else { return };
+            let Some(found) = source_file::read().and_then(|text| source_file::unique_signature(&text, name)) else {
+                return;
+            };
+            let Some(difference) = difference(&found, required) else { return };
             let typed: Vec<_> = parameters.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
             let what = format!("`{option}` takes a function of {of}, and `{name}` {difference}");
             errors.push(
@@ -128,19 +148,21 @@ fn compare(function: &Expr, needed: &Needed, errors: &mut Errors) {
     }
 }
 
+/// Returns a number of parameters in words.
 fn counted(n_parameters: usize) -> String {
     if n_parameters == 1 { "1 parameter".into() } else { format!("{n_parameters} parameters") }
 }
 
-/// How a function differs from the one that is needed, as far as its head shows it for certain.
-fn difference(found: &Signature, needed: &Needed) -> Option<String> {
+/// Returns the difference between a function and the required signature in words, for "`f` …". `None` for a generic
+/// function, and wherever an alias could make both equal.
+fn difference(found: &Signature, required: &RequiredSignature) -> Option<String> {
     if !found.generics.params.is_empty() {
         return None;
     }
     if found.asyncness.is_some() {
         return Some("is `async`: it is called while the cache is written, and only reads".into());
     }
-    if found.inputs.len() != needed.parameters.len() {
+    if found.inputs.len() != required.parameters.len() {
         return Some(format!("has {}", counted(found.inputs.len())));
     }
     for input in &found.inputs {
@@ -151,7 +173,7 @@ fn difference(found: &Signature, needed: &Needed) -> Option<String> {
                 return Some(format!("takes a `{}`", written(&input.ty)));
             }
             Type::Reference(_) => {}
-            ty if is_shared(ty) || last_word(ty).is_some() && is_by_value(ty, needed) => {
+            ty if is_shared(ty) || last_word(ty).is_some() && is_by_value(ty, required) => {
                 return Some(format!("takes a `{}`, not a reference", written(ty)));
             }
             _ => {}
@@ -159,41 +181,45 @@ fn difference(found: &Signature, needed: &Needed) -> Option<String> {
     }
     match &found.output {
         ReturnType::Default => Some("returns nothing".into()),
-        ReturnType::Type(_, ty) if is_other(ty, needed) => Some(format!("returns `{}`", written(ty))),
+        ReturnType::Type(_, ty) if is_certainly_another(ty, required) => Some(format!("returns `{}`", written(ty))),
         ReturnType::Type(..) => None,
     }
 }
 
-/// A kind by value; an alias of a reference has another name.
-fn is_by_value(ty: &Type, needed: &Needed) -> bool {
-    let text = text_of(ty);
-    needed.parameters.iter().any(|(_, needed)| needed.trim_start_matches('&') == text)
+/// Returns `true` for a parameter that has the required type without the reference. Any other name could be an alias
+/// of a reference.
+fn is_by_value(ty: &Type, required: &RequiredSignature) -> bool {
+    let text = compact_text(ty);
+    required.parameters.iter().any(|(_, required)| required.trim_start_matches('&') == text)
 }
 
-/// Whether a type is certainly not the one that is needed.
-fn is_other(ty: &Type, needed: &Needed) -> bool {
+/// Returns `true` for a return type that can't be the required one. The lists have types that people return by
+/// mistake.
+fn is_certainly_another(ty: &Type, required: &RequiredSignature) -> bool {
     if matches!(ty, Type::ImplTrait(_) | Type::Reference(_) | Type::Tuple(_)) {
         return true;
     }
     let Some(word) = last_word(ty) else { return false };
     let others = ["Option", "Result", "HashSet", "BTreeSet", "String", "Key", "ObjectRef", "Action", "Box"];
-    if needed.returns == "bool" {
+    if required.returns == "bool" {
         return word == "Vec" || others.iter().any(|other| word == other);
     }
     if word == "bool" || others.iter().any(|other| word == other) {
         return true;
     }
     let items = ["String", "ObjectKey", "ObjectRef", "ObjectReference", "NamespacedName", "Request", "Arc"];
-    needed.option == "map"
+    required.option == "map"
         && word == "Vec"
         && argument(ty).and_then(last_word).is_some_and(|item| items.iter().any(|other| item == other))
 }
 
+/// Returns the last segment of a path.
 fn last_word(ty: &Type) -> Option<&Ident> {
     let Type::Path(path) = ty else { return None };
     path.path.segments.last().map(|last| &last.ident)
 }
 
+/// Returns the first type argument of a path.
 fn argument(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
@@ -203,7 +229,7 @@ fn argument(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// A type as people write it.
+/// Returns a type with the spaces that people write.
 fn written(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string();
     let text = text.replace(" :: ", "::").replace("& ", "&").replace(" < ", "<").replace(" >", ">").replace(" <", "<");
@@ -214,14 +240,14 @@ fn written(ty: &Type) -> String {
 mod tests {
     use super::*;
 
-    fn told(option: &str, head: &str) -> Option<String> {
-        let needed = needed(RelationOption::of(option).unwrap(), "Secret", "ConfigMap").unwrap();
+    fn difference_to(option: &str, head: &str) -> Option<String> {
+        let required = required(RelationOption::of(option).unwrap(), "Secret", "ConfigMap").unwrap();
         let function: syn::ItemFn = syn::parse_str(&format!("{head} {{ }}")).unwrap();
-        difference(&function.sig, &needed)
+        difference(&function.sig, &required)
     }
 
     #[test]
-    fn heads_are_compared_as_far_as_they_are_certain() {
+    fn signatures_are_compared_where_they_are_certain() {
         for (option, head, expected) in [
             ("map", "fn f(s: &Secret) -> Vec<Key<ConfigMap>>", Some("has 1 parameter")),
             (
@@ -259,7 +285,7 @@ mod tests {
             ("index", "fn f(s: &Secret) -> Vec<String>", None),
             ("index", "fn f<K>(s: &K) -> Vec<String>", None),
         ] {
-            assert_eq!(told(option, head).as_deref(), expected, "{head}");
+            assert_eq!(difference_to(option, head).as_deref(), expected, "{head}");
         }
     }
 
