@@ -43,6 +43,18 @@ impl Function {
         false
     }
 
+    pub(crate) fn is_method(&self) -> bool {
+        matches!(self.sig.inputs.first(), Some(FnArg::Receiver(_)))
+    }
+
+    /// Returns the types of the parameters, without a `self`.
+    pub(crate) fn parameter_types(&self) -> impl Iterator<Item = &Type> {
+        self.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(typed) => Some(&*typed.ty),
+            FnArg::Receiver(_) => None,
+        })
+    }
+
     /// Returns the doc comments, which the type of the function's name shows, too.
     pub(crate) fn docs(&self) -> Vec<Attribute> {
         self.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect()
@@ -81,6 +93,13 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
 /// show kinds, not references.
 pub(crate) fn compact_text(ty: &Type) -> String {
     ty.to_token_stream().to_string().replace(' ', "")
+}
+
+/// Returns a type with the spaces that people write: `&Store<v1::Pod>`.
+pub(crate) fn type_text(ty: &Type) -> String {
+    let text = ty.to_token_stream().to_string();
+    let text = text.replace(" :: ", "::").replace("& ", "&").replace(" < ", "<").replace(" >", ">").replace(" <", "<");
+    text.replace("< ", "<").replace(" ,", ",")
 }
 
 /// Returns the type behind `->`. `None` for a function that returns nothing.

@@ -30,7 +30,7 @@
 //! runtime: a verb that is not declared, a type that is not a Kubernetes kind. Tokens in generated code have the span
 //! of the user's word that they depend on, so that rustc points there.
 //!
-//! Two files look further than the item: `source_file` reads the file around the attribute, to find a struct that
+//! Some checks look further than the item: `source_file` reads the file around the attribute, to find a struct that
 //! lacks `#[resource]` or a callback with a wrong signature. Where the file can't be read, as in some editors, rustc
 //! reports the mistake in its own words.
 //!
@@ -47,7 +47,7 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `attribute` | the parser of options, for all attributes but `#[controller]` and `#[resource]` |
+//! | `attribute` | the parser of options of `#[admission]` and `#[interpreter]` |
 //! | `codes` | the error codes, each with its reason |
 //! | `crate_path` | the option `crate = path` |
 //! | `diagnostics` | the form of an error, and "did you mean" |

@@ -12,11 +12,11 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Error, FnArg, Ident, Type, Visibility};
+use syn::{Attribute, Error, Ident, Type, Visibility};
 
 use crate::function::Function;
 
-/// Emits the unit struct of a function, with the function's docs and visibility.
+/// Emits the struct of a function, with the function's docs and visibility.
 ///
 /// It has the span of the function's name: if the function is private, rustc shows the function that needs a `pub`.
 /// The lint about its name is silenced, because it can't be in camel case.
@@ -63,7 +63,7 @@ pub(crate) fn recover(
 ) -> TokenStream {
     let errors = errors.to_compile_error();
     // An `impl` contains nothing but methods.
-    let function = function.filter(|function| !matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))));
+    let function = function.filter(|function| !function.is_method());
     let stub = function.map(|function| {
         let (name, vis) = (&function.sig.ident, &function.vis);
         let impls = impls(name);

@@ -11,7 +11,7 @@
 //! diagnostic is K0110.
 
 use proc_macro2::{Span, TokenStream};
-use syn::{Attribute, FnArg, Ident, Type, TypeReference, Visibility, spanned::Spanned};
+use syn::{Attribute, Ident, Type, TypeReference, Visibility, spanned::Spanned};
 
 use super::options::{Action, Options, Setting, options};
 use crate::{
@@ -114,14 +114,7 @@ fn report_not_a_function(item: &TokenStream, errors: &mut Errors) {
 /// user's kind.
 fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<(Type, Parameters)> {
     let sig = &function.sig;
-    let typed: Vec<&Type> = sig
-        .inputs
-        .iter()
-        .filter_map(|input| match input {
-            FnArg::Typed(typed) => Some(&*typed.ty),
-            FnArg::Receiver(_) => None,
-        })
-        .collect();
+    let typed: Vec<&Type> = function.parameter_types().collect();
     let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| argument_of(ty, "Admission").unwrap_or(ty));
     let shown = kind.map_or_else(|| "Kind".to_owned(), compact_text);
     let object = format!("{}{shown}", action.reference());

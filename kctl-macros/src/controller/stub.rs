@@ -6,7 +6,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, Generics, Type};
+use syn::{Generics, Type};
 
 use super::{
     check::{CheckErrors, MissingResource, is_dynamic, kind_of_spec},
@@ -26,9 +26,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
     let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
     let stub = match &input.item {
         // An `impl` contains nothing but methods.
-        Annotated::Function(function) if matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))) => {
-            TokenStream::new()
-        }
+        Annotated::Function(function) if function.is_method() => TokenStream::new(),
         Annotated::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(placeholder_kind);
             let (name, vis) = (&function.sig.ident, &function.vis);
@@ -86,12 +84,8 @@ fn placeholder_kind() -> TokenStream {
 /// Returns the kind of the first parameter that is not a `Context`. `None` for a type parameter, which does not exist
 /// outside of the function, and for a type that is not a path.
 fn first_kind(function: &Function) -> Option<TokenStream> {
-    let types = function.sig.inputs.iter().filter_map(|argument| match argument {
-        FnArg::Typed(argument) => Some(&*argument.ty),
-        FnArg::Receiver(_) => None,
-    });
     // A `Context` as the first parameter does not show the kind.
-    let mut kinds = types.map(strip_pointers).filter(|ty| argument_of(ty, "Context").is_none());
+    let mut kinds = function.parameter_types().map(strip_pointers).filter(|ty| argument_of(ty, "Context").is_none());
     let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }

@@ -12,7 +12,7 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, Expr, FnArg, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
+use syn::{Attribute, Expr, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
 
 use super::operation::{OPERATIONS, Operation, Shape};
 use crate::{
@@ -175,14 +175,7 @@ fn operations_in(value: &Expr) -> Vec<&'static str> {
 /// Returns the kind, and the type of status items. Reports K0054 for a wrong number of parameters.
 fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -> Option<(Type, Option<Type>)> {
     let (name, sig) = (function.sig.ident.to_string(), &function.sig);
-    let typed: Vec<&Type> = sig
-        .inputs
-        .iter()
-        .filter_map(|input| match input {
-            FnArg::Typed(typed) => Some(&*typed.ty),
-            FnArg::Receiver(_) => None,
-        })
-        .collect();
+    let typed: Vec<&Type> = function.parameter_types().collect();
     let wanted = operation.shape.n_parameters();
     let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
     let help = format!("write `{}`", operation.signature(&name, &kind));
@@ -257,11 +250,8 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
         ReturnType::Type(_, ty) => matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()),
     };
     if is_nothing && operation.shape == Shape::Read {
-        let first = function.sig.inputs.first();
-        let kind = match first {
-            Some(FnArg::Typed(typed)) => compact_text(strip_pointers(&typed.ty)),
-            _ => "Kind".to_owned(),
-        };
+        let first = function.parameter_types().next();
+        let kind = first.map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
         let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));
         let what = format!("a function for {} returns `{}`", operation.name, operation.returns);
         match &function.sig.output {

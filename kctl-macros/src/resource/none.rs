@@ -12,9 +12,10 @@
 //! the same to serde, and every API server accepts it. So `a: Option<String>` gets
 //! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say otherwise.
 
-use syn::{Attribute, Field, GenericArgument, PathArguments, Type, meta::ParseNestedMeta};
+use syn::{Attribute, Field, Type, meta::ParseNestedMeta};
 
 use super::{json::Json, marks::Marks};
+use crate::function::argument_of;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.
 const PLAIN: [&str; 18] = [
@@ -44,14 +45,19 @@ impl NonePolicy {
     /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way stay as they are. So
     /// does a field whose default is not `None`: leaving it out would turn `None` into that default.
     pub(super) fn of(field: &Field, container: &[Attribute]) -> Self {
-        let Some(value) = value_of(&field.ty).filter(|_| field.ident.is_some()) else { return Self::AsSerde };
+        let Some(value) = argument_of(&field.ty, "Option").filter(|_| field.ident.is_some()) else {
+            return Self::AsSerde;
+        };
         // With `#[serde(default)]` on the container, a missing field has the container's default, which may be `Some`.
-        if options(container).iter().any(|(name, _)| ["default", "transparent"].contains(&name.as_str())) {
+        if MetaOption::all(container, "serde")
+            .iter()
+            .any(|option| ["default", "transparent"].contains(&option.name.as_str()))
+        {
             return Self::AsSerde;
         }
-        let given = options(&field.attrs);
-        let has = |name: &str| given.iter().any(|(known, _)| known == name);
-        let has_custom_default = given.iter().any(|(name, has_value)| name == "default" && *has_value);
+        let given = MetaOption::all(&field.attrs, "serde");
+        let has = |name: &str| given.iter().any(|option| option.name == name);
+        let has_custom_default = given.iter().any(|option| option.name == "default" && option.has_value);
         let must_be_present = has("deserialize_with") && !has("default");
         if CUSTOM_SERDE.iter().any(|name| has(name))
             || has_custom_default
@@ -78,51 +84,43 @@ impl NonePolicy {
     }
 }
 
-/// Returns `T` of `Option<T>`. An alias of `Option` is not recognized, and its field is written as null.
-fn value_of(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
-    match &last.arguments {
-        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
-            GenericArgument::Type(value) if arguments.args.len() == 1 => Some(value),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Returns the options of `#[serde(…)]`. The flag is `true` for an option with a value, such as `default = "three"`.
-fn options(attributes: &[Attribute]) -> Vec<(String, bool)> {
-    named(attributes, "serde")
-}
-
 /// Returns `true` for `#[schemars(required)]`: the schema demands the field, so it must be written.
 fn is_required(attributes: &[Attribute]) -> bool {
-    named(attributes, "schemars").iter().any(|(name, _)| name == "required")
+    MetaOption::all(attributes, "schemars").iter().any(|option| option.name == "required")
 }
 
-/// Returns the options of all attributes of this name. An attribute that can't be read counts as `with`, which leaves the field
-/// alone: the derive reports the error.
-fn named(attributes: &[Attribute], of: &str) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident(of)) {
-        let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {
-            let has_value = meta.input.peek(syn::Token![=]);
-            if has_value {
-                meta.value()?.parse::<syn::Expr>()?;
-            } else if meta.input.peek(syn::token::Paren) {
-                let content;
-                syn::parenthesized!(content in meta.input);
-                content.parse::<proc_macro2::TokenStream>()?;
+/// One option of an attribute: `default`, or `default = "three"`.
+struct MetaOption {
+    name: String,
+    /// `true` for `name = value`.
+    has_value: bool,
+}
+
+impl MetaOption {
+    /// Returns the options of all attributes of this name. An attribute that can't be read counts as `with`, which leaves
+    /// the field alone: the derive reports the error.
+    fn all(attributes: &[Attribute], attribute: &str) -> Vec<Self> {
+        let mut found = Vec::new();
+        for attribute in attributes.iter().filter(|known| known.path().is_ident(attribute)) {
+            let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {
+                let has_value = meta.input.peek(syn::Token![=]);
+                if has_value {
+                    meta.value()?.parse::<syn::Expr>()?;
+                } else if meta.input.peek(syn::token::Paren) {
+                    let content;
+                    syn::parenthesized!(content in meta.input);
+                    content.parse::<proc_macro2::TokenStream>()?;
+                }
+                let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                found.push(Self { name, has_value });
+                Ok(())
+            });
+            if read.is_err() {
+                found.push(Self { name: "with".to_owned(), has_value: true });
             }
-            found.push((meta.path.get_ident().map(ToString::to_string).unwrap_or_default(), has_value));
-            Ok(())
-        });
-        if read.is_err() {
-            found.push(("with".to_owned(), true));
         }
+        found
     }
-    found
 }
 
 #[cfg(test)]

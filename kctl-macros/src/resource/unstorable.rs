@@ -8,7 +8,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Field, Fields, GenericArgument, PathArguments, Type};
 
-use crate::{codes, diagnostics::Errors};
+use crate::{codes, diagnostics::Errors, function::type_text};
 
 /// The type of Kubernetes for a point in time.
 const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
@@ -30,33 +30,18 @@ fn check_field(field: &mut Field, errors: &mut Errors) {
         return;
     }
     if let Some(instant) = find_within(&field.ty, &is_instant) {
-        let what = format!("`{}` is a moment of this process's clock: no object can store it", written(instant));
+        let what = format!("`{}` is a moment of this process's clock: no object can store it", type_text(instant));
         errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
         field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private_0_1::never")]));
         return;
     }
     if let Some(Type::Reference(reference)) = find_within(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
-        let owned_type = owned_type(&reference.elem);
-        let what = format!("`{}` is borrowed: an object owns its fields", written(&Type::Reference(reference.clone())));
-        errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{}`", compact_text(&owned_type)));
+        let owned = owned_type(&reference.elem).to_string().replace(' ', "");
+        let what =
+            format!("`{}` is borrowed: an object owns its fields", type_text(&Type::Reference(reference.clone())));
+        errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{owned}`"));
         replace_references(&mut field.ty);
     }
-}
-
-/// Returns tokens without spaces, for the help.
-fn compact_text(tokens: &TokenStream) -> String {
-    tokens.to_string().replace(' ', "")
-}
-
-/// Returns a type with the spaces that people write.
-fn written(ty: &Type) -> String {
-    ty.to_token_stream()
-        .to_string()
-        .replace(" :: ", "::")
-        .replace("& ", "&")
-        .replace(" <", "<")
-        .replace("< ", "<")
-        .replace(" >", ">")
 }
 
 /// Returns the type that owns what a reference points to, as the help shows it.

@@ -11,14 +11,18 @@
 //! error names neither the second parameter nor the signature to write. Types are compared only where an alias can't make them equal; rustc reports the rest.
 
 use proc_macro2::Ident;
-use quote::ToTokens;
 use syn::{Expr, ExprClosure, FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type};
 
 use super::super::{
     model::{Model, RelationOption},
     parse::{Argument, Entry, Value},
 };
-use crate::{codes, diagnostics::Errors, function::compact_text, source_file};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    function::{compact_text, type_text},
+    source_file,
+};
 
 /// The signature that an option requires.
 struct RequiredSignature {
@@ -170,18 +174,18 @@ fn difference(found: &Signature, required: &RequiredSignature) -> Option<String>
         let is_shared = |ty: &Type| last_word(ty).is_some_and(|word| word == "Arc");
         match &*input.ty {
             Type::Reference(reference) if reference.mutability.is_some() || is_shared(&reference.elem) => {
-                return Some(format!("takes a `{}`", written(&input.ty)));
+                return Some(format!("takes a `{}`", type_text(&input.ty)));
             }
             Type::Reference(_) => {}
             ty if is_shared(ty) || last_word(ty).is_some() && is_by_value(ty, required) => {
-                return Some(format!("takes a `{}`, not a reference", written(ty)));
+                return Some(format!("takes a `{}`, not a reference", type_text(ty)));
             }
             _ => {}
         }
     }
     match &found.output {
         ReturnType::Default => Some("returns nothing".into()),
-        ReturnType::Type(_, ty) if is_certainly_another(ty, required) => Some(format!("returns `{}`", written(ty))),
+        ReturnType::Type(_, ty) if is_certainly_another(ty, required) => Some(format!("returns `{}`", type_text(ty))),
         ReturnType::Type(..) => None,
     }
 }
@@ -227,13 +231,6 @@ fn argument(ty: &Type) -> Option<&Type> {
         GenericArgument::Type(inner) => Some(inner),
         _ => None,
     }
-}
-
-/// Returns a type with the spaces that people write.
-fn written(ty: &Type) -> String {
-    let text = ty.to_token_stream().to_string();
-    let text = text.replace(" :: ", "::").replace("& ", "&").replace(" < ", "<").replace(" >", ">").replace(" <", "<");
-    text.replace("< ", "<").replace(" ,", ",")
 }
 
 #[cfg(test)]
