@@ -101,7 +101,7 @@ codes! {
     OWNED_ON_ANOTHER_CLUSTER = 41, "an owned object is in the cluster of its owner";
     /// A group, a version or a name is missing, or API servers would reject it.
     INCOMPLETE_KIND = 43, "a kind has a group, a version and a name";
-    /// kube's derive would report `expected literal`.
+    /// A group, kind or other name without quotes: kube's derive does not say what to write.
     NOT_A_STRING = 44, "a string in quotes";
     /// The help knows the names that CRDs and kube-rs have for an option.
     UNKNOWN_RESOURCE_OPTION = 45, "`#[resource]` has no such option";

@@ -14,7 +14,7 @@ use crate::crate_path::CratePath;
 pub(super) struct Model {
     /// The item below the attribute.
     pub(super) form: Form,
-    /// The name of the function or the struct. It is the name of the controller, unless `name = …` gives another one.
+    /// The name of the function or the struct.
     pub(super) name: Ident,
     /// The visibility of a function, which its type gets, too.
     pub(super) vis: Visibility,
@@ -29,7 +29,7 @@ pub(super) struct Model {
     /// `owns`, `watches` and `reads`, in the order of the attribute. Their index is part of generated names such as
     /// `__K0`.
     pub(super) relations: Vec<Relation>,
-    /// The function of `converged = …`, which says when an object needs no further reconcile.
+    /// The function of `converged = …`: for an object with `true`, the reconcile after a start is skipped.
     pub(super) converged: Option<Expr>,
     /// The spans of a function's types. `None` for a struct.
     pub(super) signature: Option<Signature>,
@@ -53,7 +53,7 @@ pub(super) struct Signature {
 /// An option of the controller that is not a relation. `word` is its name in the attribute: generated calls have its
 /// span.
 pub(super) enum Setting {
-    /// `name = "sites"`: the name in logs, metrics and field managers.
+    /// `name = "sites"`: the name in metrics, logs and events. Without it, that is the kind in lower case.
     Name(Expr),
     /// `finalizer = "example.com/name"`: the runtime adds it to each object, and calls `finalize` before it removes
     /// it.
@@ -65,7 +65,7 @@ pub(super) enum Setting {
     /// `backoff("5ms", max = "1000s")`: the first wait, and the longest one, which is 1000 seconds if it is not
     /// given.
     Backoff { first: Duration, max: Option<Duration> },
-    /// `namespaces = ["a", "b"]`: an expression, so that it can be read from the environment.
+    /// `namespaces = ["a", "b"]`: a list, or an expression that returns one.
     Namespaces(Expr),
     /// One `rbac(…)`.
     Rules(Rules),

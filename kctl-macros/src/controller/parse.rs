@@ -62,7 +62,7 @@ pub(super) enum Value {
     Expr(Expr),
 }
 
-/// One entry in parentheses: a verb or flag, an option, or an expression. The tokens alone decide the variant
+/// One entry in parentheses: a verb or flag, an option, or an expression. The tokens decide the variant
 /// alone; `check` knows which ones an option accepts.
 pub(super) enum Argument {
     /// A verb or a flag: `create`, `optional`.

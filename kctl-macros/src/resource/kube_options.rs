@@ -1,9 +1,16 @@
 //! The options that `#[resource(…)]` passes on to kube's derive.
 //!
-//! kube's derive would report a missing `group` at the attribute as a whole, and `kind = Web` as `expected literal`. So each
-//! option is checked here first: K0043 for a kind without group, version or name, K0044 for a value without quotes, K0045 for an
-//! unknown option, K0117 for a struct with the name of its kind. Each wrong option is replaced by a valid one: the kind exists,
-//! and nothing else fails.
+//! kube's derive reports mistakes in these options in terms of its parser, and not what to write. So each option is checked here
+//! first:
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0043 | a kind without group, version or name, or with one that API servers reject |
+//! | K0044 | a value without quotes |
+//! | K0045 | an unknown option |
+//! | K0117 | a struct with the name of its kind |
+//!
+//! Each wrong option is replaced by a valid one: the kind exists, and nothing else fails.
 
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
@@ -185,7 +192,7 @@ fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
     }
 }
 
-/// Names that CRDs, controller-gen and older versions of kube-rs have for an option, with the help.
+/// Names that CRDs and other tools have for an option, with the help.
 const OTHER_OPTIONS: [(&str, &str); 14] = [
     ("additional_printer_columns", PRINTCOLUMN),
     ("api_version", "write `group = \"example.com\", version = \"v1\"`"),
