@@ -63,6 +63,7 @@ revision = sys.argv[1] if len(sys.argv) > 1 else "HEAD"
 for file, title, entries in [
     ("resources.json", "served resources", kinds),
     ("types.json", "types and fields", fields),
+    ("validation.json", "rules of declarative validation", by_name),
     ("columns.json", "columns of tables", by_name),
     ("parameters.json", "parameters of requests", by_name),
     ("access.json", "bootstrap roles", by_name),

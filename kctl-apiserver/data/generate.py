@@ -1,9 +1,9 @@
 """Writes resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json from a running
-kube-apiserver without extensions, and proto.json from the Go modules of the same version, which `go mod download` has put
-into the module cache.
+kube-apiserver without extensions, and proto.json and validation.json from the Go modules of the same version, which
+`go mod download` has put into the module cache.
 
     KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/generate.py
-    python3 kctl-apiserver/data/generate.py modules  # proto.json alone: needs no server
+    python3 kctl-apiserver/data/generate.py modules  # proto.json and validation.json alone: needs no server
 
 What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
 say of themselves is only for the OpenAPI documents, hence in files of its own that are read when a document is asked for.
@@ -18,6 +18,9 @@ What is kept of the messages is how a field is written to JSON:
 A message with `items` is a list in JSON.
 
 What is kept of the Go types of fields are their names, where those of the JSON do not tell them: errors say them.
+
+validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: by type and field the rules
+that kctl-apiserver/src/admit/declared.rs applies. Tags under a feature gate are kept if the gate's default allows it.
 """
 
 import collections
@@ -137,6 +140,123 @@ def messages(cache):
                         entry = {"items": only["number"]}
                 found[open_api_name(f"{package}.{name}")] = entry
     return found
+
+
+GO_TYPE = re.compile(r"^type (\w+) (\S+)")
+GO_FIELD_OF_JSON = re.compile(r'^\s+(?:\w+\s+)?(\S+)\s+`.*json:"([^",]*)')
+K8S_TAG = re.compile(r"^\s*//\s*\+k8s:(.*?)\s*(?:#.*)?$")
+# Tags that say nothing about the value of a field of the served versions.
+NO_RULES = re.compile(
+    r"optional$|listType=atomic$|conversion-gen|deepcopy-gen|defaulter-gen|deprecated|openapi-|prerelease-|protobuf-"
+    r"|supportsSubresource|isSubresource"
+)
+# Rules with the name of their tag. Without a number or text, the rule is `true`.
+NUMBERS = {"minimum", "maximum", "maxItems", "maxLength", "maxBytes"}
+FLAGS = {"required", "immutable", "enum"}
+
+
+class Gates:
+    """The defaults of the feature gates of kube-apiserver, read when a tag names one."""
+
+    def __init__(self, cache):
+        version = re.search(r"k8s.io/kubernetes (v\S+)", (here / "../../tests/envtest/go.mod").read_text())[1]
+        folder = cache / "k8s.io" / f"kubernetes@{version}" / "pkg/features"
+        self.text = (folder / "kube_features.go").read_text()
+
+    def is_on(self, name):
+        specs = re.search(rf"^\t{name}: \{{\n(.*?)^\t\}},", self.text, re.MULTILINE | re.DOTALL)
+        return re.findall(r"Default: (\w+)", specs[1])[-1] == "true"
+
+
+def rule_of_tag(tag, gates):
+    """A tag as a rule: its name and its value. None if it is for a state of a feature gate that is not the default."""
+    tag = re.sub(r'^alpha\(since: *"[^"]*"\)=\+k8s:|^beta\(since: *"[^"]*"\)=\+k8s:', "", tag)
+    gated = re.match(r'if(En|Dis)abled\("?(\w+)"?\)=\+k8s:(.*)', tag)
+    if gated:
+        return rule_of_tag(gated[3], gates) if gates.is_on(gated[2]) == (gated[1] == "En") else None
+    name, _, value = tag.partition("=")
+    member = re.match(r'member\("(\w+)"\)', name)
+    if member:
+        return "member", {member[1]: value.removeprefix("+k8s:")}
+    if name in NUMBERS:
+        return name, int(value)
+    if name in FLAGS:
+        return name, True
+    if name == "unionMember" and not value:
+        return name, True
+    if tag == "discriminator":
+        return name, True
+    if name == "format":
+        return name, value.strip('"')
+    if tag.startswith("eachKey=+k8s:format="):
+        return "formatOfKeys", tag.rpartition("=")[2]
+    if tag == "update=NoModify":
+        return "noModify", True
+    if name == "listMapKey":
+        return "unique", [value]
+    if tag in ("unique=set", "listType=set"):
+        return "unique", []
+    return "unknown", tag
+
+
+def declared_rules(lines, gates):
+    """The rules of the fields of a package: by struct and JSON name."""
+    struct, tags, enums, found, types = None, [], set(), {}, {}
+    n_tags = n_used = 0
+    unknown = []
+    for line in lines:
+        tag, go_type, field = K8S_TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
+        if tag and not NO_RULES.match(re.sub(r'^(alpha|beta)\(since: *"[^"]*"\)=\+k8s:', "", tag[1])):
+            tags.append(tag[1])
+            n_tags += 1
+        elif go_type:
+            struct = go_type[1]
+            if any(tag.endswith("enum") for tag in tags):
+                enums.add(struct)
+                n_used += 1
+            tags = []
+        elif field:
+            rules = {}
+            custom = any(tag.endswith("customUnique") for tag in tags)
+            for tag in tags:
+                rule = rule_of_tag(tag, gates)
+                if rule and rule[0] == "unique" and custom:
+                    rule = ("unknown", tag)
+                if not rule or rule[0] == "unknown":
+                    unknown += [f"{struct}.{field[2]}: {tag}"] if rule and "unique=map" not in tag and "listType=map" not in tag else []
+                    continue
+                n_used += 1
+                name, value = rule
+                if name in ("unique", "member") and name in rules:
+                    value = rules[name] + value if name == "unique" else rules[name] | value
+                rules[name] = value
+            types.setdefault(struct, {})[field[2]] = field[1].lstrip("*[]")
+            if rules:
+                found.setdefault(struct, {})[field[2]] = rules
+            tags = []
+    for struct, fields in types.items():
+        for field, go_type in fields.items():
+            if go_type in enums:
+                found.setdefault(struct, {}).setdefault(field, {})["enum"] = True
+    return found, n_tags, n_used, unknown
+
+
+def write_rules(cache):
+    gates = Gates(cache)
+    served = {entry["name"] for entry in json.loads((here / "types.json").read_text())}
+    entries = []
+    n_tags = n_used = 0
+    for path in sorted((cache / "k8s.io" / f"api@{VERSION}").glob("*/*/types.go")):
+        package = f"io.k8s.api.{path.parent.parent.name}.{path.parent.name}"
+        if not any(name.startswith(package + ".") for name in served):
+            continue
+        found, tags, used, unknown = declared_rules(path.read_text().splitlines(), gates)
+        n_tags, n_used = n_tags + tags, n_used + used
+        for what in unknown:
+            print(f"no rule for {package}.{what}")
+        entries += [{"name": f"{package}.{name}", "fields": fields} for name, fields in found.items()]
+    print(f"{n_used} of {n_tags} tags of served versions that restrict a value are rules in validation.json")
+    write("validation.json", [entry for entry in sorted(entries, key=lambda entry: entry["name"]) if entry["name"] in served])
 
 
 def module_cache():
@@ -307,3 +427,4 @@ if sys.argv[1:] != ["modules"]:
     write_types()
 cache = module_cache()
 write_messages(cache)
+write_rules(cache)

@@ -24,6 +24,16 @@ impl Errors {
         self.0.len()
     }
 
+    /// Returns `true` if a list was found too long. Then nothing else is reported about it.
+    pub(crate) fn is_too_long(&self, list: &str) -> bool {
+        self.0.iter().any(|cause| cause.reason == "FieldValueTooMany" && cause.field == list)
+    }
+
+    /// Removes the errors that tags have found below a path whose value kube-apiserver does not validate.
+    pub(crate) fn leave_out(&mut self, path: &str) {
+        self.0.retain(|cause| !cause.field.starts_with(path));
+    }
+
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
         self.0.push(FieldError::new(reason, field, message));
     }
@@ -135,6 +145,13 @@ impl Errors {
     pub(crate) fn qualified_name(&mut self, field: &str, name: &str) {
         for message in check_qualified_name(name) {
             self.invalid(field, &name.into(), &message);
+        }
+    }
+
+    /// A qualified name, unless it is empty.
+    pub(crate) fn qualified_name_if_set(&mut self, field: &str, name: &str) {
+        if !name.is_empty() {
+            self.qualified_name(field, name);
         }
     }
 

@@ -97,6 +97,11 @@ impl Schema<'static> {
     pub fn named(name: &str) -> Option<Self> {
         nodes::named(name)
     }
+
+    /// Returns the names of all built-in types.
+    pub fn type_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.types.keys().map(String::as_str)
+    }
 }
 
 impl<'a> Schema<'a> {

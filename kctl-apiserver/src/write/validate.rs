@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Write, admin_access, body::identity, prepare};
 use crate::{
-    admit, autoscaling, crd, go,
+    admit::{self, rules::declared},
+    autoscaling, crd, go,
     json_path::at,
     registry::{Kind, Resource},
     request::RequestInfo,
@@ -92,7 +93,10 @@ fn validate_own(
         field_errors.extend(of_metadata);
     }
     if let Some(old) = old.filter(|_| prepare::writes_part(resource, &info.subresource)) {
-        field_errors.extend(Kind::errors(|errors| (rules.validate_part)(&info.subresource, old, object, errors)));
+        field_errors.extend(Kind::errors(|errors| {
+            declared::validate(Some(old), object, errors);
+            (rules.validate_part)(&info.subresource, old, object, errors);
+        }));
         return refuse(resource, object, &field_errors);
     }
     let whole = info.subresource.is_empty() || rules.validates_subresources;
@@ -112,12 +116,18 @@ fn validate_own(
             change_errors(info, old, object)
         } else {
             let validate = rules.validate_create.unwrap_or(rules.validate);
-            Kind::errors(|errors| validate(object, errors))
+            Kind::errors(|errors| {
+                declared::validate(None, object, errors);
+                validate(object, errors);
+            })
         };
         field_errors.extend(found);
     }
     if let Some(old) = old.filter(|_| info.subresource == "status") {
-        field_errors.extend(Kind::errors(|errors| (rules.validate_status)(old, object, errors)));
+        field_errors.extend(Kind::errors(|errors| {
+            declared::validate_status(old, object, errors);
+            (rules.validate_status)(old, object, errors);
+        }));
     }
     refuse(resource, object, &field_errors)
 }
@@ -126,6 +136,7 @@ fn validate_own(
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = info.resource.rules;
     Kind::errors(|errors| {
+        declared::validate(Some(old), new, errors);
         (rules.validate)(new, errors);
         (rules.validate_update)(old, new, errors);
         (rules.validate_subresource)(&info.subresource, old, new, errors);

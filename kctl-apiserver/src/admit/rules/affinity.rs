@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, selector, text};
+use super::{Errors, declared, entries, selector, text};
 use crate::names::{NameRule, check_label_value};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -181,10 +181,6 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
         "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
         _ => errors.unsupported(&operator_at, &toleration["operator"].to_string(), &["Equal", "Exists"]),
     }
-    if !effect.is_empty() {
-        let supported = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        errors.one_of(&format!("{at}.effect"), &toleration["effect"], &supported);
-    }
 }
 
 pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
@@ -195,7 +191,8 @@ pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
         if text(key).is_empty() {
             errors.required(&format!("{at}.topologyKey"), "can not be empty");
         }
-        errors.always_one_of(&format!("{at}.whenUnsatisfiable"), action, &["DoNotSchedule", "ScheduleAnyway"]);
+        let actions = declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable");
+        errors.always_one_of(&format!("{at}.whenUnsatisfiable"), action, &actions);
         let is_same = |other: &Value| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
         if entries(list).skip(index + 1).any(|(_, other)| is_same(other)) {
             let shown = format!("\"{{{}, {}}}\"", text(key), text(action));
@@ -210,9 +207,6 @@ pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
                 let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
                 errors.invalid(&at, domains, &detail);
             }
-        }
-        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-            errors.one_of(&format!("{at}.{policy}"), &constraint[policy], &["Honor", "Ignore"]);
         }
         label_keys(constraint, &at, errors);
         selector::selector(&constraint["labelSelector"], &format!("{at}.labelSelector"), errors);

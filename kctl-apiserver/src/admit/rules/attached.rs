@@ -15,7 +15,6 @@ const METADATA_LEN_MAX: usize = 256 * 1024;
 
 pub(crate) fn attachment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    volume_source::driver(&spec["attacher"], "spec.attacher", errors);
     source(&spec["source"], errors);
     errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
     let volume = &spec["source"]["persistentVolumeName"];
@@ -93,20 +92,16 @@ pub(crate) fn capacity(object: &Value, errors: &mut Errors) {
 }
 
 pub(crate) fn attributes(object: &Value, errors: &mut Errors) {
-    provisioner(text(&object["driverName"]), "driverName", errors);
+    let driver = text(&object["driverName"]);
+    if driver.is_empty() {
+        errors.required("driverName", "");
+    } else {
+        errors.qualified_name("driverName", &driver.to_lowercase());
+    }
     if pairs(&object["parameters"]).next().is_none() {
         errors.required("parameters", "must contain at least one key/value pair");
     }
     parameters(&object["parameters"], errors);
-}
-
-/// Who makes the volumes of a class.
-pub(crate) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
-    if name.is_empty() {
-        errors.required(at, "");
-    } else {
-        errors.qualified_name(at, &name.to_lowercase());
-    }
 }
 
 /// What a class tells the one who makes its volumes.

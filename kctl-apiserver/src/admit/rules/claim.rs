@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    device::{EFFECTS, ITEMS_MAX, few, few_different, fully_qualified, opaque, selectors},
+    device::{each, fully_qualified, opaque, selectors},
     entries, text,
 };
 use crate::admit::{
@@ -16,8 +16,6 @@ use crate::admit::{
     names::{NameRule, check_label_value},
 };
 
-/// Ways out of a request (`FirstAvailableDeviceRequestMaxSize`).
-const WAYS_MAX: usize = 8;
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
@@ -48,13 +46,13 @@ pub(crate) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) 
 
 fn devices(devices: &Value, at: &str, errors: &mut Errors) {
     let requests = &devices["requests"];
-    few_different(requests, ITEMS_MAX, &format!("{at}.requests"), errors, |one| &one["name"], request);
+    each(requests, &format!("{at}.requests"), errors, request);
     let known = names(requests);
-    few(&devices["constraints"], ITEMS_MAX, &format!("{at}.constraints"), errors, |constraint, at, errors| {
+    each(&devices["constraints"], &format!("{at}.constraints"), errors, |constraint, at, errors| {
         of_requests(&constraint["requests"], &known, at, errors);
         let (same, other) = (&constraint["matchAttribute"], &constraint["distinctAttribute"]);
         if same.is_string() {
-            fully_qualified(same, &format!("{at}.matchAttribute"), errors);
+            // Its tags say what it is.
         } else if other.is_string() {
             fully_qualified(other, &format!("{at}.distinctAttribute"), errors);
         } else {
@@ -64,7 +62,7 @@ fn devices(devices: &Value, at: &str, errors: &mut Errors) {
             errors.required(at, detail);
         }
     });
-    few(&devices["config"], ITEMS_MAX, &format!("{at}.config"), errors, |config, at, errors| {
+    each(&devices["config"], &format!("{at}.config"), errors, |config, at, errors| {
         of_requests(&config["requests"], &known, at, errors);
         opaque(&config["opaque"], at, errors);
     });
@@ -83,14 +81,7 @@ pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
 
 /// Which requests something is about; without any it is about all.
 pub(crate) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
-    few_different(
-        list,
-        ITEMS_MAX,
-        &format!("{at}.requests"),
-        errors,
-        |name| name,
-        |name, at, errors| of_request(name, known, at, errors),
-    );
+    each(list, &format!("{at}.requests"), errors, |name, at, errors| of_request(name, known, at, errors));
 }
 
 /// The name of a request, or of a way out of one.
@@ -115,38 +106,35 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
         (true, false) => errors.required(at, "exactly one of `exactly` or `firstAvailable` is required"),
         (false, true) => {
             let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+            for field in ["exactly", "firstAvailable["] {
+                errors.leave_out(&format!("{at}.{field}"));
+            }
             errors.invalid(at, &Value::Null, detail);
         }
-        (false, false) => asked(exactly, &format!("{at}.exactly"), errors),
+        (false, false) => {
+            let at = format!("{at}.exactly");
+            errors.required_name(&format!("{at}.deviceClassName"), &exactly["deviceClassName"], NameRule::Subdomain);
+            asked(exactly, &at, errors);
+        }
         (true, true) => {
-            let at = format!("{at}.firstAvailable");
-            few_different(
-                ways,
-                WAYS_MAX,
-                &at,
-                errors,
-                |way| &way["name"],
-                |way, at, errors| {
-                    errors.name(&format!("{at}.name"), &text(&way["name"]).into(), NameRule::Label);
-                    asked(way, at, errors);
-                },
-            );
+            each(ways, &format!("{at}.firstAvailable"), errors, |way, at, errors| {
+                errors.name(&format!("{at}.name"), &text(&way["name"]).into(), NameRule::Label);
+                asked(way, at, errors);
+            });
         }
     }
 }
 
 /// What is asked for: devices of a class, how many, and which.
 fn asked(asked: &Value, at: &str, errors: &mut Errors) {
-    errors.required_name(&format!("{at}.deviceClassName"), &asked["deviceClassName"], NameRule::Subdomain);
     selectors(&asked["selectors"], &format!("{at}.selectors"), errors);
     let (count, count_at) = (asked["count"].as_i64().unwrap_or_default(), format!("{at}.count"));
     match text(&asked["allocationMode"]) {
         "All" if count != 0 => {
             errors.invalid(&count_at, &count.into(), "must not be specified when allocationMode is 'All'");
         }
-        "All" => {}
         "ExactCount" if count <= 0 => errors.invalid(&count_at, &count.into(), "must be greater than zero"),
-        _ => errors.always_one_of(&format!("{at}.allocationMode"), &asked["allocationMode"], &["All", "ExactCount"]),
+        _ => {}
     }
     for (index, one) in entries(&asked["tolerations"]) {
         toleration(one, &format!("{at}.tolerations[{index}]"), errors);
@@ -154,22 +142,14 @@ fn asked(asked: &Value, at: &str, errors: &mut Errors) {
 }
 
 fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
-    let (key, value) = (text(&toleration["key"]), &toleration["value"]);
-    if !key.is_empty() {
-        errors.qualified_name(&format!("{at}.key"), key);
-    }
-    let value_at = format!("{at}.value");
+    let (value, value_at) = (&toleration["value"], format!("{at}.value"));
     match text(&toleration["operator"]) {
         "Exists" if !text(value).is_empty() => errors.invalid(&value_at, value, "must be empty for operator `Exists`"),
-        "Exists" => {}
         "Equal" => {
             for message in check_label_value(text(value)) {
                 errors.invalid(&value_at, value, &message);
             }
         }
-        _ => errors.always_one_of(&format!("{at}.operator"), &toleration["operator"], &["Equal", "Exists"]),
-    }
-    if !text(&toleration["effect"]).is_empty() {
-        errors.one_of(&format!("{at}.effect"), &toleration["effect"], EFFECTS);
+        _ => {}
     }
 }

@@ -12,6 +12,9 @@ const RULES_MAX: usize = 20;
 /// Codes of an exit that a rule may name.
 const CODES_MAX: usize = 255;
 
+/// Fields of containers that are validated only where they are allowed.
+const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
+
 /// All containers of a pod, with their list and their place in it.
 pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
@@ -85,6 +88,9 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     for name in NEVER.iter().filter(|name| is_set(&container[**name])) {
         errors.forbidden(&format!("{at}.{name}"), forbidden);
     }
+    for name in PROBES {
+        errors.leave_out(&format!("{at}.{name}."));
+    }
     let target = text(&container["targetContainerName"]);
     let is_there = ["containers", "initContainers"]
         .iter()
@@ -101,8 +107,9 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
 
 /// What only makes sense for a container that goes on running.
 fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
-    for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+    for name in PROBES {
         if !container[name].is_null() {
+            errors.leave_out(&format!("{at}.{name}."));
             let detail = "may not be set for init containers without restartPolicy=Always";
             errors.forbidden(&format!("{at}.{name}"), detail);
         }
@@ -131,14 +138,10 @@ fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], clai
     if text(&container["image"]).is_empty() {
         errors.required(&field("image"), "");
     }
-    let policies = ["File", "FallbackToLogsOnError"];
-    errors.one_of(&field("terminationMessagePolicy"), &container["terminationMessagePolicy"], &policies);
     ports::of_container(&container["ports"], &field("ports"), errors);
     environment::variables(&container["env"], &field("env"), errors);
     environment::sources(&container["envFrom"], &field("envFrom"), errors);
     mounts::of_container(container, at, volumes, errors);
-    let policies = ["Always", "IfNotPresent", "Never"];
-    errors.one_of(&field("imagePullPolicy"), &container["imagePullPolicy"], &policies);
     resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
     resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
     let host_users = spec["hostUsers"] != false;

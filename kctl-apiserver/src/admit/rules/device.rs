@@ -20,69 +20,37 @@ const EXPRESSION_LEN_MAX: usize = 10 * 1024;
 const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 /// The longest name of a pool (`PoolNameMaxLength`).
 const POOL_LEN_MAX: usize = 253;
-/// Conditions of each of both sorts (`BindingConditionsMaxSize`).
-const BINDINGS_MAX: usize = 4;
-/// Selectors, requests, constraints and settings of an object are so many at most.
-pub(crate) const ITEMS_MAX: usize = 32;
-
-/// What a taint, or a toleration of one, does.
-pub(crate) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
-
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selectors(&spec["selectors"], "spec.selectors", errors);
-    few(&spec["config"], ITEMS_MAX, "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
-    let name = &spec["extendedResourceName"];
-    if name.is_string() && !super::resources::is_extended(text(name)) {
-        errors.invalid("spec.extendedResourceName", name, "must be a valid extended resource name");
-    }
+    each(&spec["config"], "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
 }
 
-/// Checks each item of a list that has at most so many; of a longer one only its length is told.
-pub(crate) fn few(
-    list: &Value,
-    most: usize,
-    at: &str,
-    errors: &mut Errors,
-    mut check: impl FnMut(&Value, &str, &mut Errors),
-) {
-    let found = entries(list).count();
-    if found > most {
-        return errors.too_many(at, found, most);
+/// Validates each item of a list, unless the tags of the list have found it too long.
+pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
+    if errors.is_too_long(at) {
+        return;
     }
     for (index, item) in entries(list) {
-        check(item, &format!("{at}[{index}]"), errors);
+        validate(item, &format!("{at}[{index}]"), errors);
     }
 }
 
-/// The same for a list whose items are told apart by a name.
-pub(crate) fn few_different<'a>(
-    list: &'a Value,
-    most: usize,
-    at: &str,
-    errors: &mut Errors,
-    name: impl Fn(&'a Value) -> &'a Value,
-    mut check: impl FnMut(&Value, &str, &mut Errors),
-) {
-    let found = entries(list).count();
-    if found > most {
-        return errors.too_many(at, found, most);
-    }
+/// Reports items with the same name.
+pub(crate) fn unique<'a>(list: &'a Value, at: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
     let mut known = BTreeSet::new();
     for (index, item) in entries(list) {
-        let at = format!("{at}[{index}]");
-        check(item, &at, errors);
-        let name = name(item);
-        if !known.insert(text(name)) {
-            errors.duplicate(&at, &Value::from(text(name)).to_string());
+        let name = text(name(item));
+        if !known.insert(name) {
+            errors.duplicate(&format!("{at}[{index}]"), &Value::from(name).to_string());
         }
     }
 }
 
 pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
-    few(list, ITEMS_MAX, at, errors, |selector, at, errors| {
+    each(list, at, errors, |selector, at, errors| {
         if selector["cel"].is_null() {
             errors.required(&format!("{at}.cel"), "");
         } else if text(&selector["cel"]["expression"]).len() > EXPRESSION_LEN_MAX {
@@ -110,7 +78,6 @@ pub(crate) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
     if opaque.is_null() {
         return errors.required(&at, "");
     }
-    driver(&opaque["driver"], &format!("{at}.driver"), errors);
     let (parameters, at) = (&opaque["parameters"], format!("{at}.parameters"));
     if parameters.is_null() {
         errors.required(&at, "");
@@ -158,8 +125,11 @@ pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {
-        let is_name = |name: &Value, at: &str, errors: &mut Errors| errors.qualified_name(at, text(name));
-        few_different(&device[field], BINDINGS_MAX, &format!("{at}.{field}"), errors, |name| name, is_name);
+        let at = format!("{at}.{field}");
+        each(&device[field], &at, errors, |name, at, errors| errors.qualified_name(at, text(name)));
+        if !errors.is_too_long(&at) {
+            unique(&device[field], &at, errors, |name| name);
+        }
     }
     for (index, failure) in entries(&device["bindingFailureConditions"]) {
         if entries(&device["bindingConditions"]).any(|(_, one)| one == failure) {

@@ -12,11 +12,6 @@ const DOMAINS_LEN_MAX: usize = 2048;
 /// Bytes of a name that the kernel takes.
 const HOST_NAME_LEN_MAX: usize = 64;
 
-pub(crate) fn policy(spec: &Value, at: &str, errors: &mut Errors) {
-    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    errors.one_of(&format!("{at}.dnsPolicy"), &spec["dnsPolicy"], &policies);
-}
-
 pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
     let (servers, servers_at) = (&config["nameservers"], format!("{at}.nameservers"));

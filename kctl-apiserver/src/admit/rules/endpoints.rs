@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, ports, text};
+use super::{Errors, address, entries, text};
 use crate::names::{NameRule, check_label_value};
 
-/// Addresses of one endpoint.
-const ADDRESSES_MAX: usize = 100;
 /// Zones, and nodes, for which one endpoint is.
 const HINTS_MAX: usize = 8;
 
@@ -53,7 +51,6 @@ fn one_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
     if let Some(number) = number {
         errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
     }
-    errors.one_of(&format!("{at}.protocol"), &port["protocol"], ports::PROTOCOLS);
     if port["appProtocol"].is_string() {
         errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
     }
@@ -67,11 +64,6 @@ pub(crate) fn new_slice(object: &Value, errors: &mut Errors) {
 /// A slice, with the addresses of its endpoints where these are not as they were.
 pub(crate) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
-    if text(kind).is_empty() {
-        errors.required("addressType", "");
-    } else {
-        errors.one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
-    }
     let mut known = Vec::new();
     for (index, port) in entries(&object["ports"]) {
         let (at, name) = (format!("ports[{index}]"), text(&port["name"]));
@@ -121,12 +113,6 @@ fn hints(hints: &Value, at: &str, errors: &mut Errors) {
 }
 
 fn addresses(list: &Value, kind: &str, at: &str, errors: &mut Errors) {
-    let n_addresses = entries(list).count();
-    if n_addresses == 0 {
-        errors.required(at, "must contain at least 1 address");
-    } else if n_addresses > ADDRESSES_MAX {
-        errors.too_many(at, n_addresses, ADDRESSES_MAX);
-    }
     for (index, one) in entries(list) {
         let one_at = format!("{at}[{index}]");
         if kind == "FQDN" {

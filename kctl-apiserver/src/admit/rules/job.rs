@@ -113,9 +113,7 @@ fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
     failure_policy(spec, &field("podFailurePolicy"), errors);
     success_policy(spec, &field("successPolicy"), errors);
     let (replacement, replacement_at) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
-    if spec["podFailurePolicy"].is_null() {
-        errors.one_of(&replacement_at, replacement, &["Failed", "TerminatingOrFailed"]);
-    } else {
+    if !spec["podFailurePolicy"].is_null() && replacement == "TerminatingOrFailed" {
         errors.one_of(&replacement_at, replacement, &["Failed"]);
     }
     pod::template(&spec["template"], &field("template"), errors);
@@ -133,7 +131,6 @@ fn completion(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let number = |name: &str| spec[name].as_i64();
     let (per_index, failed) = (&spec["backoffLimitPerIndex"], &spec["maxFailedIndexes"]);
-    errors.one_of(&field("completionMode"), &spec["completionMode"], &["NonIndexed", "Indexed"]);
     if spec["completionMode"] != "Indexed" {
         let is_plain = spec["completionMode"].is_null() || spec["completionMode"] == "NonIndexed";
         for (name, value) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)] {
@@ -182,12 +179,8 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
 fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (action, action_at) = (&rule["action"], format!("{at}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
-    match text(action) {
-        "" => errors.required(&action_at, r#"valid values: ["Count" "FailIndex" "FailJob" "Ignore"]"#),
-        "FailIndex" if spec["backoffLimitPerIndex"].is_null() => {
-            errors.invalid(&action_at, action, "requires the backoffLimitPerIndex to be set");
-        }
-        _ => errors.one_of(&action_at, action, &["Count", "FailIndex", "FailJob", "Ignore"]),
+    if action == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
+        errors.invalid(&action_at, action, "requires the backoffLimitPerIndex to be set");
     }
     if codes.is_object() {
         exit_codes(spec, codes, &format!("{at}.onExitCodes"), errors);
@@ -211,12 +204,6 @@ fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
 }
 
 fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
-    let (operator, operator_at) = (&codes["operator"], format!("{at}.operator"));
-    if text(operator).is_empty() {
-        errors.required(&operator_at, r#"valid values: ["In" "NotIn"]"#);
-    } else {
-        errors.one_of(&operator_at, operator, &["In", "NotIn"]);
-    }
     let name = &codes["containerName"];
     let is_known = ["containers", "initContainers"]
         .iter()
@@ -234,7 +221,7 @@ fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     }
     for (index, code) in values.iter().enumerate() {
         let at = format!("{at}[{index}]");
-        if *code == 0 && operator == "In" {
+        if *code == 0 && codes["operator"] == "In" {
             errors.invalid(&at, &0.into(), "must not be 0 for the In operator");
         }
         if values[..index].contains(code) {
@@ -299,9 +286,7 @@ fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
 pub(crate) fn cron_job(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let schedule = text(&spec["schedule"]);
-    if schedule.is_empty() {
-        errors.required("spec.schedule", "");
-    } else {
+    if !schedule.is_empty() {
         if let Err(why) = schedule::check(schedule) {
             errors.invalid("spec.schedule", &spec["schedule"], &why);
         }
@@ -312,7 +297,6 @@ pub(crate) fn cron_job(object: &Value, errors: &mut Errors) {
     }
     errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
     time_zone(&spec["timeZone"], errors);
-    errors.one_of("spec.concurrencyPolicy", &spec["concurrencyPolicy"], &["Allow", "Forbid", "Replace"]);
     let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
     job_spec(job, at, errors);
     if !job["selector"].is_null() {

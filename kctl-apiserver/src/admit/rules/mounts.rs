@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, paths, text, volume::Known};
+use super::{Errors, declared, entries, paths, text, volume::Known};
 
 /// The mounts and the devices of a container.
 pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
@@ -60,7 +60,7 @@ fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
 
 fn propagates(mount: &Value, list_at: &str, privileged: bool, errors: &mut Errors) {
     let (at, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
-    errors.one_of(&at, how, &["Bidirectional", "HostToContainer", "None"]);
+    errors.one_of(&at, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
     if how == "Bidirectional" && !privileged {
         errors.forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, address, affinity, entries, pairs, resources, text};
-use crate::names::{NameRule, check_label_value, check_qualified_name};
+use super::{Errors, address, affinity, declared, entries, pairs, resources, text};
+use crate::names::{check_label_value, check_qualified_name};
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;
@@ -90,7 +90,6 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
 }
 
 pub(crate) fn runtime_class(object: &Value, errors: &mut Errors) {
-    errors.required_name("handler", &object["handler"], NameRule::Label);
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
     let scheduling = &object["scheduling"];
@@ -137,7 +136,7 @@ fn taints(list: &Value, at: &str, errors: &mut Errors) {
         if !wrong.is_empty() {
             errors.invalid(&format!("{at}.value"), &taint["value"], &wrong.join(";"));
         }
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        let effects = declared::values("core.v1.Taint", "effect");
         errors.required_one_of(&format!("{at}.effect"), &taint["effect"], &effects);
         let key = (text(&taint["effect"]), text(&taint["key"]));
         if known.contains(&key) {

@@ -49,8 +49,6 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     container::containers(spec, at, &volumes, &claims, errors);
     resources::of_pod(spec, at, &claims, errors);
     ports::on_host(spec, at, is_pod, errors);
-    errors.one_of(&field("restartPolicy"), &spec["restartPolicy"], &["Always", "OnFailure", "Never"]);
-    dns::policy(spec, at, errors);
     errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
     security::of_pod(spec, at, errors);
     affinity::affinity(&spec["affinity"], &field("affinity"), errors);
@@ -72,8 +70,6 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     }
     if spec["preemptionPolicy"] == "" {
         errors.required(&field("preemptionPolicy"), "");
-    } else {
-        errors.one_of(&field("preemptionPolicy"), &spec["preemptionPolicy"], &["PreemptLowerPriority", "Never"]);
     }
     let overhead = json!({ "limits": spec["overhead"] });
     if spec["overhead"].is_object() {

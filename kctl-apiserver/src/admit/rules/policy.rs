@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, selector, text};
+use super::{Errors, declared, selector, text};
 
 /// The highest priority that users may define: `HighestUserDefinablePriority`.
 const PRIORITY_MAX: i64 = 1_000_000_000;
@@ -20,13 +20,10 @@ pub(crate) fn disruption_budget(object: &Value, errors: &mut Errors) {
         errors.at_most_all(&at, &spec[name]);
     }
     selector::selector(&spec["selector"], "spec.selector", errors);
-    let at = "spec.unhealthyPodEvictionPolicy";
-    errors.one_of(at, &spec["unhealthyPodEvictionPolicy"], &["AlwaysAllow", "IfHealthyBudget"]);
 }
 
 pub(crate) fn priority_class(object: &Value, errors: &mut Errors) {
     let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
-    let supported = ["PreemptLowerPriority", "Never"];
     if is_of_system {
         let name = text(&object["metadata"]["name"]);
         if !OF_SYSTEM.contains(&name) {
@@ -41,6 +38,7 @@ pub(crate) fn priority_class(object: &Value, errors: &mut Errors) {
     if object["preemptionPolicy"] == "" {
         errors.required("preemptionPolicy", "");
     } else {
+        let supported = declared::values("scheduling.v1.PriorityClass", "preemptionPolicy");
         errors.one_of("preemptionPolicy", &object["preemptionPolicy"], &supported);
     }
 }

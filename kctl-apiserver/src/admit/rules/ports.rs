@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Errors, entries, text};
 
-pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// The longest name of a port.
 const NAME_LEN_MAX: usize = 15;
 
@@ -34,7 +33,6 @@ pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
         if number(port, "hostPort") != 0 {
             errors.in_range(&format!("{at}.hostPort"), &port["hostPort"], 1, 65_535);
         }
-        errors.one_of(&format!("{at}.protocol"), &port["protocol"], PROTOCOLS);
     }
 }
 

@@ -54,6 +54,7 @@ fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors
     for (index, kind) in given.iter().enumerate() {
         let at = format!("{at}.{kind}");
         if index > 0 {
+            errors.leave_out(&format!("{at}."));
             errors.forbidden(&at, "may not specify more than 1 handler type");
         } else {
             action(kind, &handler[**kind], &at, grace, errors);
@@ -76,7 +77,6 @@ fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut
                 errors.required(&format!("{at}.path"), "");
             }
             ports::number_or_name(port, &port_at, errors);
-            errors.one_of(&format!("{at}.scheme"), &action["scheme"], &["HTTP", "HTTPS"]);
             for (_, header) in entries(&action["httpHeaders"]) {
                 header_name(&header["name"], &format!("{at}.httpHeaders"), errors);
             }

@@ -11,7 +11,6 @@ const PARAMETER_LEN_MAX: usize = 253;
 /// Bytes of the path of a profile.
 const PROFILE_LEN_MAX: usize = 4095;
 const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 
 /// Kernel parameters that belong to a namespace of the network, or of the communication between processes.
 const OF_NETWORK: &[&str] = &["net."];
@@ -25,7 +24,6 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
         errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
     }
     let mounted = &context["procMount"];
-    errors.one_of(&format!("{at}.procMount"), mounted, &["Default", "Unmasked"]);
     if host_users && mounted == "Unmasked" {
         errors.invalid(&format!("{at}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
     }
@@ -59,12 +57,9 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
         errors.invalid(&format!("{at}.shareProcessNamespace"), &true.into(), detail);
     }
     parameters(spec, &format!("{at}.sysctls"), errors);
-    errors.one_of(&format!("{at}.fsGroupChangePolicy"), &context["fsGroupChangePolicy"], &["Always", "OnRootMismatch"]);
     system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
     windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
-    let policy = &context["supplementalGroupsPolicy"];
-    errors.one_of(&format!("{at}.supplementalGroupsPolicy"), policy, &["Merge", "Strict"]);
     errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["Recursive"]);
 }
 
@@ -105,11 +100,6 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     let (kind, local, local_at) = (&profile["type"], &profile["localhostProfile"], format!("{at}.localhostProfile"));
-    if text(kind).is_empty() {
-        errors.required(&format!("{at}.type"), "type is required when seccompProfile is set");
-    } else {
-        errors.one_of(&format!("{at}.type"), kind, PROFILES);
-    }
     match (kind == "Localhost", local.is_null()) {
         (true, true) => errors.required(&local_at, "must be set when seccomp type is Localhost"),
         (true, false) => paths::descending(local, &local_at, errors),
@@ -141,8 +131,7 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
         "RuntimeDefault" | "Unconfined" if !local.is_null() => {
             errors.invalid(&local_at, local, "can only be set when AppArmor type is Localhost");
         }
-        "" => errors.required(&format!("{at}.type"), "type is required when appArmorProfile is set"),
-        _ => errors.one_of(&format!("{at}.type"), &profile["type"], PROFILES),
+        _ => {}
     }
 }
 

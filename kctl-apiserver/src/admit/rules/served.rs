@@ -103,14 +103,11 @@ pub(crate) fn ranges_stay(old: &Value, new: &Value, errors: &mut Errors) {
 /// An address, and what has it.
 pub(crate) fn owned_address(object: &Value, errors: &mut Errors) {
     let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
-    if parent.is_null() {
-        return errors.required(at, "");
-    }
     if !text(&parent["group"]).is_empty() {
         errors.name(&format!("{at}.group"), &parent["group"], NameRule::Subdomain);
     }
-    for field in ["resource", "name"] {
-        errors.required_name(&format!("{at}.{field}"), &parent[field], NameRule::PathSegment);
+    for field in ["resource", "name"].into_iter().filter(|field| !text(&parent[*field]).is_empty()) {
+        errors.name(&format!("{at}.{field}"), &parent[field], NameRule::PathSegment);
     }
     if !text(&parent["namespace"]).is_empty() {
         errors.name(&format!("{at}.namespace"), &parent["namespace"], NameRule::PathSegment);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    Errors, affinity, attached, entries, pairs, resources, text,
+    Errors, affinity, attached, declared, entries, pairs, resources, text,
     volume_source::{self, Of},
 };
 use crate::{names::NameRule, quantity::Quantity};
@@ -31,7 +31,6 @@ pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     if !text(&spec["storageClassName"]).is_empty() {
         errors.name(&format!("{at}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
     }
-    errors.one_of(&format!("{at}.volumeMode"), &spec["volumeMode"], &["Block", "Filesystem"]);
     data_sources(spec, at, errors);
     if !text(&spec["volumeAttributesClassName"]).is_empty() {
         let at = format!("{at}.volumeAttributesClassName");
@@ -41,7 +40,7 @@ pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
 
 pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
     const ALONE: &str = "ReadWriteOncePod";
-    let modes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", ALONE];
+    let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
     for (_, mode) in entries(list) {
         errors.one_of(at, mode, &modes);
     }
@@ -91,15 +90,12 @@ pub(crate) fn volume(object: &Value, errors: &mut Errors) {
     }
     access_modes(&spec["accessModes"], "spec.accessModes", errors);
     capacity(&spec["capacity"], errors);
-    let (reclaims, at) = (&spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy");
-    errors.one_of(at, reclaims, &["Delete", "Recycle", "Retain"]);
     affinity_of_volume(&spec["nodeAffinity"], errors);
     sources(text(&object["metadata"]["name"]), spec, "spec", errors);
     recycling(spec, "spec", errors);
     if !text(&spec["storageClassName"]).is_empty() {
         errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
     }
-    errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
     attributes(spec, errors);
 }
 
@@ -224,6 +220,7 @@ fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
     }
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
+            errors.leave_out(&format!("{at}.{source}."));
             let told = if source == "cephfs" { "cephFS" } else { source };
             errors.forbidden(&format!("{at}.{told}"), "may not specify more than 1 volume type");
         } else if source == "local" {
@@ -247,13 +244,12 @@ fn local(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
-    attached::provisioner(text(&object["provisioner"]), "provisioner", errors);
+    errors.qualified_name_if_set("provisioner", &text(&object["provisioner"]).to_lowercase());
     attached::parameters(&object["parameters"], errors);
-    if object["reclaimPolicy"] != "" {
+    // `Recycle` is for PersistentVolumes alone.
+    if object["reclaimPolicy"] == "Recycle" {
         errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
     }
-    let modes = ["Immediate", "WaitForFirstConsumer"];
-    errors.one_of("volumeBindingMode", &object["volumeBindingMode"], &modes);
     topologies(&object["allowedTopologies"], errors);
 }
 
@@ -324,13 +320,7 @@ pub(crate) fn csi_driver(object: &Value, errors: &mut Errors) {
 
 /// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
 pub(crate) fn status_of_claim(object: &Value, errors: &mut Errors) {
-    const RESIZES: &[&str] = &[
-        "ControllerResizeInProgress",
-        "ControllerResizeInfeasible",
-        "NodeResizeInProgress",
-        "NodeResizeInfeasible",
-        "NodeResizePending",
-    ];
+    let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
     let status = &object["status"];
     for (name, amount) in pairs(&status["capacity"]) {
         amount_of_claim(amount, &format!("status.capacity[{name}]"), errors);
@@ -338,10 +328,8 @@ pub(crate) fn status_of_claim(object: &Value, errors: &mut Errors) {
     let at = "status.allocatedResourceStatuses";
     for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
         key_of_claim(name, at, errors);
-        if !RESIZES.contains(&text(resize)) {
-            let mut supported = RESIZES.to_vec();
-            supported.sort_unstable();
-            errors.unsupported(at, &Value::from(name).to_string(), &supported);
+        if !resizes.contains(&text(resize)) {
+            errors.unsupported(at, &Value::from(name).to_string(), &resizes);
         }
     }
     let at = "status.allocatedResources";

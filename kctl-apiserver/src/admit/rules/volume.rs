@@ -98,6 +98,7 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     };
     portal(first, errors);
     for other in given {
+        errors.leave_out(&format!("{at}.{other}."));
         errors.forbidden(&format!("{at}.{}", told_as(other)), "may not specify more than 1 volume type");
         portal(other, errors);
     }

@@ -39,9 +39,6 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("image", &["reference"]),
 ];
 
-const HOST_PATHS: &[&str] =
-    &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-
 /// Judges what a kind of source asks for; `at` is the path of the volume.
 pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     // The one name that the real server's paths and its objects do not share.
@@ -56,10 +53,7 @@ pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &
             errors.forbidden(&format!("{at}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
         }
         "hostPath" if text(&source["path"]).is_empty() => errors.required(&format!("{at}.path"), ""),
-        "hostPath" => {
-            paths::without_backsteps(&source["path"], &format!("{at}.path"), errors);
-            errors.one_of(&format!("{at}.type"), &source["type"], HOST_PATHS);
-        }
+        "hostPath" => paths::without_backsteps(&source["path"], &format!("{at}.path"), errors),
         "gitRepo" => paths::descending(&source["directory"], &format!("{at}.directory"), errors),
         "nfs" if !text(&source["path"]).starts_with('/') => {
             errors.invalid(&format!("{at}.path"), &text(&source["path"]).into(), "must be an absolute path");
@@ -67,10 +61,6 @@ pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &
         // Zero is none.
         "gcePersistentDisk" | "awsElasticBlockStore" if source["partition"] != 0 => {
             errors.in_range(&format!("{at}.partition"), &source["partition"], 1, 255);
-        }
-        "image" => {
-            let policies = ["Always", "IfNotPresent", "Never"];
-            errors.one_of(&format!("{at}.pullPolicy"), &source["pullPolicy"], &policies);
         }
         "azureFile" | "glusterfs" => namespace(source, &at, errors),
         "cinder" | "storageos" => storage_with_a_secret(kind, source, of, &at, errors),
@@ -247,8 +237,6 @@ fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
-    errors.one_of(&format!("{at}.cachingMode"), &source["cachingMode"], &["None", "ReadOnly", "ReadWrite"]);
-    errors.one_of(&format!("{at}.kind"), &source["kind"], &["Dedicated", "Managed", "Shared"]);
     let (start, form) = match source["kind"].as_str() {
         None => return,
         Some("Managed") => ("/subscriptions/", MANAGED),

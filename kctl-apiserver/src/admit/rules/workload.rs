@@ -66,6 +66,7 @@ fn is_none(amount: &Value) -> bool {
 fn template_of_set(spec: &Value, errors: &mut Errors) {
     let (given, at) = (&spec["selector"], "spec.template");
     if !selector::of_workload(given, "deployment", errors) {
+        errors.leave_out("spec.template.spec.");
         return errors.invalid("spec.selector", given, "invalid label selector");
     }
     selector::fits_template(given, &spec["template"], at, errors);
@@ -93,11 +94,9 @@ pub(crate) fn replica_set(object: &Value, errors: &mut Errors) {
 
 pub(crate) fn replication_controller(object: &Value, errors: &mut Errors) {
     let (spec, at) = (&object["spec"], "spec.template");
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.required("spec.selector", "");
     }
-    errors.not_negative("spec.replicas", &spec["replicas"]);
     if spec["template"].is_null() {
         return errors.required(at, "");
     }
@@ -148,6 +147,7 @@ pub(crate) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
         selector::fits_template(given, &spec["template"], "spec.template", errors);
         pod::template(&with_claims(spec), "spec.template", errors);
     } else {
+        errors.leave_out("spec.template.spec.");
         errors.invalid("spec.selector", given, "invalid label selector");
     }
     runs_for_ever(&spec["template"], "spec.template", "StatefulSet", errors);

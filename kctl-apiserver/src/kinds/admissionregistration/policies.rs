@@ -40,7 +40,6 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
 /// `more` is what else the kind asks of what its policies are about.
 fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors) -> Environment {
     let mut environment = of_request();
-    errors.one_of("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"]);
     if !spec["paramKind"].is_null() {
         param_kind(&spec["paramKind"], errors);
         environment = environment.with("params", Type::Dyn);
@@ -113,7 +112,6 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
 
 /// What a policy or a binding is about.
 fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
-    errors.one_of(&format!("{at}.matchPolicy"), &constraints["matchPolicy"], &["Equivalent", "Exact"]);
     selectors(constraints, at, errors);
     for field in ["resourceRules", "excludeResourceRules"] {
         for (index, rule) in entries(&constraints[field]) {
@@ -203,12 +201,8 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     binding(spec, errors);
     let (actions, at) = (&spec["validationActions"], "spec.validationActions");
     let all: Vec<&str> = entries(actions).map(|(_, action)| text(action)).collect();
-    if all.is_empty() {
-        errors.required(at, "at least one validation action is required");
-    }
     for (index, action) in all.iter().enumerate() {
         let shown = Value::from(*action);
-        errors.one_of(&format!("{at}[{index}]"), &shown, &["Audit", "Deny", "Warn"]);
         if all[..index].contains(action) {
             errors.duplicate(&format!("{at}[{index}]"), &shown.to_string());
         }
@@ -221,7 +215,9 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
 }
 
 fn binding(spec: &Value, errors: &mut Errors) {
-    errors.required_name("spec.policyName", &spec["policyName"], NameRule::Subdomain);
+    if !text(&spec["policyName"]).is_empty() {
+        errors.name("spec.policyName", &spec["policyName"], NameRule::Subdomain);
+    }
     let reference = &spec["paramRef"];
     if reference.is_object() {
         param_reference(reference, errors);
@@ -274,15 +270,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
         let (field, other, wanted) = match kind {
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", "Object"),
             "JSONPatch" => ("jsonPatch", "applyConfiguration", "list(JSONPatch)"),
-            "" => {
-                errors.required(&format!("{at}.patchType"), "");
-                continue;
-            }
-            other => {
-                let supported = ["ApplyConfiguration", "JSONPatch"];
-                errors.unsupported(&format!("{at}.patchType"), &Value::from(other).to_string(), &supported);
-                continue;
-            }
+            _ => continue,
         };
         if mutation[field].is_object() {
             let expression = text(&mutation[field]["expression"]).trim();
@@ -297,8 +285,6 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     }
     if text(&spec["reinvocationPolicy"]).is_empty() {
         errors.required("spec.reinvocationPolicy", "");
-    } else {
-        errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
     }
 }
 
@@ -318,6 +304,9 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 }
 
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
+    if text(&object["spec"]["policyName"]).is_empty() {
+        errors.required("spec.policyName", "");
+    }
     binding(&object["spec"], errors);
     without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
 }

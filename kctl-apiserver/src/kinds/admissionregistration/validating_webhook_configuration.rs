@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     allows_unconditional_update: false,
     default: defaults::api::validating_webhooks,
-    validate: super::webhooks::validating_webhooks,
+    validate: super::webhooks::webhooks,
     printer: Some(table::policy::webhooks),
     ..Kind::DEFAULT
 };

@@ -15,19 +15,12 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 const CONDITIONS_LEN_MAX: usize = 64;
 
-pub(crate) fn validating_webhooks(object: &Value, errors: &mut Errors) {
-    webhooks(object, false, errors);
-}
-
-pub(crate) fn mutating_webhooks(object: &Value, errors: &mut Errors) {
-    webhooks(object, true, errors);
-}
-
-fn webhooks(object: &Value, mutates: bool, errors: &mut Errors) {
+/// Validates a configuration of validating or mutating webhooks.
+pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, value) in entries(&object["webhooks"]) {
         let at = format!("webhooks[{index}]");
-        webhook(value, &at, mutates, errors);
+        webhook(value, &at, errors);
         let versions = &value["admissionReviewVersions"];
         review_versions(versions, &format!("{at}.admissionReviewVersions"), errors);
         if names.contains(&text(&value["name"])) {
@@ -57,13 +50,11 @@ fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-fn webhook(webhook: &Value, at: &str, mutates: bool, errors: &mut Errors) {
+fn webhook(webhook: &Value, at: &str, errors: &mut Errors) {
     segmented_name(webhook, at, errors);
     for (index, rule) in entries(&webhook["rules"]) {
         rule_with_operations(rule, &format!("{at}.rules[{index}]"), errors);
     }
-    errors.one_of(&format!("{at}.failurePolicy"), &webhook["failurePolicy"], &["Fail", "Ignore"]);
-    errors.one_of(&format!("{at}.matchPolicy"), &webhook["matchPolicy"], &["Equivalent", "Exact"]);
     if webhook["sideEffects"].is_null() {
         errors.required(&format!("{at}.sideEffects"), "must specify one of None, NoneOnDryRun");
     }
@@ -73,10 +64,6 @@ fn webhook(webhook: &Value, at: &str, mutates: bool, errors: &mut Errors) {
         errors.invalid(&format!("{at}.timeoutSeconds"), &webhook["timeoutSeconds"], &detail);
     }
     selectors(webhook, at, errors);
-    if mutates {
-        let policy = &webhook["reinvocationPolicy"];
-        errors.one_of(&format!("{at}.reinvocationPolicy"), policy, &["IfNeeded", "Never"]);
-    }
     client_config(&webhook["clientConfig"], &format!("{at}.clientConfig"), errors);
     match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &of_request(), errors);
 }
@@ -113,10 +100,6 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     if all.len() > 1 && all.contains(&"*") {
         errors.invalid(&operations, &rule["operations"], "if '*' is present, must not specify other operations");
     }
-    for (index, operation) in entries(&rule["operations"]) {
-        let supported = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-        errors.one_of(&format!("{operations}[{index}]"), operation, &supported);
-    }
     for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let all: Vec<&str> = entries(&rule[field]).map(|(_, value)| text(value)).collect();
         if all.is_empty() {
@@ -132,7 +115,6 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
         }
     }
     resources(&rule["resources"], &format!("{at}.resources"), errors);
-    errors.one_of(&format!("{at}.scope"), &rule["scope"], &["*", "Cluster", "Namespaced"]);
 }
 
 /// Which resources beside each other say the same (`validateResources`).

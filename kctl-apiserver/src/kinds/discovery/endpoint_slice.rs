@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-    },
-    field_errors::Errors,
+    admit::{defaults, rules},
     json_path::set,
     registry::kind::{Generation, Kind},
     table,
@@ -23,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::service::endpoint_slice,
     filled_in: &["/endpoints", "/ports"],
     validate_create: Some(rules::endpoints::new_slice),
-    validate_update,
+    validate_update: |old, new, errors| rules::endpoints::slice(new, old, errors),
     warn,
     printer: Some(table::network::endpoint_slice),
     ..Kind::DEFAULT
@@ -34,11 +30,6 @@ fn drop_old_topology(slice: &mut Value) {
     for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
         set(endpoint, "deprecatedTopology", None);
     }
-}
-
-fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    rules::endpoints::slice(new, old, errors);
-    keeps("addressType", &old["addressType"], &new["addressType"], errors);
 }
 
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

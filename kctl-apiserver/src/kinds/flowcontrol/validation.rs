@@ -182,25 +182,21 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
         errors.invalid("spec.type", &kind.into(), "must be 'Exempt' if and only if `name` is 'exempt'");
     }
     let (exempt, limited) = (&spec["exempt"], &spec["limited"]);
+    if kind != "Limited" {
+        errors.leave_out("spec.limited.");
+    }
     match kind {
         "Exempt" => {
-            if !limited.is_null() {
-                errors.forbidden("spec.limited", "must be nil if the type is not Limited");
-            }
             shares(exempt, "spec.exempt", errors);
             lent(exempt, "spec.exempt", errors);
         }
         "Limited" => {
-            if !exempt.is_null() {
-                errors.forbidden("spec.exempt", "must be nil if the type is Limited");
-            }
-            if limited.is_null() {
-                errors.required("spec.limited", "must not be empty when type is Limited");
-            } else {
+            if !limited.is_null() {
                 of_limits(limited, errors);
             }
         }
-        _ => errors.required_one_of("spec.type", &spec["type"], &["Exempt", "Limited"]),
+        "" => {}
+        _ => errors.one_of("spec.type", &spec["type"], &["Exempt", "Limited"]),
     }
 }
 
@@ -233,16 +229,9 @@ fn response(response: &Value, errors: &mut Errors) {
     let at = "spec.limited.limitResponse";
     let queuing = &response["queuing"];
     match text(&response["type"]) {
-        "Reject" if !queuing.is_null() => {
-            errors.forbidden(&format!("{at}.queuing"), "must be nil if limited.limitResponse.type is not Limited");
-        }
-        "Reject" => {}
-        "Queue" if queuing.is_null() => {
-            let detail = "must not be empty if limited.limitResponse.type is Limited";
-            errors.required(&format!("{at}.queuing"), detail);
-        }
-        "Queue" => of_queues(queuing, &format!("{at}.queuing"), errors),
-        _ => errors.required_one_of(&format!("{at}.type"), &response["type"], &["Queue", "Reject"]),
+        "Queue" if !queuing.is_null() => of_queues(queuing, &format!("{at}.queuing"), errors),
+        "" => {}
+        _ => errors.one_of(&format!("{at}.type"), &response["type"], &["Queue", "Reject"]),
     }
 }
 

@@ -3,10 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        rules::{self, change::keeps},
-        warnings,
-    },
+    admit::{rules, warnings},
     registry::kind::Kind,
     table,
 };
@@ -19,7 +16,6 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     allows_unconditional_update: false,
     validate: rules::node::runtime_class,
-    validate_update: |old, new, errors| keeps("handler", &old["handler"], &new["handler"], errors),
     warn,
     printer: Some(table::policy::runtime_class),
     ..Kind::DEFAULT

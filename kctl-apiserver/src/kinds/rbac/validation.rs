@@ -11,9 +11,6 @@ pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
         let at = format!("rules[{index}]");
         let is_empty = |list: &str| entries(&rule[list]).next().is_none();
-        if is_empty("verbs") {
-            errors.required(&format!("{at}.verbs"), "verbs must contain at least one value");
-        }
         if !is_empty("nonResourceURLs") {
             let names = ["apiGroups", "resources", "resourceNames"];
             let urls = &rule["nonResourceURLs"];
@@ -65,16 +62,13 @@ pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     if !kinds.contains(&kind) {
         errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
     }
-    errors.required_name("roleRef.name", &role["name"], NameRule::PathSegment);
+    errors.name("roleRef.name", &role["name"], NameRule::PathSegment);
     for (index, subject) in entries(&object["subjects"]) {
         one_subject(subject, &format!("subjects[{index}]"), namespaced, errors);
     }
 }
 
 fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors) {
-    if text(&subject["name"]).is_empty() {
-        errors.required(&format!("{at}.name"), "");
-    }
     let group = text(&subject["apiGroup"]);
     match text(&subject["kind"]) {
         "ServiceAccount" => {

@@ -3,7 +3,7 @@
 pub(crate) mod status;
 
 use crate::{
-    admit::rules::{self, change::keeps},
+    admit::rules,
     registry::kind::{DeleteAnswer, Kind},
     table,
 };
@@ -19,7 +19,6 @@ pub(crate) static KIND: Kind = Kind {
     default: super::defaults::claim,
     filled_in: &["/spec/devices/requests"],
     validate_create: Some(rules::claim::claim),
-    validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
     validate_status: status::status,
     printer: Some(table::policy::resource_claim),
     ..Kind::DEFAULT

@@ -1,10 +1,7 @@
 //! `VolumeAttachment` of `storage.k8s.io`.
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-    },
+    admit::{defaults, rules},
     registry::kind::{DeleteAnswer, Kind},
     table,
 };
@@ -19,7 +16,6 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: |object| defaults::add(defaults::part(object, "status"), "attached", false),
     validate: rules::attached::attachment,
-    validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
     validate_status: |_, new, errors| rules::attached::status(new, errors),
     printer: Some(table::storage::volume_attachment),
     ..Kind::DEFAULT

@@ -21,14 +21,6 @@ const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Res
 pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
-    if let Some(least) = least.filter(|least| *least < 1) {
-        errors.invalid("spec.minReplicas", &least.into(), "must be greater than or equal to 1");
-    }
-    if most == 0 {
-        errors.required("spec.maxReplicas", "must be set and greater than 0");
-    } else if most < 0 {
-        errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to 1");
-    }
     if least.is_some_and(|least| most < least) {
         errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to `minReplicas`");
     }

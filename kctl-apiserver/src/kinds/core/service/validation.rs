@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::admit::rules::{Errors, address, entries, ports, text};
+use crate::admit::rules::{Errors, address, declared, entries, ports, text};
 use crate::names::NameRule;
 
 /// Seconds for which a client stays with a pod: a day.
@@ -41,7 +41,6 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
             address::endpoint(ip, &at, errors);
         }
     }
-    errors.one_of("spec.type", &spec["type"], &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     repeated_ports(spec, &list, errors);
     balancer(spec, errors);
     traffic(spec, errors);
@@ -65,7 +64,6 @@ fn external(spec: &Value, errors: &mut Errors) {
 
 fn affinity(spec: &Value, errors: &mut Errors) {
     let (kind, seconds) = (&spec["sessionAffinity"], &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]);
-    errors.one_of("spec.sessionAffinity", kind, &["ClientIP", "None"]);
     let is_wrong = |seconds: i64| !(1..=AFFINITY_SECONDS_MAX).contains(&seconds);
     if kind == "ClientIP" && seconds.as_i64().is_some_and(is_wrong) {
         let detail = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
@@ -89,13 +87,14 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     let mut seen = Vec::new();
     for (index, family) in entries(&spec["ipFamilies"]) {
         let at = format!("spec.ipFamilies[{index}]");
+        // The OpenAPI document has the empty string, too, which is rejected.
         errors.one_of(&at, family, &["IPv4", "IPv6"]);
         if seen.contains(&family) {
             errors.duplicate(&at, &family.to_string());
         }
         seen.push(family);
     }
-    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    let policies = declared::values("core.v1.ServiceSpec", "ipFamilyPolicy");
     errors.one_of("spec.ipFamilyPolicy", &spec["ipFamilyPolicy"], &policies);
     let before = errors.len();
     for (index, ip) in entries(all) {
@@ -146,7 +145,6 @@ fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a st
     }
     let number = port["port"].as_i64().unwrap_or(0);
     errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
-    errors.one_of(&format!("{at}.protocol"), &port["protocol"], ports::PROTOCOLS);
     let target = if port["targetPort"].is_null() { &Value::from(number) } else { &port["targetPort"] };
     ports::number_or_name(target, &format!("{at}.targetPort"), errors);
     if port["appProtocol"].is_string() {
@@ -211,8 +209,11 @@ fn class_of_balancer(spec: &Value, errors: &mut Errors) {
 fn traffic(spec: &Value, errors: &mut Errors) {
     let (outside, at) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
     if is_reached_from_outside(spec) {
-        errors.required_one_of(at, outside, &["Cluster", "Local"]);
+        if text(outside).is_empty() {
+            errors.required(at, "");
+        }
     } else if !outside.is_null() {
+        errors.leave_out(at);
         errors.invalid(at, outside, "may only be set for externally-accessible services");
     }
     let (port, at) = (&spec["healthCheckNodePort"], "spec.healthCheckNodePort");
@@ -222,7 +223,6 @@ fn traffic(spec: &Value, errors: &mut Errors) {
         let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
         errors.invalid(at, port, detail);
     }
-    errors.one_of("spec.internalTrafficPolicy", &spec["internalTrafficPolicy"], &["Cluster", "Local"]);
     let near = ["PreferClose", "PreferSameZone", "PreferSameNode"];
     errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &near);
 }

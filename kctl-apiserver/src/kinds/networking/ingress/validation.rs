@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, address, entries, ports, text};
+use crate::admit::rules::{Errors, address, declared, entries, ports, text};
 use crate::names::NameRule;
 
 const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -102,7 +102,7 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
             errors.invalid(&path_at, &given.into(), "must be an absolute path");
         }
         _ => {
-            let supported = ["Exact", "ImplementationSpecific", "Prefix"];
+            let supported = declared::values("networking.v1.HTTPIngressPath", "pathType");
             errors.always_one_of(&format!("{at}.pathType"), &path["pathType"], &supported);
         }
     }
@@ -112,7 +112,13 @@ fn backend(backend: &Value, at: &str, errors: &mut Errors) {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {
         (true, true) => errors.shown(at, "\"\"", "cannot set both resource and service backends"),
-        (false, true) => reference(resource, &format!("{at}.resource"), errors),
+        (false, true) => {
+            let at = format!("{at}.resource");
+            for name in ["kind", "name"].into_iter().filter(|name| text(&resource[*name]).is_empty()) {
+                errors.required(&format!("{at}.{name}"), "");
+            }
+            reference(resource, &at, errors);
+        }
         (false, false) => errors.shown(at, "\"\"", "resource or service backend is required"),
         (true, false) => {
             errors.required_name(&format!("{at}.service.name"), &service["name"], NameRule::Label);
@@ -149,8 +155,8 @@ fn reference(reference: &Value, at: &str, errors: &mut Errors) {
     if !reference["apiGroup"].is_null() {
         errors.name(&format!("{at}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
     }
-    for name in ["kind", "name"] {
-        errors.required_name(&format!("{at}.{name}"), &reference[name], NameRule::PathSegment);
+    for name in ["kind", "name"].into_iter().filter(|name| !text(&reference[*name]).is_empty()) {
+        errors.name(&format!("{at}.{name}"), &reference[name], NameRule::PathSegment);
     }
 }
 

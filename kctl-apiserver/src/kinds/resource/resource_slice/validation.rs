@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::admit::rules::{
     Errors, affinity,
-    device::{EFFECTS, bindings, driver, few_different, pool_name, qualified},
+    device::{bindings, driver, each, pool_name, qualified, unique},
     entries, pairs, requests, text,
 };
 use crate::names::{NameRule, check_label_value};
@@ -18,8 +18,6 @@ const DEVICES_WITH_MORE_MAX: usize = 64;
 /// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-/// What the attributes of a device can be, and the names of that in Go.
-const VALUES: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
@@ -38,20 +36,13 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     };
     let most = if entries(devices).any(|(_, one)| has_more(one)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
     let by_device = spec["perDeviceNodeSelection"] == true;
-    few_different(
-        devices,
-        most,
-        "spec.devices",
-        errors,
-        |one| &one["name"],
-        |one, at, errors| {
-            device(one, by_device, at, errors);
-        },
-    );
-    let of_name = |set: &Value, at: &str, errors: &mut Errors| {
-        counter_set(&set["name"], "name", &set["counters"], at, errors);
-    };
-    few_different(counters, usize::MAX, "spec.sharedCounters", errors, |set| &set["name"], of_name);
+    let found = entries(devices).count();
+    if found > most {
+        errors.leave_out("spec.devices[");
+        return errors.too_many("spec.devices", found, most);
+    }
+    each(devices, "spec.devices", errors, |one, at, errors| device(one, by_device, at, errors));
+    unique(devices, "spec.devices", errors, |one| &one["name"]);
 }
 
 fn pool(pool: &Value, errors: &mut Errors) {
@@ -134,11 +125,6 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     for (index, one) in entries(&device["taints"]) {
         taint(one, &format!("{at}.taints[{index}]"), errors);
     }
-    let taken = |one: &Value, at: &str, errors: &mut Errors| {
-        counter_set(&one["counterSet"], "counterSet", &one["counters"], at, errors);
-    };
-    let taken_at = format!("{at}.consumesCounters");
-    few_different(&device["consumesCounters"], usize::MAX, &taken_at, errors, |one| &one["counterSet"], taken);
     nodes_of_device(device, by_device, at, errors);
     bindings(device, at, errors);
 }
@@ -178,12 +164,6 @@ fn attribute(value: &Value, at: &str, errors: &mut Errors) {
             errors.too_long(&at, TEXT_LEN_MAX);
         }
     }
-    let detail = "exactly one value must be specified";
-    match VALUES.iter().filter(|name| !value[**name].is_null()).count() {
-        0 => errors.invalid(at, &"".into(), detail),
-        1 => {}
-        _ => errors.invalid(at, value, detail),
-    }
 }
 
 /// Whether a text is a version of <https://semver.org>, 2.0.0.
@@ -206,18 +186,5 @@ fn taint(taint: &Value, at: &str, errors: &mut Errors) {
     errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
     for message in check_label_value(text(&taint["value"])) {
         errors.invalid(&format!("{at}.value"), &taint["value"], &message);
-    }
-    errors.required_one_of(&format!("{at}.effect"), &taint["effect"], EFFECTS);
-}
-
-/// Counters that devices share, or what one takes of them.
-fn counter_set(name: &Value, field: &str, counters: &Value, at: &str, errors: &mut Errors) {
-    errors.required_name(&format!("{at}.{field}"), name, NameRule::Label);
-    let at = format!("{at}.counters");
-    if pairs(counters).next().is_none() {
-        errors.required(&at, "");
-    }
-    for (name, _) in pairs(counters) {
-        errors.name(&at, &name.into(), NameRule::Label);
     }
 }
