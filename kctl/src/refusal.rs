@@ -17,6 +17,7 @@ pub(crate) struct Refusals {
     /// The role of the client. A 403 on something that it allows has another reason, such as a
     /// quota.
     given: Arc<Vec<Grant>>,
+    /// The last missing permission. A watch channel, because a trial waits for the first one.
     seen: Arc<watch::Sender<Option<Grant>>>,
 }
 
@@ -40,21 +41,21 @@ impl Refusals {
 }
 
 impl<S> tower::Layer<S> for Refusals {
-    type Service = Watched<S>;
+    type Service = RecordingService<S>;
 
-    fn layer(&self, inner: S) -> Watched<S> {
-        Watched { inner, refusals: self.clone() }
+    fn layer(&self, inner: S) -> RecordingService<S> {
+        RecordingService { inner, refusals: self.clone() }
     }
 }
 
 /// The service of a client whose rejected requests are recorded.
 #[derive(Clone)]
-pub(crate) struct Watched<S> {
+pub(crate) struct RecordingService<S> {
     inner: S,
     refusals: Refusals,
 }
 
-impl<S, A, B> tower::Service<Request<A>> for Watched<S>
+impl<S, A, B> tower::Service<Request<A>> for RecordingService<S>
 where
     S: tower::Service<Request<A>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -68,14 +69,14 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let asked = asked(&request);
+        let needed = needed_grants(&request);
         let refusals = self.refusals.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
             if answer.status() == StatusCode::FORBIDDEN {
-                // What the role allows may be refused as well: by a quota, or in a namespace that ends.
-                let beyond = asked.into_iter().find(|grant| !refusals.given.iter().any(|given| given.covers(grant)));
+                // A quota or a terminating namespace also answers 403: those requests are within the role.
+                let beyond = needed.into_iter().find(|grant| !refusals.given.iter().any(|given| given.covers(grant)));
                 if beyond.is_some() {
                     refusals.seen.send_replace(beyond);
                 }
@@ -90,7 +91,7 @@ where
 ///
 /// An apply needs two: `patch`, and `create` for the case that the object does not exist. Requests
 /// outside `/api` and `/apis` need none here; they are about no object.
-fn asked<A>(request: &Request<A>) -> Vec<Grant> {
+fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
     let query = request.uri().query().unwrap_or_default();
     let mut parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
     let group = match parts.as_slice() {
@@ -161,7 +162,7 @@ mod tests {
         ];
         for (method, path, expected) in cases {
             let request = Request::builder().method(method).uri(path).body(()).unwrap();
-            let found: Vec<_> = asked(&request).iter().map(ToString::to_string).collect();
+            let found: Vec<_> = needed_grants(&request).iter().map(ToString::to_string).collect();
             assert_eq!(found, [expected], "{method} {path}");
         }
     }
@@ -170,14 +171,14 @@ mod tests {
     fn apply_asks_for_patch_and_create() {
         let request =
             Request::patch("/api/v1/namespaces/a/pods/b").header("content-type", "application/apply-patch+yaml");
-        let found: Vec<_> = asked(&request.body(()).unwrap()).into_iter().map(|grant| grant.verb).collect();
+        let found: Vec<_> = needed_grants(&request.body(()).unwrap()).into_iter().map(|grant| grant.verb).collect();
         assert_eq!(found, ["patch", "create"]);
     }
 
     #[test]
     fn paths_that_are_about_no_object_ask_for_nothing() {
         for path in ["/version", "/api", "/apis/apps/v1", "/api/v1", "/"] {
-            assert_eq!(asked(&Request::get(path).body(()).unwrap()), [], "{path}");
+            assert_eq!(needed_grants(&Request::get(path).body(()).unwrap()), [], "{path}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The chain of a control plane: what is applied to it is in force, and what is removed is not.
+//! The chain of interpreters of a control plane follows its objects: applied layers answer, removed ones don't.
 
 use std::{
     sync::{
@@ -275,7 +275,7 @@ async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_b
     all_answer(5).await;
     apply(&customizations, &customization("b", "Deployment", "return 6, nil")).await;
     all_answer(6).await;
-    // It would come first, and says so; what is behind it is not asked.
+    // The broken script comes first and answers with its error; the script behind it does not run.
     apply(&customizations, &customization("a", "Deployment", "retrn")).await;
     all_answer(BROKEN).await;
     apply(&customizations, &customization("a", "Deployment", "return 9, nil")).await;

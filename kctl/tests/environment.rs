@@ -74,7 +74,7 @@ fn dev(in_environment: impl Fn(&mut Command, &std::path::Path)) -> (String, usiz
     program.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env_remove("HOME");
     in_environment(&mut program, &folder);
     cluster.set_nonblocking(true).unwrap();
-    // A cluster that answers at once: whoever asks it is seen, and waits for nothing.
+    // A cluster that closes each connection at once: the program does not hang, and the attempt is counted.
     let counted = std::thread::scope(|scope| {
         let running = scope.spawn(|| program.output().unwrap());
         let mut n = 0;

@@ -172,7 +172,7 @@ fn rules_are_the_least_that_a_declaration_needs() {
             ],
         ),
         (vec![spec::<superuser>()], &["*: [*] *: *"]),
-        // What is allowed everywhere is not said again for a namespace.
+        // A permission in all namespaces is not repeated for one of them.
         (
             vec![spec::<cached_in_a>(), spec::<plain>()],
             &["*: [] configmaps,nodes: list,watch", "a: [] secrets: list,watch"],

@@ -214,7 +214,7 @@ impl Keeper {
     async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
         for path in &self.of.trusting {
-            // Where there is none, nobody calls.
+            // Without a configuration, no API server calls.
             let Some(object) = self.get::<Value>(path).await? else { continue };
             let missing = missing(&object, stored);
             let is_broken = missing.iter().any(|(_, known)| !known.contains(stored.needed()));
@@ -281,9 +281,5 @@ fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
     held.filter(|(_, held)| *held != stored.bundle()).collect()
 }
 
-#[cfg(all(test, feature = "dev"))]
-mod hand_over;
-#[cfg(all(test, feature = "dev"))]
-mod of_others;
 #[cfg(all(test, feature = "dev"))]
 mod tests;

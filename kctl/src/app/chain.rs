@@ -1,11 +1,11 @@
 //! The chain of interpreters of a control plane: watches its customizations and webhook
 //! configurations, and replaces layers when they change.
 
-mod definitions;
+mod crds;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-pub(super) use definitions::kinds;
+pub(super) use crds::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
     chain::Place,

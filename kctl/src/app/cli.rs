@@ -11,11 +11,11 @@ use kctl_runtime::{
 
 use super::{
     App,
-    hand_out::{BreakingOptions, OWN_ENDINGS, OutOptions, hand_out, refuse_breaking},
+    client_layers::ClientOptions,
     log::{self, LogFormat},
     names,
     options::ManagerOptions,
-    outgoing::OutgoingOptions,
+    output::{BreakingOptions, OWN_SUFFIXES, OutputOptions, reject_breaking, write_manifests},
     run, settings,
     signals::BLOCKED_HELP,
 };
@@ -50,7 +50,7 @@ enum Command {
         #[command(flatten)]
         names: NameOptions,
         #[command(flatten)]
-        out: OutOptions,
+        out: OutputOptions,
         #[command(flatten)]
         breaking: BreakingOptions,
     },
@@ -63,7 +63,7 @@ enum Command {
         #[command(flatten)]
         deploy: DeployOptions,
         #[command(flatten)]
-        out: OutOptions,
+        out: OutputOptions,
         #[command(flatten)]
         diff: DiffOptions,
     },
@@ -107,7 +107,7 @@ struct ManifestOptions {
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
     #[command(flatten)]
-    out: OutOptions,
+    out: OutputOptions,
     #[command(flatten)]
     breaking: BreakingOptions,
 }
@@ -214,7 +214,7 @@ pub(super) struct RunOptions {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     log_format: LogFormat,
     #[command(flatten)]
-    pub(super) outgoing: OutgoingOptions,
+    pub(super) outgoing: ClientOptions,
     #[command(flatten)]
     pub(super) manager: ManagerOptions,
     /// Watch only objects in this namespace; can be repeated. By default the namespaces that the controllers declare
@@ -310,7 +310,7 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
     time.map_err(|_| format!("`{text}` is not a time: write for example `60s` or `2m`"))
 }
 
-/// Returns the text that `--version` prints after the name.
+/// Returns the version and commit that `--version` prints after the name.
 fn version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
@@ -344,8 +344,8 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
 fn refuse(error: &clap::Error, typed: &[OsString]) -> ! {
-    // Where nobody can be told there is the status.
-    let _told = error.print();
+    // If standard error is closed, the exit status still reports the failure.
+    let _printed = error.print();
     if let Some(origin) = settings::origin(error, typed, |name| std::env::var_os(name).is_some()) {
         say!("{origin}");
     }
@@ -372,7 +372,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             if let Err(error) = &ran {
                 let error = format!("{error:?}");
                 if log::is_json() {
-                    // What `main` returns would be written as text.
+                    // `main` would print an error that it returns as plain text.
                     log::say_error(&error);
                     std::process::exit(1);
                 }
@@ -404,8 +404,8 @@ pub(super) async fn main(app: App) -> Result<()> {
                 let is_named = names.named();
                 app.convert_by_service(&names.of(&app), is_named, &mut manifests)?;
             }
-            refuse_breaking(&manifests, &out, &breaking)?;
-            hand_out(&manifests, &out, &app.name, &OWN_ENDINGS)
+            reject_breaking(&manifests, &out, &breaking)?;
+            write_manifests(&manifests, &out, &app.name, &OWN_SUFFIXES)
         }
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
@@ -477,12 +477,12 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
         let issued = if with.contains(&With::CertManager) { Issued::Elsewhere } else { Issued::Here };
         app.webhook_manifests(&names, &options.register, issued, &mut all)?;
     }
-    refuse_breaking(&all, &out, &breaking)?;
+    reject_breaking(&all, &out, &breaking)?;
     all.push(manifest::disruption_budget(&names)?);
     if out.folder().is_some() {
         all.push(manifest::kustomization(&all)?);
     }
-    hand_out(&all, &out, &names.name, &OWN_ENDINGS)
+    write_manifests(&all, &out, &names.name, &OWN_SUFFIXES)
 }
 
 /// Prints or writes the role of the app, or compares it with that in a cluster.
@@ -492,7 +492,7 @@ async fn generate_rbac(
     names: NameOptions,
     roles: RoleOptions,
     mut deploy: DeployOptions,
-    out: &OutOptions,
+    out: &OutputOptions,
     diff: DiffOptions,
 ) -> Result<()> {
     let mut options = names.of(&app);
@@ -522,8 +522,8 @@ async fn generate_rbac(
     if roles.user_roles {
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
-    let endings = [&OWN_ENDINGS[..], &["-view", "-edit"]].concat();
-    hand_out(&manifests, out, &options.name, &endings)
+    let endings = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
+    write_manifests(&manifests, out, &options.name, &endings)
 }
 
 /// Writes to standard output. A closed pipe is not an error.
@@ -549,7 +549,7 @@ mod tests {
             (app().version("1.2.3"), "1.2.3\n".to_owned()),
             (app().commit(Some("abc1234")), "commit abc1234\n".to_owned()),
             (app().version("1.2.3").commit(Some("abc1234")), "1.2.3, commit abc1234\n".to_owned()),
-            // A build that was told nothing.
+            // A build without version and commit.
             (app().version("1.2.3").commit(Some("")), "1.2.3\n".to_owned()),
         ];
         for (app, expected) in cases {

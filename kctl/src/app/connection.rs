@@ -17,11 +17,13 @@ pub(super) use self::token::TokenFile;
 
 /// A cluster and how it is reached.
 pub(super) struct Connection {
+    /// The name of the kubeconfig's context, or `(in the cluster)`.
     context: String,
     pub(super) config: Config,
     /// The file of the bearer token, if any; it is removed from the configuration, because kctl
     /// reads it itself.
     pub(super) token: Option<TokenFile>,
+    /// The proxy from `--proxy-url`, else from the kubeconfig, else from the environment.
     proxy: Option<Proxy>,
 }
 
@@ -54,7 +56,7 @@ impl Connection {
     }
 
     /// Describes the cluster and the proxy for a person.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let through = self.proxy.as_ref().map_or(String::new(), |proxy| format!(", through the proxy {proxy}"));
         format!("context {}, server {}{through}", self.context, self.config.cluster_url)
     }
@@ -136,7 +138,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Says why neither a kubeconfig nor a cluster was found.
+/// Returns the reason why neither a kubeconfig nor a cluster was found.
 fn not_found(error: &dyn std::error::Error) -> String {
     let pod = match std::env::var_os("KUBERNETES_SERVICE_HOST") {
         Some(_) => causes(error),
@@ -149,6 +151,7 @@ fn not_found(error: &dyn std::error::Error) -> String {
     }
 }
 
+/// Returns the error for a command that found no cluster, with the two ways out.
 fn no_cluster(error: impl std::fmt::Display) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"

@@ -72,7 +72,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let webhooks = Webhooks::start(&mut app, &options).await?;
     print_writes(&app, &server, "");
     let started = async {
-        // A run that ends by itself is watched by nobody, unless it is said where.
+        // No one opens the debug page of a run that ends by itself, unless an option names its address.
         let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
         let page = options.debug.listen(usual).await?;
         let serve_page = |manager| page.serve(&app.name, manager);
@@ -119,6 +119,8 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 }
 
 /// Formats objects as a table, and marks those that came from files.
+///
+/// An object counts as applied if kind, name and namespace agree; a file without a namespace means any.
 fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     let text = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_applied = |object: &Value| {
@@ -152,11 +154,13 @@ fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
 struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,
     served: tokio::task::JoinHandle<()>,
+    /// The functions that may still run when their requests have ended.
     functions: super::webhook::Functions,
 }
 
 #[cfg(feature = "webhook")]
 impl Webhooks {
+    /// Starts serving in the background, and records the address for the webhook configurations.
     async fn start(app: &mut App, options: &DevOptions) -> Result<Self> {
         let mut serve = options.webhook.clone();
         serve.keep_in.clone_from(&options.data);
@@ -184,7 +188,12 @@ impl Webhooks {
     }
 }
 
-/// Serves the API server on a port, and those of other clusters on further ports.
+/// Serves the API server on a port, and those of other clusters on further ports that the system chooses.
+///
+/// The kubeconfig has a context for each of them.
+///
+/// # Errors
+/// A port is in use, or the kubeconfig exists and kctl did not write it.
 async fn serve(
     app: &App,
     server: &ApiServer,
@@ -228,7 +237,8 @@ fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, A
     app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
 }
 
-/// Prints a line for each write of a controller.
+/// Prints a line for each write of a controller: `podset: create pods default/web-0`, with the status
+/// code if the server rejected it.
 fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
     let (mut name, user) = (app.name.clone(), user_of(app).name);
     if !cluster.is_empty() {
@@ -272,9 +282,11 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
 
 /// A cluster beside the one that the app is started against.
 pub(crate) struct Other {
+    /// The name that `App::cluster` gave it.
     pub(crate) name: String,
     /// A client with all permissions.
     pub(crate) client: Client,
+    /// Its embedded API server.
     pub(crate) server: ApiServer,
     simulation: Simulation,
 }
@@ -283,12 +295,15 @@ pub(crate) struct Other {
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     simulation: Simulation,
+    /// A client with all permissions, for the files of `dev` and the steps of a test.
     pub(crate) client: Client,
     /// The other clusters.
     pub(crate) others: Vec<Other>,
+    /// The running manager: its caches and work queues.
     pub(crate) view: View,
     /// Requests that the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
+    /// Detects reconciles that repeat while simulated time stands still.
     hot_loops: HotLoops,
     _tasks: JoinSet<()>,
 }
@@ -387,7 +402,8 @@ impl World {
         self.simulation.add_workloads();
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until nothing is left to do: the work queues are empty, the caches have seen all changes, and
+    /// the simulated controllers rest. [`IDLE_POLLS`] checks in a row have to agree.
     ///
     /// # Errors
     /// Something is left after `timeout`, or a hot loop kept simulated time from advancing.
@@ -468,7 +484,7 @@ impl World {
             ]
         };
         for object in &mut objects {
-            // Who wrote which field is for machines; kubectl leaves it out as well.
+            // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         }
         objects.sort_by_key(place);

@@ -293,7 +293,7 @@ mod tests {
             (Vec::new(), Vec::new()),
             (vec![before[2].object.clone()], whole),
             (vec![other("RoleBinding", &group)], Vec::new()),
-            // What the app's own role gives as well is not too much.
+            // Permissions that the app's own role gives as well are not in excess.
             (vec![other("RoleBinding", &user)], local),
         ];
         for (more, expected) in cases {

@@ -16,7 +16,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An object, and the file that it comes from.
+/// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
     pub(crate) object: Value,
     pub(crate) origin: String,
@@ -43,7 +43,7 @@ pub(crate) async fn install(
 /// for `-`.
 ///
 /// # Errors
-/// A path can't be read, is no YAML or JSON, or has no objects; kubectl rejects an empty file as
+/// A path can't be read, is not YAML or JSON, or has no objects; kubectl rejects an empty file as
 /// well.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     let mut objects = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     Ok(objects)
 }
 
-/// Returns the error text for a path without objects.
+/// Returns the error message for a path without objects.
 fn nothing_in(path: &Path) -> String {
     match (path.is_dir(), path.as_os_str() == "-") {
         (true, _) => format!("{}: no objects in it: name a folder with .yaml, .yml or .json files", path.display()),
@@ -86,6 +86,7 @@ pub(super) fn read_or(paths: &[PathBuf], yaml: Option<&str>) -> Result<Vec<FromF
     Ok(objects)
 }
 
+/// Returns the manifests of a folder by name, without those of its subfolders, as `kubectl apply -f DIR`.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).context(folder.display())?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -106,7 +107,10 @@ fn text_of(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Reads text up to [`FILE_LEN_MAX`].
+/// Reads a string of at most [`FILE_LEN_MAX`] bytes.
+///
+/// # Errors
+/// The source is longer, can't be read, or is not UTF-8.
 fn bounded(source: impl Read, origin: &str, text: &mut String) -> Result<()> {
     let len = source.take(FILE_LEN_MAX + 1).read_to_string(text).context(origin)?;
     if len as u64 > FILE_LEN_MAX {
@@ -144,6 +148,7 @@ fn listed(mut document: Value) -> Vec<Value> {
     }
 }
 
+/// The answer of a discovery request for one group and version.
 #[derive(Deserialize)]
 struct Resources {
     resources: Vec<Resource>,

@@ -162,7 +162,7 @@ impl App {
         if self.hooks.conversion.is_empty() {
             return Ok(Conversions::default());
         }
-        // The versions are those of all kinds, converted or not: one that nobody converts is named.
+        // The versions are those of all kinds, converted or not: one without a conversion is named.
         let versions: Vec<_> = self
             .kinds()
             .into_iter()

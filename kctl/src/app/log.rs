@@ -36,13 +36,13 @@ pub(super) enum LogFormat {
 /// The format of the first call of [`begin`].
 static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
-/// Installs the log subscriber and, with the feature `otel` and a collector in the environment,
+/// Installs the log subscriber, filtered by `RUST_LOG` (default `info`), and, with the feature `otel` and a collector in the environment,
 /// sends spans.
 pub(super) fn begin(
     #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
     format: LogFormat,
 ) {
-    // kube's client says each failed request a second time, without its name.
+    // kube's client logs each failed request a second time, without its name.
     let mut usual = "info,kube_client::client=off".to_owned();
     if format == LogFormat::Timeless {
         // `dev` starts in a moment, and prints what the controllers do.
@@ -100,6 +100,8 @@ fn to_stderr(line: &str) {
 
 /// Writes a JSON object per event: time, level, target and message, with the fields of its spans
 /// and its own.
+///
+/// Fields of inner spans replace those of outer ones, and the event's own come last.
 struct JsonLines {
     write: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -109,6 +111,7 @@ struct JsonLines {
 struct Fields(Map<String, Value>);
 
 impl Fields {
+    /// Adds a field; the last value of a name counts.
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }

@@ -8,9 +8,9 @@
 //!
 //! The inner modules follow the commands. `cli`, `settings` and `options` read the command line,
 //! the environment and the configuration file. `run` connects to a cluster (`connection`,
-//! `outgoing`), checks permissions (`rbac_check`) and runs the manager until `signals` stops it.
-//! `dev` does the same on an embedded API server. `hand_out` writes what the `generate-…` commands
-//! print. `webhook`, `hooks` and `certificates` serve admission functions, conversions and
+//! `client_layers`), checks permissions (`rbac_check`) and runs the manager until `signals` stops it.
+//! `dev` does the same on an embedded API server. `output` prints, writes or compares what the `generate-…`
+//! commands generate. `webhook`, `hooks` and `certificates` serve admission functions, conversions and
 //! interpreters.
 
 /// Prints a line for people to standard error, or logs it if the log is JSON.
@@ -20,14 +20,16 @@ macro_rules! say {
     };
 }
 
+mod app_model;
+mod blocked_runtime;
 #[cfg(feature = "webhook")]
 mod certificates;
 #[cfg(feature = "karmada-chain")]
 mod chain;
 mod cli;
+mod client_layers;
 mod connection;
 mod debug;
-mod declared;
 #[cfg(feature = "dev")]
 mod derived;
 #[cfg(feature = "dev")]
@@ -37,7 +39,6 @@ mod diff_cluster;
 mod environment;
 #[cfg(feature = "dev")]
 mod files;
-mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
 #[cfg(feature = "dev")]
@@ -47,7 +48,7 @@ mod names;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
-mod outgoing;
+mod output;
 mod rbac_check;
 #[cfg(feature = "dev")]
 mod required_kinds;
@@ -57,7 +58,6 @@ mod shards;
 mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
-mod stalls;
 #[cfg(feature = "dev")]
 mod table;
 mod trigger;
@@ -463,7 +463,7 @@ impl App {
     #[cfg(feature = "karmada-chain")]
     #[must_use]
     pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
-        // From now on, and not only once the app runs: until its rules were read, nobody can tell who answers.
+        // From now on, and not only once the app runs: before its rules are read, the chain can't know which layer answers.
         chain.wait_for(chain::PLACES);
         self.chains.push(chain.clone());
         let registry = chain.clone();
@@ -571,7 +571,7 @@ impl App {
     /// ```
     ///
     /// # Errors
-    /// Declarations contradict each other, no cluster is found, or the command fails; the text is
+    /// Declarations contradict each other, no cluster is found, or the command fails; the message is
     /// for the person at the terminal. Wrong usage prints clap's message and exits with status 2.
     pub async fn main(self) -> Result<()> {
         self.check()?;
@@ -642,8 +642,8 @@ impl App {
         self
     }
 
-    /// Sets the YAML objects that `dev` applies when it gets no files, so that the program shows
-    /// what it does at the first try.
+    /// Sets the YAML objects that `dev` applies when it gets no files, so that a first run
+    /// shows the program at work.
     ///
     /// ```
     /// let app = kctl::App::new("web").dev_objects("

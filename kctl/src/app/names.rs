@@ -1,4 +1,4 @@
-//! Value parsers for names in manifests: what an API server would reject is wrong usage.
+//! Value parsers for names in manifests: names that an API server would reject are usage errors.
 
 /// Maximum length of a DNS label and of a label's value.
 const LABEL_LEN_MAX: usize = 63;

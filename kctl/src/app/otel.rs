@@ -23,6 +23,9 @@ static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /// Uses the trace id of the current reconcile, and random ids elsewhere.
+///
+/// The context sends the same ids in `traceparent`, so a collector joins the program's spans with those of
+/// the API server.
 #[derive(Debug, Default)]
 struct Ids(RandomIdGenerator);
 
@@ -38,6 +41,11 @@ impl IdGenerator for Ids {
 
 /// Returns a layer that turns `tracing` spans into OpenTelemetry spans, if the environment names a
 /// collector.
+///
+/// The exporter reads its other settings from the variables of the OpenTelemetry specification.
+///
+/// # Errors
+/// The address of the collector is not a URL.
 pub(super) fn layer<S>(app: &str) -> Result<Option<impl Layer<S>>>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -54,6 +62,7 @@ where
     Ok(Some(layer))
 }
 
+/// Returns a provider whose spans carry `service.name`: the app's name, unless the environment sets one.
 fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
     // `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say more where they are set.
     let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();

@@ -17,30 +17,34 @@ use kctl_runtime::{
 use kube::Client;
 use serde_json::{Value, json};
 
-/// Longest wait for the reviews. What they would report is logged later as well, by rejected
-/// requests.
+/// Longest wait for the reviews. After it the check gives up silently: a request that lacks a permission
+/// is rejected and logged anyway.
 const WITHIN: Duration = Duration::from_secs(10);
 /// A namespace name that can't exist: a review in it lists what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
-/// A role beside that of the controllers, for what the program itself needs with its options.
+/// A role beside that of the controllers, for what the program itself needs with its options: the Lease
+/// of leader election or of shards, or the Secret of its certificate.
 pub(super) struct Extra {
     /// Suffix of the role's name.
     pub(super) role: &'static str,
     /// Options of `generate-rbac` that print it.
     pub(super) generate: Cow<'static, str>,
+    /// Permissions of that role.
     pub(super) grants: Vec<Grant>,
     /// Flags of `run` with their values, and how the value follows from a namespace and a name in
     /// generated roles.
     pub(super) run: Vec<(&'static str, String, Naming)>,
 }
 
+/// Returns the value of a flag for a namespace and a name of generated roles.
 type Naming = fn(&str, &str) -> String;
 
 /// The program and cluster of a check.
 pub(super) struct About {
     /// The name of the app.
     pub(super) app: String,
+    /// The declarations of its controllers, restricted to the namespaces of `--namespace`.
     pub(super) specs: Vec<ControllerSpec>,
     /// Empty for the cluster that the program is started against.
     pub(super) cluster: String,
@@ -91,12 +95,17 @@ pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Gra
     Ok(missing)
 }
 
+/// Sends a review and returns the answer. Reviews are created like objects, and never stored.
 async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
     let request = Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
     Ok(client.request(request).await?)
 }
 
-/// Returns what the program may do in a namespace, and `true` if the list is incomplete.
+/// Returns the permissions that the program has in a namespace, and `true` if the list is incomplete.
+///
+/// `SelfSubjectRulesReview` needs a namespace. For permissions in all namespaces it asks about one that
+/// can't exist: RBAC lists the rules of ClusterRoleBindings there, and no Role can be bound in it.
+/// Webhook authorizers can't list their rules, and then `status.incomplete` is set.
 async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, bool)> {
     let namespace = match place {
         Place::Everywhere => NOWHERE,
@@ -120,7 +129,9 @@ async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, boo
     Ok((given, status["incomplete"] == true))
 }
 
-/// Returns `true` if a single permission is allowed.
+/// Returns `true` if a single permission is allowed, by a `SelfSubjectAccessReview`.
+///
+/// It costs one request per permission, so it is asked only where the rules review is incomplete.
 async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
     let spec = match &grant.on {
         On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),
@@ -146,14 +157,15 @@ async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
     Ok(answer["status"]["allowed"] == true)
 }
 
-/// Returns the user name of the program, as the cluster sees it.
+/// Returns the user name of the program, as the cluster sees it: `system:serviceaccount:NAMESPACE:NAME`
+/// for a Pod, or the user of a kubeconfig.
 async fn user(client: &Client) -> Result<String> {
     let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &asked).await?;
     Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
 }
 
-/// Returns a sentence for each resource and declaration.
+/// Returns one line for each combination of resource, namespace and declaration, with all missing verbs.
 fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
     let on_cluster = if cluster.is_empty() { String::new() } else { format!("on the cluster `{cluster}`: ") };
     let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
@@ -180,6 +192,10 @@ fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
 }
 
 /// Returns the command that grants what is missing.
+///
+/// A service account gets roles under its own name. Another user keeps its name: the roles are printed
+/// under the name of the app, and bound by `kubectl create clusterrolebinding` or `rolebinding`. Where the
+/// program runs with other names than the generated roles allow, the flags of `run` follow.
 fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     let About { app, specs, cluster } = about;
     let app = app.as_str();
@@ -226,6 +242,7 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     commands + &run_with(extra, namespace, app)
 }
 
+/// Returns the namespaces that permissions are for, each once; `Everywhere` is one of them.
 fn places_of(grants: &[Grant]) -> BTreeSet<Place> {
     grants.iter().map(|grant| grant.place.clone()).collect()
 }

@@ -20,26 +20,33 @@ use tokio::task::JoinSet;
 use tower::util::option_layer;
 
 use super::{
-    App,
+    App, blocked_runtime,
     cli::RunOptions,
+    client_layers::ClientOptions,
     connection::Connection,
-    outgoing::OutgoingOptions,
     rbac_check,
     signals::{INTERRUPTED, Signals},
-    stalls,
 };
 
-/// For this long nothing starts before missing permissions are logged, so that the reason stands
-/// before the failures.
+/// Maximum time that the start waits for the permission check, so that its lines stand in the log
+/// before the failures that they explain. A slower check goes on in the background.
 const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 
 /// Version in the `User-Agent` of a program that sets none.
 const UNVERSIONED: &str = "0.0.0";
 
 /// Runs the command `run`: webhooks and controllers, until a signal.
+///
+/// The namespaces of `--namespace` replace those of the declarations for this process, both in the caches
+/// and in the permission check.
+///
+/// - Without controllers and without `--webhook-secret`, the webhooks only answer. A cluster is contacted only
+///   if the metrics port has to authenticate its clients.
+/// - With both, the webhook server starts first and stops last. Caches may need its conversions for their
+///   first list, and the last writes of workers may need its admission functions.
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     let signals = Signals::listen(options.manager.grace());
-    tokio::spawn(stalls::watch());
+    tokio::spawn(blocked_runtime::watch());
     app.namespaces = std::mem::take(&mut options.namespace);
     options.manager.set_slots_of_app(app.shards);
     #[cfg(feature = "webhook")]
@@ -54,7 +61,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
                 () = metrics => Ok(()),
             };
         }
-        // It answers before there are caches: what they list may have to be converted first.
+        // It answers before the caches start: their first list may need its conversions.
         let (count_reads, ready_when_served) = (webhook.count_reads(), webhook.ready_when_served());
         let beside = move |manager: &mut Manager, client: Client, namespace: String| {
             count_reads(manager.metrics());
@@ -72,6 +79,9 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
 }
 
 /// Runs the manager. `beside` adds tasks that run beside the controllers.
+///
+/// A signal that arrives while the manager is being created drops it: no reconcile has begun, so there is
+/// nothing to finish. Readiness is sampled when the signal arrives, because a stopping manager is not ready.
 async fn run_manager(
     app: App,
     options: RunOptions,
@@ -108,6 +118,13 @@ fn ended_unready(signals: &Signals) {
 }
 
 /// Connects, checks permissions for a limited time, and creates the manager.
+///
+/// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
+/// log before the errors that missing permissions cause. They never delay the start for longer than
+/// [`PERMISSIONS_FIRST_FOR`]. The Lease has a client without the rate limit of `--kube-api-qps`.
+///
+/// # Errors
+/// No cluster is found, a client or a controller can't be created, or the options contradict each other.
 async fn start(
     app: App,
     options: RunOptions,
@@ -125,16 +142,16 @@ async fn start(
     for (name, _) in app.clusters.iter().filter(|_| own_connection) {
         say!("{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates", app.name);
     }
-    say!("{}: {}", app.name, connection.told());
+    say!("{}: {}", app.name, connection.describe());
     let Connection { mut config, token, .. } = connection;
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     let namespace = config.default_namespace.clone();
     let requests = RequestCounter::new(&host(&config));
-    let client = |outgoing: &OutgoingOptions| -> Result<Client> {
+    let client = |outgoing: &ClientOptions| -> Result<Client> {
         let connected = clients::builder(config.clone())?.with_layer(&option_layer(token.clone()));
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
-    let (client, lease) = (client(&outgoing)?, client(&outgoing.of_the_lease())?);
+    let (client, lease) = (client(&outgoing)?, client(&outgoing.for_lease())?);
     let extra = options.lease_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
@@ -146,7 +163,7 @@ async fn start(
     for (name, client) in &clusters {
         checks.spawn(rbac_check::report(client.clone(), about(name), Vec::new()));
     }
-    // A cluster that is slow to answer delays only what is said: a program that is killed every few seconds would do nothing else.
+    // The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
     let all = async { while checks.join_next().await.is_some() {} };
     let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
     checks.detach_all();
@@ -158,22 +175,29 @@ async fn start(
 }
 
 /// Returns clients of the other clusters, with the same options, counted under the clusters' names.
+///
+/// Connecting runs the closures of [`App::cluster`], in the order in which they were added.
+///
+/// # Errors
+/// A closure fails; the program does not start without one of its clusters.
 pub(super) async fn clusters(
     app: &App,
-    outgoing: &OutgoingOptions,
+    outgoing: &ClientOptions,
     requests: &RequestCounter,
 ) -> Result<Vec<(String, Client)>> {
     let around = |(name, client): (String, Client)| {
-        let client = outgoing.around(client, &requests.beside(&name));
+        let client = outgoing.wrap(client, &requests.beside(&name));
         (name, client)
     };
     Ok(app.connected().await?.into_iter().map(around).collect())
 }
 
 /// Returns a client for commands that only read, and prints its cluster.
+///
+/// `--diff-cluster` and `shards` use it, and the metrics port of a program that serves webhooks alone.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
     let connection = Connection::find(file, context, None).await?;
-    say!("{}: {}", app.name, connection.told());
+    say!("{}: {}", app.name, connection.describe());
     let Connection { mut config, token, .. } = connection;
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     Ok(clients::builder(config)?.with_layer(&option_layer(token)).build())
@@ -186,6 +210,9 @@ fn host(config: &Config) -> String {
 
 /// Returns the observer that logs each failed reconcile with what happens next. Conflicts are
 /// logged at debug level until they repeat.
+///
+/// Up to [`CONFLICTS_USUAL`] conflicts in a row are part of optimistic concurrency: the next reconcile reads
+/// the newer object. More than that means another program writes the same field, and is logged as an error.
 pub(super) fn observer() -> Observer {
     Arc::new(|report| {
         let next = match &report.decision {

@@ -33,7 +33,7 @@ pub(super) fn with_environment(command: Command) -> Command {
                 ArgAction::SetTrue => or_not(arg),
                 _ => arg,
             };
-            // Values may be secrets of somebody's; names are what helps.
+            // Values may be secrets, so `--help` shows the names alone.
             arg.env(name).hide_env_values(true)
         })
     })
@@ -60,6 +60,11 @@ fn variable(flag: &str) -> String {
 
 /// Adds the options of the file that `--config` names, unless a flag or the environment sets them.
 /// Without a command, `run` is added.
+///
+/// The file becomes flags, so that clap checks its values exactly as it checks typed ones.
+///
+/// # Errors
+/// The file can't be read, has an unknown option, or a value that no flag can have.
 pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<Vec<OsString>> {
     let lenient = |given: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(given);
     let Ok(mut matches) = lenient(&given) else { return Ok(given) };
@@ -74,9 +79,9 @@ pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<V
     let values = read(file)?;
     for (key, value) in &values {
         let arg = options.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config");
-        let arg = arg.ok_or_else(|| unknown(file, key, options))?;
-        if !said(run, arg) {
-            given.extend(flags(arg, key, value).ok_or_else(|| unfit(file, key, value))?);
+        let arg = arg.ok_or_else(|| unknown_option(file, key, options))?;
+        if !is_set(run, arg) {
+            given.extend(flags(arg, key, value).ok_or_else(|| invalid_value(file, key, value))?);
         }
     }
     Ok(given)
@@ -126,7 +131,9 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Returns where a rejected value comes from, if it was not typed. `is_set` knows the environment.
+/// Returns a hint at the variable or the file that a rejected value comes from, or `None` if it was typed.
+///
+/// `is_set` returns `true` if an environment variable of that name exists.
 pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
     let Some(ContextValue::String(arg)) = refused.get(ContextKind::InvalidArg) else { return None };
     let name: String = arg.strip_prefix("--")?.chars().take_while(|c| *c == '-' || c.is_ascii_lowercase()).collect();
@@ -144,7 +151,7 @@ pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(
 }
 
 /// Returns `true` if a flag or the environment sets an option.
-fn said(matches: &ArgMatches, arg: &Arg) -> bool {
+fn is_set(matches: &ArgMatches, arg: &Arg) -> bool {
     let source =
         matches.try_contains_id(arg.get_id().as_str()).ok().and_then(|_| matches.value_source(arg.get_id().as_str()));
     matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
@@ -156,7 +163,7 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     if length > FILE_LEN_MAX {
         return Err(Error::from(format!("--config {}: longer than {FILE_LEN_MAX} bytes", file.display())));
     }
-    // A device says that it has no length.
+    // Devices and pipes report a length of 0, so the bound is checked again while reading.
     let mut text = String::new();
     let opened = std::fs::File::open(file).context(format!("--config {}", file.display()))?;
     let len =
@@ -185,14 +192,16 @@ fn flags(arg: &Arg, key: &str, value: &Value) -> Option<Vec<OsString>> {
     }
 }
 
-fn unfit(file: &Path, key: &str, value: &Value) -> Error {
+/// Returns the error for a value that the option can't have, such as a list for a single value.
+fn invalid_value(file: &Path, key: &str, value: &Value) -> Error {
     Error::from(format!(
         "--config {}: `{key}: {value}` is not a valid value of --{key}; see `run --help`",
         file.display()
     ))
 }
 
-fn unknown(file: &Path, key: &str, options: &Command) -> Error {
+/// Returns the error for an option that does not exist, with the nearest name or all of them.
+fn unknown_option(file: &Path, key: &str, options: &Command) -> Error {
     let known: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
     let meant = match nearest(key, known.iter().copied()) {
         Some(meant) => format!("is `{meant}` meant?"),

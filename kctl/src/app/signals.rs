@@ -31,12 +31,12 @@ pub(super) const BLOCKED_HELP: &str =
 /// has its default effect.
 #[derive(Clone)]
 pub(super) struct Signals {
-    asked: watch::Receiver<Option<Asked>>,
+    asked: watch::Receiver<Option<StopRequest>>,
 }
 
 /// The first signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum StopRequest {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGTERM"))]
     Terminate,
     Interrupt,
@@ -60,7 +60,7 @@ impl Signals {
                 }
             };
             runtime.block_on(async {
-                let source = Source::open();
+                let source = SignalSource::open();
                 drop(open);
                 heed(source, &ask, &blocked).await;
             });
@@ -77,7 +77,7 @@ impl Signals {
     pub(super) async fn stopped(&self) {
         let mut asked = self.asked.clone();
         if asked.wait_for(Option::is_some).await.is_err() {
-            // Nobody listens: a signal has its usual effect.
+            // The thread could not be started: a signal has its default effect.
             std::future::pending::<()>().await;
         }
     }
@@ -85,7 +85,7 @@ impl Signals {
     /// Returns `true` if Ctrl-C came first: a person changed their mind, while SIGTERM is an
     /// orderly end at any time.
     pub(super) fn interrupted(&self) -> bool {
-        *self.asked.borrow() == Some(Asked::Interrupt)
+        *self.asked.borrow() == Some(StopRequest::Interrupt)
     }
 }
 
@@ -108,7 +108,7 @@ impl Blocked {
 }
 
 /// Handles the first signal, then waits for a second one or for a blocked runtime.
-async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>, blocked: &Blocked) {
+async fn heed(mut source: SignalSource, ask: &watch::Sender<Option<StopRequest>>, blocked: &Blocked) {
     let first = source.next().await;
     tracing::info!("shutting down: waiting for running reconciles");
     ask.send_replace(Some(first));
@@ -129,13 +129,13 @@ async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>, blocked: &
 }
 
 #[cfg(unix)]
-struct Source {
+struct SignalSource {
     terminate: Option<tokio::signal::unix::Signal>,
     interrupt: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
-impl Source {
+impl SignalSource {
     fn open() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         let open = |kind: SignalKind, name: &str| {
@@ -144,7 +144,7 @@ impl Source {
         Self { terminate: open(SignalKind::terminate(), "SIGTERM"), interrupt: open(SignalKind::interrupt(), "Ctrl-C") }
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> StopRequest {
         async fn of(signal: &mut Option<tokio::signal::unix::Signal>) {
             match signal {
                 Some(signal) => drop(signal.recv().await),
@@ -152,26 +152,26 @@ impl Source {
             }
         }
         tokio::select! {
-            () = of(&mut self.terminate) => Asked::Terminate,
-            () = of(&mut self.interrupt) => Asked::Interrupt,
+            () = of(&mut self.terminate) => StopRequest::Terminate,
+            () = of(&mut self.interrupt) => StopRequest::Interrupt,
         }
     }
 }
 
 #[cfg(not(unix))]
-struct Source;
+struct SignalSource;
 
 #[cfg(not(unix))]
-impl Source {
+impl SignalSource {
     fn open() -> Self {
         Self
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> StopRequest {
         if let Err(error) = tokio::signal::ctrl_c().await {
             tracing::error!(%error, "failed to listen for Ctrl-C: it ends the program without a graceful shutdown");
             std::future::pending::<()>().await;
         }
-        Asked::Interrupt
+        StopRequest::Interrupt
     }
 }

@@ -57,13 +57,13 @@ pub struct Triggers {
 struct Shared {
     controllers: BTreeSet<String>,
     /// The controllers of the running app, by name.
-    running: BTreeMap<String, Running>,
+    running: BTreeMap<String, RunningController>,
     /// Keys that were triggered before the app ran.
     waiting: BTreeSet<(String, ObjectKey)>,
 }
 
 /// A controller of the running app.
-struct Running {
+struct RunningController {
     queue: WorkQueue<ObjectKey>,
     primaries: Arc<SharedStore>,
     /// Keys that were queued before the first list, when it was unknown whether their objects
@@ -71,7 +71,7 @@ struct Running {
     early: BTreeSet<ObjectKey>,
 }
 
-impl Running {
+impl RunningController {
     /// Queues a key. One without an object is dropped: if the object is on its way, its own event
     /// queues it.
     fn trigger(&mut self, key: &ObjectKey) -> Result<()> {
@@ -81,7 +81,7 @@ impl Running {
         }
         if self.primaries.get(key).is_none() {
             if synced {
-                // There is none; if it is on its way, the change that brings it queues it.
+                // The object does not exist. If it is about to, its watch event queues the key.
                 return Ok(());
             }
             if self.early.len() >= TRIGGERS_WAITING_MAX && !self.early.contains(key) {
@@ -137,7 +137,7 @@ impl Triggers {
     /// the most of them.
     pub(super) fn n_waiting(&self) -> usize {
         let shared = self.shared.lock();
-        shared.running.values().map(Running::n_early).max().unwrap_or(0).max(shared.waiting.len())
+        shared.running.values().map(RunningController::n_early).max().unwrap_or(0).max(shared.waiting.len())
     }
 
     pub(super) fn declare(&self, controller: String) {
@@ -151,7 +151,7 @@ impl Triggers {
         let controllers = view.controllers().iter().zip(view.primaries());
         let running = controllers.map(|((spec, queue), primary)| {
             let (queue, primaries) = (queue.clone(), primary.store().clone());
-            (spec.name.clone(), Running { queue, primaries, early: BTreeSet::new() })
+            (spec.name.clone(), RunningController { queue, primaries, early: BTreeSet::new() })
         });
         shared.running = running.collect();
         for (name, key) in std::mem::take(&mut shared.waiting) {

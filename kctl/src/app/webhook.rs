@@ -150,8 +150,8 @@ impl Serving {
         self.functions.ended().await
     }
 
-    /// Serves beside a manager, and ends after it: what its workers write last may have to be
-    /// converted or admitted by the app itself.
+    /// Serves beside a manager, and ends after it: the last writes of its workers may need the
+    /// app's own conversions and admission functions.
     pub(super) async fn serve_beside(
         self,
         manager: impl Future<Output = Result<()>>,
@@ -380,9 +380,5 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
     std::fs::write(file, format!("{WRITTEN_BY}{yaml}")).context(file.display())
 }
 
-#[cfg(all(test, feature = "dev"))]
-mod drain;
-#[cfg(all(test, feature = "dev"))]
-mod readiness;
-#[cfg(all(test, feature = "karmada"))]
+#[cfg(all(test, any(feature = "dev", feature = "karmada")))]
 mod tests;

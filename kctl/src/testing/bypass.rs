@@ -17,6 +17,7 @@ use tracing::{
 
 /// Target of the spans that kube opens for requests.
 const REQUESTS: &str = "kube_client::client::builder";
+/// Name of those spans.
 const REQUEST: &str = "HTTP";
 /// Target of the event that kube logs when it finds no cluster.
 const CONFIGS: &str = "kube_client::config";
@@ -36,12 +37,12 @@ impl Bypasses {
     pub(super) fn watch() -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let inner = tracing::dispatcher::get_default(Clone::clone);
-        let watching = Dispatch::new(Watching { inner, seen: seen.clone() });
+        let watching = Dispatch::new(BypassSubscriber { inner, seen: seen.clone() });
         Self { seen, _watched: tracing::dispatcher::set_default(&watching) }
     }
 
     /// Returns the report for the author of the controller, or `None` if nothing was seen.
-    pub(super) fn told(&self) -> Option<String> {
+    pub(super) fn report(&self) -> Option<String> {
         let seen = self.seen.lock();
         if seen.is_empty() {
             return None;
@@ -56,12 +57,13 @@ impl Bypasses {
 }
 
 /// Forwards everything to the previous subscriber, and records what [`Bypasses`] looks for.
-struct Watching {
+struct BypassSubscriber {
     inner: Dispatch,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-impl Watching {
+impl BypassSubscriber {
+    /// Adds a line to the report, unless it is there or [`SEEN_MAX`] is reached.
     fn note(&self, what: String) {
         let mut seen = self.seen.lock();
         if seen.len() < SEEN_MAX && !seen.contains(&what) {
@@ -80,9 +82,9 @@ fn is_of_configs(metadata: &Metadata<'_>) -> bool {
     metadata.is_event() && metadata.target() == CONFIGS
 }
 
-impl Subscriber for Watching {
+impl Subscriber for BypassSubscriber {
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
-        // The one that was there may change its mind.
+        // Not cached: the previous subscriber's filter can change at any time.
         Interest::sometimes()
     }
 

@@ -57,7 +57,7 @@ impl Made {
         }
         let (head, body) = answer.into_parts();
         let bytes = body.collect_bytes().await?;
-        // Reviews and tokens are created as well, and are no objects.
+        // Reviews and tokens are created by POST as well, but are never stored.
         if let Some(name) = name_of(&bytes) {
             let mut made = self.0.paths.lock();
             if made.len() < MADE_MAX {

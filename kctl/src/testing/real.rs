@@ -37,7 +37,7 @@ pub(super) const POLL: Duration = Duration::from_millis(50);
 pub(super) struct RealServer {
     /// The name of the cluster; empty for the one that the app is started against.
     pub(super) cluster: String,
-    /// An administrator's client in the namespace of the trial. What it creates is recorded.
+    /// An administrator's client in the namespace of the trial. Objects that it creates are recorded.
     pub(super) client: Client,
     /// The app's client: it impersonates a service account that has the role and nothing else.
     pub(super) own: Client,

@@ -142,9 +142,9 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     let bypasses = Bypasses::watch();
     let whole = Trial::embedded(&app(), &role).await?;
     let outcome = run_whole(&whole, &scenario).await;
-    // What goes past the role comes first: of the rest nothing is proven then.
-    if let Some(told) = bypasses.told() {
-        return Err(Error::from(told));
+    // A client that bypasses the role comes first: the other results prove nothing then.
+    if let Some(report) = bypasses.report() {
+        return Err(Error::from(report));
     }
     check_whole(outcome, whole.lacks())?;
     let unused = whole.unused_caches();
@@ -296,7 +296,7 @@ async fn check_part(
     superfluous: &mut Vec<Part>,
 ) -> Result<()> {
     let outcome = tokio::select! {
-        // What follows a refusal does not matter any more.
+        // After the first rejected request the trial is decided.
         () = trial.refused() => return Ok(()),
         outcome = run(trial, scenario) => outcome,
     };
@@ -332,7 +332,7 @@ fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
     if superfluous.is_empty() && unused.is_empty() {
         return Ok(());
     }
-    // A program that holds Secrets in memory that it never reads gives them to whoever breaks into it.
+    // A program that holds Secrets in memory and never reads them gives them to an attacker for nothing.
     unused.sort_by_key(|cache| !is_secrets(&cache.relation.kind));
     let line = |part: &Part| {
         let because: Vec<_> = part.grant.because.iter().map(|text| format!("`{text}`")).collect();

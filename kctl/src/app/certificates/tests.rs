@@ -1,6 +1,9 @@
 //! Replicas with a TLS server each, and an embedded API server that calls them while certificates
 //! change.
 
+mod foreign_secret;
+mod two_replicas;
+
 use std::{
     convert::Infallible,
     sync::atomic::{AtomicUsize, Ordering},
@@ -123,7 +126,7 @@ async fn of_replicas_that_start_without_a_secret_and_without_a_leader_one_makes_
     assert!(write(&server).await.is_err(), "nobody has a certificate");
     let now = Timestamp::now();
     let (first, second) = tokio::join!(one.pass(now), two.pass(now));
-    // Whoever comes second is refused, and reads what the other one has written.
+    // The second create is rejected, and that replica reads the Secret of the first one.
     assert!(first.is_ok() || second.is_ok(), "{first:?} {second:?}");
     for keeper in [&one, &two] {
         keeper.pass(now).await.unwrap();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use kctl_runtime::key::ObjectKey;
 
 /// A running reconcile: its process and its trace.
-struct Running {
+struct RunningReconcile {
     process: String,
     trace: String,
 }
@@ -15,7 +15,7 @@ struct Running {
 #[derive(Default)]
 pub(super) struct Authors {
     /// By controller and key.
-    running: BTreeMap<(String, String), Running>,
+    running: BTreeMap<(String, String), RunningReconcile>,
     /// Traces of the last reconciles that ended, with controller and key: their requests may still
     /// arrive.
     ended: VecDeque<(String, (String, String))>,
@@ -32,7 +32,7 @@ impl Authors {
     /// Records the start of a reconcile. Returns the process that is still reconciling the same
     /// key, if any.
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str) -> Option<String> {
-        let running = Running { process: process.into(), trace: trace.into() };
+        let running = RunningReconcile { process: process.into(), trace: trace.into() };
         self.running.insert((controller.to_owned(), key.to_string()), running).map(|other| other.process)
     }
 
@@ -48,7 +48,7 @@ impl Authors {
         let (ended, running) =
             std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);
         self.running = running;
-        let ended: BTreeMap<_, Running> = ended;
+        let ended: BTreeMap<_, RunningReconcile> = ended;
         for (place, running) in ended {
             self.keep(running.trace, place);
         }
@@ -103,7 +103,7 @@ impl Authors {
         most.map(text).unwrap_or_default()
     }
 
-    fn of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &Running)> {
+    fn of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
         self.running.iter().filter(move |(_, running)| running.process == process)
     }
 

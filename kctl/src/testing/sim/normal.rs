@@ -18,14 +18,18 @@ const OF_THE_SERVER: [&str; 6] =
 /// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
-/// An object in its normal form, with a name that both runs share.
+/// An object in its normal form, with a name that both runs share: `pods default/web-*`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Normal {
     pub(super) name: String,
     pub(super) object: Value,
 }
 
-/// Returns the objects in an order that does not depend on generated names.
+/// Returns the objects of a snapshot in normal form, in an order that does not depend on generated names.
+///
+/// Leases and Events are left out, and so are objects that
+/// [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names. `ignored` are the JSON
+/// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<Normal> {
     let names = Names::of(snapshot);
     let mut state: Vec<Normal> = snapshot
@@ -43,7 +47,9 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
     state
 }
 
-/// Replacements for names and uids.
+/// Replacements for uids and generated names, by the string that is replaced.
+///
+/// Strings anywhere in an object may contain them: owner references, selectors, messages of conditions.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
@@ -60,6 +66,7 @@ impl Names {
         Self(names)
     }
 
+    /// Returns a string with uids, generated names and timestamps replaced.
     fn replace(&self, text: &str) -> String {
         if let Some(known) = self.0.get(text) {
             return known.clone();
@@ -68,7 +75,7 @@ impl Names {
             return "(a time)".into();
         }
         let mut replaced = text.to_owned();
-        // Long texts name objects as well: messages of conditions do.
+        // Longer strings name objects as well: messages of conditions do.
         for (name, general) in self.0.iter().filter(|(name, _)| text.len() > name.len() && text.contains(name.as_str()))
         {
             replaced = replaced.replace(name, general);
@@ -96,7 +103,7 @@ fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[&str]
         metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
         metadata.insert("name".into(), name.clone().into());
         if by_app {
-            // How often it was written: what an app does again after a fault counts here.
+            // The generation counts writes of the spec, and an app may write once more after a fault.
             metadata.remove("generation");
             remove(&mut object, "/status/observedGeneration");
         }
@@ -105,6 +112,7 @@ fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[&str]
     Normal { name: Id { name, ..id.clone() }.to_string(), object }
 }
 
+/// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
 fn clean(value: &mut Value, names: &Names) {
     match value {
         Value::Object(fields) => clean_fields(fields, names),
@@ -119,6 +127,7 @@ fn clean_fields(fields: &mut Map<String, Value>, names: &Names) {
     fields.values_mut().for_each(|value| clean(value, names));
 }
 
+/// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return };
     match object.pointer_mut(parent) {
@@ -133,6 +142,8 @@ fn remove(object: &mut Value, pointer: &str) {
 }
 
 /// Describes how two states differ; `None` if they are equal.
+///
+/// An object that is on both sides under one name is reported by its first different field.
 pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String> {
     let missing: Vec<_> = without(expected, found);
     let surplus: Vec<_> = without(found, expected);

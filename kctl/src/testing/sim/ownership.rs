@@ -1,5 +1,5 @@
-//! Decides if a write of the app is one that its declarations allow: on what it owns by uid, its
-//! primaries, and declared kinds.
+//! Checks that each write of the app is one that its declarations allow: on objects that it owns by uid,
+//! on its primaries, and on kinds that are declared with verbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,9 @@ pub(super) type Plural = (String, String, String);
 
 /// The kinds that an app may write, and the uids of its primaries.
 pub(super) struct Ownership {
+    /// Kinds that a controller reconciles.
     pub(super) primaries: BTreeSet<Plural>,
+    /// Kinds with `owns = …`.
     pub(super) owned: BTreeSet<Plural>,
     /// Kinds that a declaration allows to write although they are not owned.
     declared: BTreeSet<Plural>,
@@ -26,6 +28,7 @@ pub(super) struct Ownership {
 }
 
 impl Ownership {
+    /// Reads the kinds from the declarations of an app. No primary is known yet.
     pub(super) fn of(specs: &[ControllerSpec]) -> Self {
         let plural = |cluster: &str, kind: &Kind| (cluster.to_owned(), kind.group.clone(), kind.plural.clone());
         let relations = |owned: bool| {
@@ -35,14 +38,14 @@ impl Ownership {
         let others = relations(false).filter(|(_, relation)| !relation.verbs.is_empty());
         Self {
             primaries: specs.iter().map(|spec| plural(&spec.primary.cluster, &spec.primary.kind)).collect(),
-            // What is owned is where the primary is.
+            // Owner references can't cross clusters, so owned objects are on the cluster of their primary.
             owned: relations(true).map(|(spec, owned)| plural(&spec.primary.cluster, &owned.kind)).collect(),
             declared: others.map(|(_, relation)| plural(&relation.cluster, &relation.kind)).collect(),
             owners: BTreeMap::new(),
         }
     }
 
-    /// Remembers a primary.
+    /// Remembers a primary, for ever: its owned objects outlive it until garbage collection.
     pub(super) fn learn(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
             && self.primaries.contains(&plural(id))
@@ -57,7 +60,6 @@ impl Ownership {
     pub(super) fn check(&self, id: &Id, change: &Change) -> Result<(), String> {
         let plural = plural(id);
         if !self.owned.contains(&plural) || self.declared.contains(&plural) || self.primaries.contains(&plural) {
-            // Of other kinds the role allows what is declared, and nothing else.
             return Ok(());
         }
         let owned = |object: &Value| {

@@ -30,6 +30,9 @@ use crate::app::user_of;
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Runs one replica for ever: a process that ends is started again.
+///
+/// After a crash the next process starts after [`DOWN_FOR`], or after the time that the plan chose. A
+/// process that ends by itself waits twice as long each time.
 pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     let mut wait = DOWN_FOR;
     for incarnation in 1_u32.. {
@@ -41,7 +44,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
             () = connection.crashed() => None,
             ended = run(&shared, index, incarnation, &connection) => Some(ended),
         };
-        // The manager was dropped above; what is left of its tasks ends unheard.
+        // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
         connection.cut();
         shared.ended(index, &name);
         match ended {
@@ -58,6 +61,9 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
 }
 
 /// Runs one process until it ends or its connection is cut.
+///
+/// Everything is created anew, as in a real process: the app, its clients, caches and queues. Only the
+/// offset of the machine's clock stays.
 async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
     let name = connection.client().to_owned();
     let behind = shared.next_behind.lock().take();
@@ -117,7 +123,9 @@ fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionC
     config
 }
 
-/// Returns `true` if a process has nothing to do. A standby is idle once its caches are synced.
+/// Returns `true` if a process has nothing to do.
+///
+/// A standby reconciles nothing, so it is idle once its caches are synced and their event backlog is empty.
 pub(super) fn is_idle(view: &View) -> bool {
     let synced = view.sources().iter().all(|source| source.store().is_synced() && source.store().backlog() == 0);
     match view.leadership() {

@@ -43,13 +43,17 @@ pub(super) struct Search<'a> {
     replay: &'a str,
     /// Number of cases of each list that are executed twice.
     twice: usize,
+    /// Installed servers that each run copies.
     servers: &'a Servers,
+    /// Places for faults, from the run without any.
     points: Points,
+    /// Final state of the run without faults, which all others have to reach.
     expected: Reference,
     report: Report,
 }
 
 impl<'a> Search<'a> {
+    /// Prepares a search. `replay` is the test's name, for the command that repeats a failure.
     pub(super) fn new(scenario: &'a Scenario, servers: &'a Servers, replay: &'a str, twice: usize) -> Self {
         Self {
             scenario,
@@ -152,11 +156,13 @@ impl<'a> Search<'a> {
         Outcome { found, injected, n_runs, ..second }
     }
 
+    /// Executes a case once, and compares its final state with the expected one if `compared` is set.
     fn run(&self, case: &Case, compared: bool) -> Outcome {
         let expected = compared.then_some(&self.expected);
         run(self.scenario, self.servers, case.seed, &case.plan, expected)
     }
 
+    /// Adds the numbers of a run to the report.
     fn count(&mut self, outcome: &Outcome) {
         self.report.n_runs += outcome.n_runs;
         add(&mut self.report.injected, &outcome.injected);

@@ -10,8 +10,11 @@ const LINES_MAX: usize = 50_000;
 /// One line: a time, a process or actor, and what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
+    /// Simulated time since the start of the run.
     pub(super) at: Duration,
+    /// A process (`app-0.1`), `user`, `server`, `fault` or `checker`.
     pub(super) who: String,
+    /// A predicate: `patches pods default/web`.
     pub(super) what: String,
 }
 
@@ -30,6 +33,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
+    /// Starts an empty timeline at the current simulated time.
     pub(super) fn new() -> Self {
         Self { start: Instant::now(), lines: Vec::new() }
     }
@@ -38,6 +42,7 @@ impl Trace {
         self.start.elapsed()
     }
 
+    /// Adds a line at the current time. Above [`LINES_MAX`] it does nothing.
     pub(super) fn add(&mut self, who: &str, what: impl Into<String>) {
         if self.lines.len() < LINES_MAX {
             self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into() });
@@ -45,7 +50,7 @@ impl Trace {
     }
 }
 
-/// Returns the first pair of lines in which two runs differ, as text, or `None` if they are equal.
+/// Returns the first pair of lines in which two runs differ, formatted, or `None` if they are equal.
 pub(super) fn difference(first: &[Line], second: &[Line]) -> Option<String> {
     let place = (0..first.len().max(second.len())).find(|place| first.get(*place) != second.get(*place))?;
     let show = |lines: &[Line]| lines.get(place).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);

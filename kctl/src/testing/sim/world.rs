@@ -41,7 +41,7 @@ const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 /// Name of the user who takes the steps of a scenario.
 const ADMIN: &str = "kubernetes-admin";
 
-/// Describes a request or an event for a timeline.
+/// Describes a request or an event for a timeline: `patch pods default/web`.
 fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
     let [cluster, resource, namespace, name] = [cluster, resource, namespace, name].map(str::to_owned);
     format!("{verb} {}", Id { cluster, group: String::new(), resource, namespace, name })
@@ -56,6 +56,8 @@ fn by(change: &Change) -> &str {
     }
 }
 
+/// Returns the verb of a change, for a timeline. A deletion that waits for finalizers is
+/// `is being deleted`.
 fn what(change: &Change) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "is created",
@@ -85,7 +87,10 @@ fn of_lease(change: &Change) -> Option<&'static str> {
     }
 }
 
-/// State that everything in a run shares.
+/// State that everything in a run shares: the server's observers, the processes and the faults.
+///
+/// All of it runs on one thread under paused time, so that a seed gives one order of events. The locks are
+/// held for a few lines only, and never across an `.await`.
 pub(super) struct Shared {
     pub(super) scenario: Scenario,
     pub(super) server: ApiServer,
@@ -101,24 +106,32 @@ pub(super) struct Shared {
     /// Seconds by which the clock of each instance is wrong. It belongs to the machine, so a
     /// restart does not correct it.
     pub(super) clock_offsets: Vec<AtomicI64>,
+    /// Checkers of invariants, which see each change, request and reconcile.
     pub(super) checks: SharedChecks,
+    /// Wakes the run at the first finding of a checker.
     found: Notify,
+    /// The timeline that a report prints.
     trace: Mutex<Trace>,
+    /// Places at which later runs can inject a fault, as seen in this one.
     points: Mutex<Points>,
-    processes: Mutex<Vec<Running>>,
+    /// The replicas by index; the value changes when one crashes and starts again.
+    processes: Mutex<Vec<Process>>,
 }
 
-/// A process, as far as it has started.
+/// A replica of the app, as far as it has started: first it connects, then its manager exists. Both are
+/// `None` between a crash and the next start.
 #[derive(Clone, Default)]
-struct Running {
+struct Process {
     connection: Option<Connection>,
     view: Option<View>,
 }
 
-/// A run that is set up.
+/// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
 pub(super) struct World {
     pub(super) shared: Arc<Shared>,
+    /// A client of the main server with all permissions: that of the user who takes the steps.
     pub(super) client: Client,
+    /// The objects of the scenario, which the run applies first.
     pub(super) objects: Vec<FromFile>,
     /// Simulated kubelets and controllers.
     simulated: Vec<Simulation>,
@@ -137,7 +150,7 @@ impl World {
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
-        // Accounts and certificates of namespaces are no part of what happens to an app; their writes would move every revision.
+        // Service accounts and root certificates of namespaces don't concern an app, and their writes would shift every revision.
         let controllers = ControllerOptions::default().without_service_accounts().after(COLLECTED_AFTER);
         tasks.spawn(server.controllers_with(&controllers));
         for (n, (cluster, other)) in (1..).zip(&servers.others) {
@@ -188,7 +201,7 @@ impl World {
             found: Notify::new(),
             trace: Mutex::new(Trace::new()),
             points: Mutex::new(points),
-            processes: Mutex::new(vec![Running::default(); scenario.instances]),
+            processes: Mutex::new(vec![Process::default(); scenario.instances]),
         });
         shared.observe();
         let quiet_from = shared.inject(plan, &mut tasks);
@@ -199,6 +212,9 @@ impl World {
     }
 
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
+    ///
+    /// All replicas have to be up, and one of them has to lead: otherwise a run could end while a standby
+    /// still waits for the Lease, and the checkers would miss what the next leader does.
     pub(super) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
@@ -243,16 +259,19 @@ impl World {
         text
     }
 
+    /// Returns the places for faults that this run has passed.
     pub(super) fn points(&self) -> Points {
         self.shared.points.lock().clone()
     }
 
+    /// Returns the timeline so far.
     pub(super) fn lines(&self) -> Vec<Line> {
         self.shared.trace.lock().lines.clone()
     }
 }
 
-/// API servers on which everything is installed. Each run gets copies.
+/// API servers on which the CRDs, the role and the Leases' role are installed. Each run gets copies
+/// (`ApiServer::fork`), which is much cheaper than installing again.
 pub(super) struct Servers {
     own: ApiServer,
     /// The servers of the other clusters, by name.
@@ -260,6 +279,11 @@ pub(super) struct Servers {
 }
 
 impl Servers {
+    /// Installs everything on one server per cluster.
+    ///
+    /// # Errors
+    /// The objects of the scenario can't be parsed, a server rejects a CRD, or a kind of the app is not
+    /// served; the error says how to add it.
     pub(super) async fn installed(scenario: &Scenario) -> Result<Self> {
         let app = (scenario.app)();
         let mut objects = Vec::new();
@@ -305,6 +329,7 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: m
 }
 
 impl Shared {
+    /// Adds a line to the timeline: `who` is a process, `user`, `server`, `fault` or `checker`.
     pub(super) fn log(&self, who: &str, what: impl Into<String>) {
         self.trace.lock().add(who, what);
     }
@@ -315,6 +340,7 @@ impl Shared {
         self.points.lock().settled = now;
     }
 
+    /// Returns the simulated time since the start of the run.
     pub(super) fn elapsed(&self) -> Duration {
         self.trace.lock().elapsed()
     }
@@ -346,16 +372,19 @@ impl Shared {
         }
     }
 
+    /// Records that a replica has a connection, so that a finding can cut it. Its manager does not exist yet.
     pub(super) fn connected(&self, index: usize, connection: &Connection) {
-        self.processes.lock()[index] = Running { connection: Some(connection.clone()), view: None };
+        self.processes.lock()[index] = Process { connection: Some(connection.clone()), view: None };
     }
 
+    /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`].
     pub(super) fn started(&self, index: usize, view: View) {
         self.processes.lock()[index].view = Some(view);
     }
 
+    /// Records the end of a replica, by a crash or by itself. Its running reconciles have ended with it.
     pub(super) fn ended(&self, index: usize, name: &str) {
-        self.processes.lock()[index] = Running::default();
+        self.processes.lock()[index] = Process::default();
         self.check(|checks, _| checks.authors.process_ended(name));
     }
 
@@ -392,6 +421,9 @@ impl Shared {
         self.check(|checks, _| checks.end(controller, key, how));
     }
 
+    /// Connects the checkers and the timeline with the servers and with the fault injector.
+    ///
+    /// The observers hold weak references: the servers are a part of this state.
     fn observe(self: &Arc<Self>) {
         self.observe_server("", &self.server);
         for (cluster, other) in &self.others {
@@ -404,6 +436,7 @@ impl Shared {
         });
     }
 
+    /// Reports each change and each request of one server to the checkers, and logs what concerns the app.
     fn observe_server(self: &Arc<Self>, cluster: &str, server: &ApiServer) {
         let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
         server.observe_changes(move |change| {
@@ -432,6 +465,7 @@ impl Shared {
         });
     }
 
+    /// Records where a later run can inject a fault, and logs a fault that was injected now.
     fn seen(&self, seen: Seen<'_>) {
         if let Seen::Request(asked) = seen {
             let mut points = self.points.lock();
@@ -504,6 +538,7 @@ impl Shared {
         end
     }
 
+    /// Returns the rule for a fault at a write of the app. Crashes also determine how the next process starts.
     fn on_write(&self, what: OnWrite) -> Rule {
         let fault = match &what {
             OnWrite::Fails(fault) => *fault,
@@ -545,6 +580,7 @@ impl Shared {
         self.faults.add(events.then(holds()));
     }
 
+    /// Injects a fault that is bound to a time rather than to a request.
     fn at_time(&self, what: Timed) {
         match what {
             Timed::Crash { instance } => {

@@ -10,10 +10,7 @@ use kctl_webhook::server::Pair;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::{
-    tests::{DAY, account, authorities, install, roles, world, write},
-    *,
-};
+use super::*;
 use crate::App;
 
 /// Between two looks of a process at its Secret: these seconds are real.

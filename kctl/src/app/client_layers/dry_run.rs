@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tower::BoxError;
 
-/// Groups whose reviews are questions: sent unchanged, since they change nothing.
+/// Groups of reviews such as `SelfSubjectAccessReview`: sent unchanged, because they store nothing.
 const REVIEWING: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 /// Subresources that run something outside of the API server, whatever the method.
 const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
@@ -17,27 +17,27 @@ const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
 /// Returns the request as one that changes nothing, and prints writes.
 ///
 /// # Errors
-/// The request can't be tried: it runs something, or its body is a stream.
-pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
+/// The request has no dry run: it runs something (`exec`, `proxy`), or its body is a stream.
+pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let target = Target::of(request.uri().path());
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if target.runs() || (!reads && target.is_proxy()) {
         let reason = "it has no dry run; run it without --dry-run";
-        return Err(refused(request.method(), request.uri(), reason));
+        return Err(rejected(request.method(), request.uri(), reason));
     }
     if reads || target.is_review() {
         return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
     let not_in_memory = "its body is not in memory; send bytes rather than a stream";
-    let body = body.collect().now_or_never().ok_or_else(|| refused(&parts.method, &parts.uri, not_in_memory))??;
+    let body = body.collect().now_or_never().ok_or_else(|| rejected(&parts.method, &parts.uri, not_in_memory))??;
     let mut body = body.to_bytes();
-    // An API server that gets options in the body of a DELETE does not look at those of the query.
+    // With DeleteOptions in the body of a DELETE, an API server ignores those of the query.
     if parts.method == Method::DELETE && !body.is_empty() {
         let no_options =
             "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
         let mut options: Map<String, Value> =
-            serde_json::from_slice(&body).map_err(|_| refused(&parts.method, &parts.uri, no_options))?;
+            serde_json::from_slice(&body).map_err(|_| rejected(&parts.method, &parts.uri, no_options))?;
         options.insert("dryRun".into(), json!(["All"]));
         body = serde_json::to_vec(&options)?.into();
         parts.headers.remove(CONTENT_LENGTH);
@@ -49,7 +49,8 @@ pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
     Ok(Request::from_parts(parts, Body::from(body)))
 }
 
-fn refused(method: &Method, uri: &Uri, reason: &str) -> BoxError {
+/// Returns the error for a request that is not sent.
+fn rejected(method: &Method, uri: &Uri, reason: &str) -> BoxError {
     format!("--dry-run does not send {method} {}: {reason}", uri.path()).into()
 }
 
@@ -77,14 +78,17 @@ impl<'a> Target<'a> {
         Self { group, resource: at(0), subresource: at(2) }
     }
 
+    /// Returns `true` for `TokenReview`, `SubjectAccessReview` and their kin.
     fn is_review(&self) -> bool {
         REVIEWING.contains(&self.group) && self.resource.ends_with("reviews")
     }
 
+    /// Returns `true` if the request runs a program in a container, or opens a connection into a Pod.
     fn runs(&self) -> bool {
         RUNNING.contains(&self.subresource)
     }
 
+    /// Returns `true` if the request goes to a Pod, Service or Node rather than to the API server.
     fn is_proxy(&self) -> bool {
         self.subresource == "proxy"
     }

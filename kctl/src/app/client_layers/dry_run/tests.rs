@@ -31,7 +31,7 @@ fn every_write_is_a_try_and_reads_and_reviews_stay() {
         ("GET", "/api/v1/namespaces/b/services/a/proxy/page", "/api/v1/namespaces/b/services/a/proxy/page"),
     ];
     for (method, asked, sent) in cases {
-        assert_eq!(tried(request(method, asked, "")).unwrap().uri().to_string(), sent, "{method} {asked}");
+        assert_eq!(rewrite(request(method, asked, "")).unwrap().uri().to_string(), sent, "{method} {asked}");
     }
 }
 
@@ -43,7 +43,7 @@ async fn options_in_the_body_of_a_delete_say_that_it_is_a_try() {
         (r#"{"dryRun":[],"preconditions":{"uid":"1"}}"#, r#"{"dryRun":["All"],"preconditions":{"uid":"1"}}"#),
     ];
     for (asked, sent) in cases {
-        let tried = tried(request("DELETE", "/api/v1/namespaces/b/pods/a", asked)).unwrap();
+        let tried = rewrite(request("DELETE", "/api/v1/namespaces/b/pods/a", asked)).unwrap();
         let length = tried.headers().get(CONTENT_LENGTH).map(|value| value.to_str().unwrap().to_owned());
         assert!(length.is_none_or(|length| length == sent.len().to_string()), "{asked}");
         assert_eq!(tried.into_body().collect().await.unwrap().to_bytes(), sent, "{asked}");
@@ -66,7 +66,7 @@ fn requests_that_cannot_be_tried_are_refused() {
         ("POST", "/api/v1/nodes/a/proxy", "", unknown),
     ];
     for (method, path, body, reason) in cases {
-        let error = tried(request(method, path, body)).unwrap_err().to_string();
+        let error = rewrite(request(method, path, body)).unwrap_err().to_string();
         assert_eq!(error, format!("--dry-run does not send {method} {path}: {reason}"));
     }
 }

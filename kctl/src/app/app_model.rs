@@ -50,7 +50,7 @@ impl App {
             self.controllers.iter().map(|controller| controller.spec.clone()).collect();
         #[cfg(feature = "karmada-chain")]
         if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
-            // The role is the app's; the chain has no declaration of its own that it could come from.
+            // The role is the app's; a chain has no declaration that could carry its rules.
             first.rbac.extend(chain::rules());
         }
         specs

@@ -14,9 +14,9 @@ use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 mod dry_run;
 
-/// How requests go out; without flags as they are.
+/// Options of `run` for each request to an API server. The default sends requests unchanged and unlimited.
 #[derive(clap::Args, Default, Clone)]
-pub(super) struct OutgoingOptions {
+pub(super) struct ClientOptions {
     /// Requests a second to the API server at most, on average, without those about the lease; nothing limits them by default:
     /// the API server's own fairness does
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
@@ -27,7 +27,7 @@ pub(super) struct OutgoingOptions {
     /// Give up a request that is not answered after this time; watches and followed logs are not concerned [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
     request_timeout: Option<Duration>,
-    /// Change nothing: send each write with dryRun=All, and print it. What it would have led to does not happen
+    /// Change nothing: send each write with dryRun=All, and print it. Consequences of a write, such as Pods of a Deployment, don't occur
     #[arg(long, help_heading = "Requests")]
     pub(super) dry_run: bool,
 }
@@ -37,17 +37,17 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a rate: write for example `20` or `0.5`"))
 }
 
-impl OutgoingOptions {
+impl ClientOptions {
     /// Returns the options for requests about the Lease: without the rate limit, which could delay
     /// a renewal until the Lease is lost.
     ///
     /// controller-runtime gives leader election a separate client for the same reason.
-    pub(super) fn of_the_lease(&self) -> Self {
+    pub(super) fn for_lease(&self) -> Self {
         Self { kube_api_qps: None, ..self.clone() }
     }
 
-    /// Wraps a client of the user's so that it obeys these options, and counts its requests.
-    pub(super) fn around(&self, client: Client, requests: &RequestCounter) -> Client {
+    /// Wraps a client that the user created, so that it obeys these options and counts its requests.
+    pub(super) fn wrap(&self, client: Client, requests: &RequestCounter) -> Client {
         let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
         let service = ServiceBuilder::new().layer(requests).layer(self).service_fn(move |request| {
             let client = client.clone();
@@ -57,32 +57,39 @@ impl OutgoingOptions {
     }
 }
 
-impl<S> Layer<S> for OutgoingOptions {
-    type Service = Outgoing<S>;
+impl<S> Layer<S> for ClientOptions {
+    type Service = ClientService<S>;
 
-    fn layer(&self, inner: S) -> Outgoing<S> {
-        let limit = self.kube_api_qps.map(|qps| Limit::new(qps, self.kube_api_burst));
-        Outgoing { inner, limit, options: self.clone() }
+    fn layer(&self, inner: S) -> ClientService<S> {
+        let limit = self.kube_api_qps.map(|qps| TokenBucket::new(qps, self.kube_api_burst));
+        ClientService { inner, limit, options: self.clone() }
     }
 }
 
-/// A service that obeys [`OutgoingOptions`].
-pub(super) struct Outgoing<S> {
+/// A service that obeys [`ClientOptions`]: it waits for a token, rewrites writes of a dry run, and gives
+/// up requests that take too long.
+///
+/// Watches and followed logs have no timeout, because they last by design.
+pub(super) struct ClientService<S> {
     inner: S,
-    limit: Option<Limit>,
-    options: OutgoingOptions,
+    limit: Option<TokenBucket>,
+    options: ClientOptions,
 }
 
-/// A token bucket: it holds `burst` tokens and gets one per `interval`.
-struct Limit {
+/// A token bucket, as in client-go's `flowcontrol`: it holds `burst` tokens and gets one per `interval`.
+///
+/// It is not a count that a timer fills: the time at which the bucket will be full again says how many
+/// tokens are left.
+struct TokenBucket {
     interval: Duration,
     burst: u32,
     /// The time at which the bucket is full again.
     full_at: Instant,
+    /// The timer of a caller that waits in `poll_ready`.
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-impl Limit {
+impl TokenBucket {
     fn new(qps: f64, burst: u32) -> Self {
         let interval = Duration::from_secs_f64((1.0 / qps).min(86_400.0));
         Self { interval, burst: burst.max(1), full_at: Instant::now(), wait: None }
@@ -99,12 +106,13 @@ impl Limit {
         Poll::Ready(())
     }
 
+    /// Takes a token. `poll` has returned ready, so there is one.
     fn take(&mut self) {
         self.full_at = self.full_at.max(Instant::now()) + self.interval;
     }
 }
 
-impl<S, B> Service<Request<Body>> for Outgoing<S>
+impl<S, B> Service<Request<Body>> for ClientService<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = BoxError, Future: Send + 'static>,
     B: 'static,
@@ -125,8 +133,8 @@ where
             limit.take();
         }
         if self.options.dry_run {
-            match dry_run::tried(request) {
-                Ok(tried) => request = tried,
+            match dry_run::rewrite(request) {
+                Ok(rewritten) => request = rewritten,
                 Err(error) => return Box::pin(async move { Err(error) }),
             }
         }
@@ -177,8 +185,7 @@ mod tests {
         for (qps, burst, expected) in
             [(10.0, 3, vec![0, 0, 0, 100, 200]), (0.5, 1, vec![0, 2_000, 4_000]), (2.0, 2, vec![0, 0, 500])]
         {
-            let options =
-                OutgoingOptions { kube_api_qps: Some(qps), kube_api_burst: burst, ..OutgoingOptions::default() };
+            let options = ClientOptions { kube_api_qps: Some(qps), kube_api_burst: burst, ..ClientOptions::default() };
             let (service, seen) = server(Duration::ZERO);
             let mut service = options.layer(service);
             for _ in &expected {
@@ -191,7 +198,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_bucket_fills_while_nothing_is_asked() {
-        let options = OutgoingOptions { kube_api_qps: Some(1.0), kube_api_burst: 2, ..OutgoingOptions::default() };
+        let options = ClientOptions { kube_api_qps: Some(1.0), kube_api_burst: 2, ..ClientOptions::default() };
         let (service, seen) = server(Duration::ZERO);
         let mut service = options.layer(service);
         for pause in [0, 0, 10, 0, 0] {
@@ -203,8 +210,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_that_last_longer_than_the_timeout_are_given_up_but_watches_are_not() {
-        let options = OutgoingOptions { request_timeout: Some(Duration::from_secs(5)), ..OutgoingOptions::default() };
+    async fn slow_requests_are_given_up_but_watches_are_not() {
+        let options = ClientOptions { request_timeout: Some(Duration::from_secs(5)), ..ClientOptions::default() };
         let cases = [
             (4, "/api/v1/pods", true),
             (6, "/api/v1/pods", false),
@@ -222,19 +229,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clients_that_somebody_else_has_made_are_timed_out_limited_and_counted_by_name() {
+    async fn clients_of_the_user_are_limited_and_counted_by_name() {
         let (service, seen) = server(Duration::from_millis(300));
         let service = service.map_response(|_answer| Response::new(Body::empty()));
         let metrics = Metrics::default();
         let requests = RequestCounter::new("here");
         requests.register(&metrics);
-        let options = OutgoingOptions {
+        let options = ClientOptions {
             kube_api_qps: Some(1.0),
             kube_api_burst: 1,
             request_timeout: Some(Duration::from_millis(200)),
             dry_run: true,
         };
-        let client = options.around(Client::new(service, "team"), &requests.beside("edge"));
+        let client = options.wrap(Client::new(service, "team"), &requests.beside("edge"));
         assert_eq!(client.default_namespace(), "team");
         for (uri, answered) in [("/api?watch=true", true), ("/api", false)] {
             assert_eq!(client.send(request("DELETE", uri)).await.is_ok(), answered, "{uri}");
@@ -253,8 +260,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_about_the_lease_wait_for_no_others() {
-        let options = OutgoingOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..OutgoingOptions::default() };
-        for (options, expected) in [(options.of_the_lease(), [0, 0, 0]), (options, [0, 10, 20])] {
+        let options = ClientOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..ClientOptions::default() };
+        for (options, expected) in [(options.for_lease(), [0, 0, 0]), (options, [0, 10, 20])] {
             let (service, seen) = server(Duration::ZERO);
             let mut service = options.layer(service);
             for _ in expected {

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::{
     App,
-    app::{outgoing::OutgoingOptions, run},
+    app::{client_layers::ClientOptions, run},
     prelude::{Action, Cluster, Context, Reconcile, controller},
 };
 
@@ -99,7 +99,7 @@ async fn fill(here: &Client, edge: &Client) {
 }
 
 /// Returns the objects that the program could not remove.
-async fn left(options: &OutgoingOptions) -> Vec<String> {
+async fn left(options: &ClientOptions) -> Vec<String> {
     let (here, edge) = (ApiServer::on_system_time(), ApiServer::on_system_time());
     let [direct, at_edge] = [&here, &edge].map(|server| Client::new(server.service(), "default"));
     fill(&direct, &at_edge).await;
@@ -112,7 +112,7 @@ async fn left(options: &OutgoingOptions) -> Vec<String> {
     });
     let requests = RequestCounter::new("here");
     let clusters = run::clusters(&app, options, &requests).await.unwrap();
-    let manager = app.manager_at(options.around(direct, &requests), clusters, |manager| manager).await.unwrap();
+    let manager = app.manager_at(options.wrap(direct, &requests), clusters, |manager| manager).await.unwrap();
     let running = tokio::spawn(manager.run(pending()));
     done.notified().await;
     running.abort();
@@ -128,10 +128,6 @@ async fn left(options: &OutgoingOptions) -> Vec<String> {
 async fn nothing_is_removed_in_a_dry_run_and_everything_without() {
     let all = ["secrets", "pods", "serviceaccounts", "endpoints", "limitranges", "secrets there"];
     for (dry_run, expected) in [(true, &all[..]), (false, &[])] {
-        assert_eq!(
-            left(&OutgoingOptions { dry_run, ..OutgoingOptions::default() }).await,
-            expected,
-            "dry run: {dry_run}"
-        );
+        assert_eq!(left(&ClientOptions { dry_run, ..ClientOptions::default() }).await, expected, "dry run: {dry_run}");
     }
 }

@@ -1,11 +1,8 @@
-//! A Secret that cert-manager, or anybody else, fills and renews.
+//! A Secret that cert-manager or another program fills and renews.
 
 use kctl_apiserver::ApiServer;
 
-use super::{
-    tests::{DAY, PATH, install, world, write},
-    *,
-};
+use super::*;
 
 /// Fills the Secret as cert-manager does, and has what is in it trusted, as its injector does.
 async fn fill(server: &ApiServer, kind: &str, certificate: Option<&str>) {
