@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_may_be_in_other_letters_but_keys_of_maps_are_as_they_are() {
+    fn field_names_ignore_case_but_map_keys_do_not() {
         let read =
             |value| read::<ReplicaRequirements>(in_any_case(value)).and_then(|requirements| write(&requirements));
         assert_eq!(

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rule_the_built_in_layer_says_what_is_not_found() {
+    fn built_in_layer_reports_a_missing_rule() {
         let error = now(Chain::native().interpret::<InterpretHealth>(object("Widget"))).unwrap_err();
         let text = error.source().unwrap().to_string();
         assert_eq!(text, "default InterpretHealth interpreter for \"apps/v1, Kind=Widget\" not found");

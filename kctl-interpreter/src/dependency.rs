@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn several_problems_are_told_together() {
+    fn several_problems_are_reported_together() {
         let references = vec![DependentReference { name: "s".to_owned(), ..DependentReference::default() }];
         let text = verify(&references).map_err(|invalid| invalid.to_string()).unwrap_err();
         assert!(

@@ -199,7 +199,7 @@ pub fn rewritten(text: &str) -> Result<String, QuantityError> {
     let number = unsigned.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_kept = match quantity.format {
-        // Exponents have digits of their own, so that the number must be cut before them.
+        // The digits of the exponent don't belong to the number, so it is cut off first.
         Format::DecimalExponent => {
             let (number, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, ""));
             let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -271,7 +271,7 @@ fn nanos(whole: &str, fraction: &str, base: u32, exponent: i64) -> i128 {
     if digits.is_empty() {
         return 0;
     }
-    // What is cut here is below every digit that is kept, and only decides whether the rest is rounded up.
+    // The cut digits are below all digits that count; they only decide if the result is rounded up.
     let (kept, cut) = digits.split_at(digits.len().min(DIGITS_MAX));
     let mantissa = kept.bytes().fold(0i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
     let power = 9 - i64::try_from(fraction.len()).unwrap_or(i64::MAX) + i64::try_from(cut.len()).unwrap_or(i64::MAX);
@@ -281,7 +281,7 @@ fn nanos(whole: &str, fraction: &str, base: u32, exponent: i64) -> i128 {
     if doublings > 0 {
         match scaled.checked_mul(1i128 << doublings) {
             Some(product) => scaled = product,
-            // Binary suffixes on more digits than fit: give up digits that are below a nano unit, or there are none.
+            // A binary suffix on more digits than fit: drop digits below a nano unit, if there are any.
             None if power < -6 => return nanos_wide(mantissa, doublings, power, rest),
             None => return NANOS_MAX,
         }

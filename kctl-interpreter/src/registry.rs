@@ -23,7 +23,7 @@
 
 use std::sync::Arc;
 
-use kctl_webhook::giving_way::giving_way;
+use kctl_webhook::blocking::allow_blocking;
 use parking_lot::RwLock;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -211,13 +211,13 @@ impl Registry {
         Call { layer, operation, speed }: Call,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
-        let mut asked =
-            Asked { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
+        let mut measurement =
+            Measurement { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
         let answer = match speed {
-            Speed::Slow => giving_way(answer).await,
+            Speed::Slow => allow_blocking(answer).await,
             Speed::Fast => answer.await,
         };
-        asked.result = if answer.is_ok() { "success" } else { "error" };
+        measurement.result = if answer.is_ok() { "success" } else { "error" };
         answer
     }
 
@@ -230,8 +230,8 @@ impl Registry {
     }
 }
 
-/// One running operation. It is counted when this is dropped, also if the caller gave up.
-struct Asked<'a> {
+/// The measurement of one running operation. It is counted when this is dropped, also if the caller gave up.
+struct Measurement<'a> {
     registry: &'a Registry,
     layer: &'static str,
     operation: &'static str,
@@ -239,7 +239,7 @@ struct Asked<'a> {
     result: &'static str,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Measurement<'_> {
     fn drop(&mut self) {
         let Self { registry, layer, operation, start, result } = *self;
         let of = [("layer", layer), ("operation", operation)];
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_rules_is_told_of_them_and_of_each_change() {
+    async fn waiters_are_woken_by_rules_and_each_change() {
         let registry = Registry::waiting_for(Chain::native(), [Place::Configurable, Place::Webhook]);
         let mut changes = registry.changes();
         let told = async {

@@ -266,7 +266,7 @@ async fn each_is_one_error(cases: impl IntoIterator<Item = (Deed, &'static str)>
 }
 
 #[tokio::test]
-async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
+async fn each_server_fault_is_one_error_with_the_reason() {
     let ok = |body: &str| http("200 OK", "content-type: application/json\r\n", body);
     let patch = STANDARD.encode(r#"[{"op":"replace","path":"/a/b","value":1}]"#);
     let cases = [
@@ -305,7 +305,7 @@ async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
 }
 
 #[tokio::test]
-async fn answers_that_lead_nowhere_come_too_slowly_or_have_no_form_are_errors_in_the_words_of_client_go() {
+async fn invalid_responses_have_client_go_errors() {
     let cases = [
         (
             http("307 Temporary Redirect", "location: http://127.0.0.1/hook\r\n", ""),
@@ -359,7 +359,7 @@ fn healthy() -> Deed {
 
 /// As client-go does it, which Karmada's client is made of: measured with `k8s.io/apiserver/pkg/util/webhook` 0.36.3.
 #[tokio::test]
-async fn a_webhook_that_moves_is_followed_and_one_that_is_busy_asked_again_as_client_go_does() {
+async fn redirects_and_busy_responses_are_handled_like_client_go() {
     let post = |path: &str| format!("POST {path} HTTP/1.1 content-type: application/json true");
     let first = post("/hook?timeout=15s");
     for (status, location) in [("307 Temporary Redirect", "/new?a=b"), ("308 Permanent Redirect", "new?a=b")] {
@@ -370,7 +370,7 @@ async fn a_webhook_that_moves_is_followed_and_one_that_is_busy_asked_again_as_cl
     }
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
         let (answer, lines) = asked_of_each(&[http(status, "location: /new\r\n", ""), healthy()]).await;
-        // Without the request, nobody knows its uid.
+        // A redirected GET has no body, so the server can't know the uid.
         let error = answer.unwrap_err();
         assert!(error.contains("received invalid webhook response: expected response.uid "), "{error}");
         assert_eq!(lines, [first.clone(), "GET /new HTTP/1.1 - false".into()]);
@@ -389,7 +389,7 @@ async fn a_webhook_that_moves_is_followed_and_one_that_is_busy_asked_again_as_cl
 }
 
 #[tokio::test]
-async fn nobody_is_trusted_whom_the_configuration_does_not_name() {
+async fn only_the_configured_authority_is_trusted() {
     let (port, authority) = hostile(http("200 OK", "", "{}")).await;
     let other = STANDARD.encode(rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem());
     let url = format!("https://127.0.0.1:{port}/hook");
@@ -417,7 +417,7 @@ async fn nobody_is_trusted_whom_the_configuration_does_not_name() {
 }
 
 #[tokio::test]
-async fn of_the_webhooks_that_match_the_first_by_name_is_called_and_none_for_prune() {
+async fn first_matching_webhook_is_called_except_for_prune() {
     let healthy = |yes: bool| {
         let body = format!(r#"{{"response":{{"uid":"UID","successful":true,"healthy":{yes}}}}}"#);
         http("200 OK", "", &body)

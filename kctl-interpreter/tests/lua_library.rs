@@ -4,7 +4,7 @@
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
 use serde_json::{Value, json};
 
-/// Evaluates `{expression}` as the result of `ReflectStatus`; an error is its text without the function's name.
+/// Evaluates `{expression}` as the result of `ReflectStatus`; an error is its message without the function's name.
 fn evaluate(pool: &Pool, expression: &str) -> Result<Value, String> {
     let source = format!("function ReflectStatus(o)\n  return {{v = {{{expression}}}}}\nend");
     let script = Script::compile(&source, "ReflectStatus").map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ fn concatenation_writes_numbers_as_gopher_lua_does() {
             "pcall(function() return 'a' .. true .. 'b' end)",
             json!([false, "<string>:2: attempt to concatenate a boolean value"]),
         ),
-        // What failed leaves nothing behind for the next one.
+        // A failed concatenation leaves nothing behind for the next one.
         ("pcall(function() return nil .. 'old' end), 1 .. '', 'a' .. 'b'", json!([false, "1", "ab"])),
         ("pcall(function() return 'x' .. kctl_dots end), 'a' .. 'b'", json!([false, "ab"])),
         (

@@ -12,7 +12,7 @@ fn limits() -> Limits {
     Limits { time: Duration::from_secs(60), steps: 3_000_000, memory_bytes: 8 << 20 }
 }
 
-/// Runs `body` as the body of `ReflectStatus(o)`; the answer is the status or the class of the error with its text.
+/// Runs `body` as the body of `ReflectStatus(o)`; the answer is the status, or the class and message of the error.
 fn status(pool: &Pool, body: &str) -> Result<Value, (ErrorClass, String)> {
     let source = format!("function ReflectStatus(o) {body}\nend");
     let describe = |error: kctl_interpreter::lua::ScriptError| (error.class(), error.to_string());
@@ -158,7 +158,7 @@ fn a_limit_names_the_line_that_ran() {
 }
 
 #[test]
-fn what_could_leave_the_sandbox_is_not_there() {
+fn functions_outside_of_the_sandbox_are_absent() {
     let pool = Pool::new(limits());
     for name in
         ["io", "debug", "coroutine", "channel", "os.execute", "os.exit", "os.getenv", "os.remove", "table.foreach"]

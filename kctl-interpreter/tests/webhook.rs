@@ -197,7 +197,7 @@ async fn whatever_goes_wrong_is_an_answer_of_status_200_with_the_uid() {
 }
 
 #[tokio::test]
-async fn requests_that_are_none_are_refused_in_words() {
+async fn malformed_requests_are_rejected_with_a_message() {
     let json = "application/json";
     let web = context("InterpretHealth", &object("web", &json!({})), &json!({})).to_string();
     let uid = "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10";
@@ -254,7 +254,7 @@ async fn a_body_at_the_limit_is_read_and_one_over_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_function_that_takes_too_long_is_ended_at_the_timeout_of_the_request() {
+async fn slow_function_ends_at_the_request_timeout() {
     let world = World::start(WebhookOptions::default()).await;
     let body = context("InterpretHealth", &object("waits", &json!({})), &json!({})).to_string();
     let (_, _, answer) = world.send(request("/interpreter-deployment?timeout=1s", "application/json", body)).await;
@@ -265,7 +265,7 @@ async fn a_function_that_takes_too_long_is_ended_at_the_timeout_of_the_request()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn functions_that_block_their_threads_are_answered_in_time_and_hold_back_no_other_request() {
+async fn blocking_functions_time_out_and_delay_no_request() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 4;
     let world = World::start(options).await;
@@ -323,7 +323,7 @@ async fn a_request_may_be_yaml_as_for_karmadas_own_server() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_kind_operation_and_code_and_clients_make_up_no_label() {
+async fn metrics_labels_come_from_functions_and_not_from_clients() {
     let world = World::start(WebhookOptions::default()).await;
     let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
     let late = request("/interpreter-deployment?timeout=1s", "application/json", named("waits").to_string());

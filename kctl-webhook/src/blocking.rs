@@ -16,18 +16,18 @@ use tracing::Instrument;
 /// On a current-thread runtime there is no other thread, so the future runs as it is.
 ///
 /// ```
-/// use kctl_webhook::giving_way::giving_way;
+/// use kctl_webhook::blocking::allow_blocking;
 ///
 /// # #[tokio::main]
 /// # async fn main() {
-/// let answer = giving_way(async { (1..=1_000_u64).sum::<u64>() }).await;
+/// let answer = allow_blocking(async { (1..=1_000_u64).sum::<u64>() }).await;
 /// assert_eq!(answer, 500_500);
 /// # }
 /// ```
 ///
 /// # Cancel safety
 /// Dropping the future drops the inner one.
-pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
+pub async fn allow_blocking<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let has_threads = Handle::try_current().is_ok_and(|it| it.runtime_flavor() != RuntimeFlavor::CurrentThread);
     poll_fn(|cx| if has_threads { block_in_place(|| future.as_mut().poll(cx)) } else { future.as_mut().poll(cx) }).await
@@ -39,7 +39,7 @@ pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
 ///
 /// ```
 /// use std::time::Duration;
-/// use kctl_webhook::giving_way::in_own_task;
+/// use kctl_webhook::blocking::in_own_task;
 ///
 /// # #[tokio::main]
 /// # async fn main() {
@@ -59,7 +59,7 @@ pub async fn giving_way<T>(future: impl Future<Output = T>) -> T {
 /// When the caller is dropped, the future is dropped at its next `.await`; until then it may keep
 /// blocking its thread.
 pub async fn in_own_task<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, JoinError> {
-    let mut task = Task(tokio::spawn(giving_way(future).in_current_span()));
+    let mut task = Task(tokio::spawn(allow_blocking(future).in_current_span()));
     (&mut task.0).await
 }
 

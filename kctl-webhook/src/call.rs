@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    giving_way::in_own_task,
-    metrics::{Asked, Running},
+    blocking::in_own_task,
+    metrics::{Measurement, Running},
     server::body::Progress,
 };
 
@@ -52,7 +52,7 @@ impl About {
 /// A request in progress, shared by the code that answers it and the code that gives it up at the
 /// timeout.
 pub(crate) struct Turn {
-    pub(crate) asked: Asked,
+    pub(crate) measurement: Measurement,
     /// The uid of the review, once it is read. An API server ignores a response without it.
     pub(crate) uid: String,
     /// A description of the running function and its object, for the message of a timeout.
@@ -79,7 +79,7 @@ impl Turn {
         Fut: Future<Output = T> + Send + 'static,
     {
         let permit = self.permit.clone();
-        let called = call(self.asked.running());
+        let called = call(self.measurement.running());
         let called = async move {
             let answer = called.await;
             drop(permit);

@@ -56,7 +56,7 @@ fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &
     }
     let empty = Value::Object(Map::new());
     for (name, new) in after.iter().filter(|(_, new)| !new.is_null()) {
-        // What the type did not write before it may still have read: an empty object, for example.
+        // Serialization may skip a field that the object has, such as an empty object: treat it as empty before.
         let old = before.get(name).filter(|old| !old.is_null()).unwrap_or(&empty);
         if before.get(name) == Some(new) {
             continue;
@@ -108,8 +108,8 @@ fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     assign(before, after, &mut origins, &mut is_taken, same);
     assign(before, after, &mut origins, &mut is_taken, named);
     for (idx, origin) in origins.iter_mut().enumerate().filter(|(_, origin)| origin.is_none()) {
-        let has_a_name_of_its_own = before.get(idx).and_then(named).is_some() && named(&after[idx]).is_some();
-        if idx < before.len() && !is_taken[idx] && !has_a_name_of_its_own {
+        let are_both_named = before.get(idx).and_then(named).is_some() && named(&after[idx]).is_some();
+        if idx < before.len() && !is_taken[idx] && !are_both_named {
             is_taken[idx] = true;
             *origin = Some(idx);
         }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "one row for each way in which an object changes")]
-    fn what_changed_is_put_into_the_object_and_nothing_else_is_touched() {
+    fn only_changed_fields_are_merged_into_the_object() {
         let cases = [
             ("nothing", json!({"x": 1}), json!({}), json!({}), json!({"x": 1})),
             ("a field", json!({"a": 1, "x": 1}), json!({"a": 1}), json!({"a": 2}), json!({"a": 2, "x": 1})),

@@ -63,16 +63,22 @@ pub struct Connections {
 
 /// One connection, as its server sees it. Clones share its state.
 #[derive(Clone, Debug)]
-pub struct Connection(Arc<Shared>);
+pub struct Connection(Arc<ConnectionState>);
 
+/// State that the clones of a [`Connection`] and its running requests share.
 #[derive(Debug)]
-struct Shared {
+struct ConnectionState {
+    /// Its place among the connections of the listener; dropped with the last clone.
     slot: Slot,
     limits: Limits,
     activity: Mutex<Activity>,
+    /// Wakes [`Connection::limit`] to read a changed deadline.
     changed: Notify,
 }
 
+/// Counters that decide whether the server waits for its client.
+///
+/// `unread` can exceed `requests` for a moment: an early response is dropped before the body that it ignored.
 #[derive(Debug)]
 struct Activity {
     /// Deadline for the head of the next request.
@@ -114,7 +120,7 @@ impl Connections {
         let slot = self.slots.enter().await;
         let head_until = accepted + self.limits.head_within;
         let activity = Activity { head_until, requests: 0, unread: 0, body_until: accepted };
-        Connection(Arc::new(Shared {
+        Connection(Arc::new(ConnectionState {
             slot,
             limits: self.limits,
             activity: Mutex::new(activity),
@@ -370,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn at_the_bound_half_a_request_gives_way_and_a_whole_one_does_not() {
+    async fn full_listener_closes_incomplete_requests_only() {
         let connections = Connections::new(LIMITS);
         let (half, whole) = (connections.enter().await, connections.enter().await);
         advance(Duration::from_secs(1)).await;

@@ -19,7 +19,7 @@
 //! | [`rotation`](rotation/index.html) | which certificate is due, as a pure function | `function` |
 //! | [`client`](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
 //! | [`connections`](connections/index.html), [`slots`](slots/index.html) | bounds that silent clients can't exhaust | `connections` |
-//! | [`giving_way`](giving_way/index.html) | runs functions that may block their thread | `giving-way` |
+//! | [`blocking`](blocking/index.html) | runs functions that may block their thread | `blocking` |
 //! | [`change`](change/index.html) | applies changes of a typed object to the original JSON | always |
 //!
 //! # The way of a request
@@ -30,7 +30,7 @@
 //! 4. The function runs in a separate task, so that one that blocks its thread delays neither
 //!    timeouts nor other requests.
 //! 5. The response always has the HTTP status 200. Errors are in the review, because an API server
-//!    shows no other text to its client.
+//!    shows no other message to its client.
 //!
 //! # Example
 //!
@@ -69,6 +69,8 @@
 
 #[cfg(feature = "function")]
 pub mod admission;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 #[cfg(feature = "function")]
 mod call;
 pub mod change;
@@ -78,8 +80,6 @@ pub mod client;
 pub mod connections;
 #[cfg(feature = "function")]
 pub mod conversion;
-#[cfg(feature = "giving-way")]
-pub mod giving_way;
 #[cfg(feature = "function")]
 mod kind;
 #[cfg(feature = "function")]

@@ -99,14 +99,21 @@ impl Metrics {
     }
 
     /// Starts a request; dropping the result ends it.
-    pub(crate) fn begin(&self, path: &str, endpoint: Endpoint) -> Asked {
+    pub(crate) fn begin(&self, path: &str, endpoint: Endpoint) -> Measurement {
         let of = [("webhook", path.to_owned())];
         let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&of).clone()));
         let panics = match endpoint {
             Endpoint::Admission => &self.panics,
             Endpoint::Conversion => &self.conversion_panics,
         };
-        Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP, panics: panics.clone(), in_flight }
+        Measurement {
+            metrics: self.clone(),
+            of,
+            start: Instant::now(),
+            code: GIVEN_UP,
+            panics: panics.clone(),
+            in_flight,
+        }
     }
 }
 
@@ -118,7 +125,7 @@ pub(crate) enum Endpoint {
 }
 
 /// The measurement of a request.
-pub(crate) struct Asked {
+pub(crate) struct Measurement {
     metrics: Metrics,
     of: Of,
     start: Instant,
@@ -127,7 +134,7 @@ pub(crate) struct Asked {
     in_flight: Arc<InFlight>,
 }
 
-impl Asked {
+impl Measurement {
     /// Sets the code of the response.
     pub(crate) fn code(&mut self, code: u16) {
         self.code = code;
@@ -181,7 +188,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Drop for Asked {
+impl Drop for Measurement {
     fn drop(&mut self) {
         let [(_, path)] = &self.of;
         self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());

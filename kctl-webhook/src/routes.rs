@@ -29,23 +29,25 @@ use crate::{
 const CONCURRENCY_MAX: usize = 64;
 
 /// State that all routes share.
-struct Shared {
+struct RouteState {
     metrics: Metrics,
+    /// Permits of running functions: [`CONCURRENCY_MAX`] over all paths.
     requests: Arc<Semaphore>,
+    /// Bodies that are being read. A slow client loses its slot to the next one, and never holds a permit.
     bodies: Slots,
 }
 
 /// One path and its handler.
 #[derive(Clone)]
-struct At {
+struct Route {
     path: Arc<str>,
-    answering: Answering,
-    shared: Arc<Shared>,
+    handler: Handler,
+    shared: Arc<RouteState>,
 }
 
 /// The handler of a path.
 #[derive(Clone)]
-enum Answering {
+enum Handler {
     Admission(Arc<Rule>),
     Conversion(Arc<Conversions>),
 }
@@ -95,24 +97,25 @@ enum Answering {
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
     let (requests, bodies) = (Arc::new(Semaphore::new(CONCURRENCY_MAX)), Slots::new(CONCURRENCY_MAX));
-    let shared = Arc::new(Shared { metrics: metrics.clone(), requests, bodies });
+    let shared = Arc::new(RouteState { metrics: metrics.clone(), requests, bodies });
     let mut routes = Routes::default();
-    let mut add = |path: String, answering: Answering| {
-        let at = At { path: path.as_str().into(), answering, shared: shared.clone() };
+    let mut add = |path: String, handler: Handler| {
+        let route = Route { path: path.as_str().into(), handler, shared: shared.clone() };
         routes.router =
-            std::mem::take(&mut routes.router).merge(Router::new().route(&path, any(answer)).with_state(at));
+            std::mem::take(&mut routes.router).merge(Router::new().route(&path, any(answer)).with_state(route));
         routes.paths.push(path);
     };
     for rule in rules {
-        add(rule.path(), Answering::Admission(Arc::new(rule.clone())));
+        add(rule.path(), Handler::Admission(Arc::new(rule.clone())));
     }
     if !conversions.is_empty() {
-        add(conversion::PATH.into(), Answering::Conversion(Arc::new(conversions)));
+        add(conversion::PATH.into(), Handler::Conversion(Arc::new(conversions)));
     }
     Ok(routes)
 }
 
-impl Answering {
+impl Handler {
+    /// Returns the label that metrics use for the path.
     fn endpoint(&self) -> Endpoint {
         match self {
             Self::Admission(_) => Endpoint::Admission,
@@ -120,6 +123,7 @@ impl Answering {
         }
     }
 
+    /// Returns the maximum length of a request body in bytes. Conversions carry many objects at once.
     fn len_max(&self) -> usize {
         match self {
             Self::Admission(_) => admission::BODY_LEN_MAX,
@@ -127,6 +131,7 @@ impl Answering {
         }
     }
 
+    /// Calls the function and returns the review with its response.
     async fn respond(&self, body: &[u8], turn: &mut Turn) -> Value {
         match self {
             Self::Admission(rule) => admission::respond(rule, body, turn).await,
@@ -134,6 +139,7 @@ impl Answering {
         }
     }
 
+    /// Returns the response to a request whose body was not read to its end.
     fn unread(&self, uid: &str, code: StatusCode, text: String) -> Value {
         match self {
             Self::Admission(_) => admission::given_up(uid, code, text),
@@ -161,20 +167,20 @@ impl Answering {
 }
 
 /// Answers a request. Each failure is a response with status 200: an API server does not show the
-/// text of any other one.
-async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> {
-    let At { path, answering, shared } = at;
+/// message of any other one.
+async fn answer(State(route): State<Route>, request: Request<Body>) -> Response<Body> {
+    let Route { path, handler, shared } = route;
     let within = body::time_of(request.uri());
-    let asked = shared.metrics.begin(&path, answering.endpoint());
+    let measurement = shared.metrics.begin(&path, handler.endpoint());
     let mut turn =
-        Turn { asked, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
+        Turn { measurement, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
     let mut received = Vec::new();
-    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn, &mut received)).await;
+    let answered = timeout(within, read_and_answer(&handler, &shared, request, &mut turn, &mut received)).await;
     let value = answered.unwrap_or_else(|_elapsed| {
         if turn.uid.is_empty() {
             turn.uid = body::uid_of(&received);
         }
-        answering.late(within, &turn)
+        handler.late(within, &turn)
     });
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
     let mut response = Response::new(Body::from(value.to_string()));
@@ -182,20 +188,20 @@ async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> 
     response
 }
 
-/// Reads the body, waits for a place among the running requests, and calls the function.
+/// Reads the body, waits for a permit to run, and calls the function.
 ///
 /// `received` gets the bytes of the body, from which an error takes the uid: an API server drops a response without it,
 /// message and all.
 async fn read_and_answer(
-    answering: &Answering,
-    shared: &Shared,
+    handler: &Handler,
+    shared: &RouteState,
     request: Request<Body>,
     turn: &mut Turn,
     received: &mut Vec<u8>,
 ) -> Value {
     let not_json = body::not_json(request.headers());
-    // Without a place among those that run: a client that does not send the rest of its request would keep it.
-    let (body, len_max) = (request.into_body(), answering.len_max());
+    // No permit yet: a client that does not send the rest of its request would keep it.
+    let (body, len_max) = (request.into_body(), handler.len_max());
     let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut turn.progress, received).await {
         Ok(slot) => slot,
         Err(error) => {
@@ -204,20 +210,20 @@ async fn read_and_answer(
                 BodyError::Broken(_) => (StatusCode::BAD_REQUEST, body::uid_of(received)),
                 BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(received)),
             };
-            turn.asked.code(code.as_u16());
-            return answering.unread(&uid, code, error.to_string());
+            turn.measurement.code(code.as_u16());
+            return handler.unread(&uid, code, error.to_string());
         }
     };
     if let Some(text) = not_json {
-        turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
-        return answering.unread(&body::uid_of(received), StatusCode::BAD_REQUEST, text);
+        turn.measurement.code(StatusCode::BAD_REQUEST.as_u16());
+        return handler.unread(&body::uid_of(received), StatusCode::BAD_REQUEST, text);
     }
     let Ok(permit) = shared.requests.clone().acquire_owned().await else {
         let uid = body::uid_of(received);
-        return answering.unread(&uid, StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+        return handler.unread(&uid, StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
     };
     drop(slot);
     turn.permit = Some(Arc::new(permit));
     turn.progress = Progress::Running;
-    answering.respond(received, turn).await
+    handler.respond(received, turn).await
 }

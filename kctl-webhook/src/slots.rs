@@ -28,11 +28,12 @@ use tokio::{sync::Notify, time::Instant};
 #[derive(Clone, Debug)]
 pub struct Slots {
     max: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SlotState>,
 }
 
+/// State that clones of [`Slots`] and each [`Slot`] share.
 #[derive(Debug, Default)]
-struct Shared {
+struct SlotState {
     table: Mutex<Table>,
     /// Wakes callers of [`Slots::enter`]: a slot was freed, or starts to wait for its client.
     freed: Notify,
@@ -40,15 +41,18 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Table {
+    /// Ids are never used twice, so that a lost slot can't free the slot of its successor.
     next_id: u64,
     /// Invariant: never more than `max`.
-    taken: BTreeMap<u64, Taken>,
+    taken: BTreeMap<u64, Entry>,
 }
 
+/// The entry of a taken slot.
 #[derive(Debug)]
-struct Taken {
+struct Entry {
     /// Start of the wait for its client; `None` while it works and can't be taken.
     waits_since: Option<Instant>,
+    /// Wakes the holder of the slot once another client has taken it.
     lost: Arc<Notify>,
 }
 
@@ -57,7 +61,7 @@ struct Taken {
 pub struct Slot {
     id: u64,
     lost: Arc<Notify>,
-    shared: Arc<Shared>,
+    shared: Arc<SlotState>,
 }
 
 impl Slots {
@@ -95,7 +99,8 @@ impl Slots {
         }
         let (id, lost) = (table.next_id, Arc::<Notify>::default());
         table.next_id += 1;
-        table.taken.insert(id, Taken { waits_since: Some(Instant::now()), lost: lost.clone() });
+        debug_assert!(table.taken.len() < self.max, "a slot was freed or taken over above");
+        table.taken.insert(id, Entry { waits_since: Some(Instant::now()), lost: lost.clone() });
         Some(Slot { id, lost, shared: self.shared.clone() })
     }
 }
@@ -120,6 +125,7 @@ impl Slot {
         self.lost.notified().await;
     }
 
+    /// Changes the state of the slot; a lost one has no entry any more.
     fn set(&self, waits_since: Option<Instant>) {
         if let Some(taken) = self.shared.table.lock().taken.get_mut(&self.id) {
             taken.waits_since = waits_since;

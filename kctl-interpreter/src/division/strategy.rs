@@ -126,7 +126,7 @@ fn by_room(
     previous: &[TargetCluster],
     uid: &str,
 ) -> Result<Vec<TargetCluster>, DivisionError> {
-    // What clusters have that are no candidates any more is to be divided again.
+    // Replicas on clusters that are no longer candidates are divided again.
     let is_candidate = |cluster: &&TargetCluster| candidates.iter().any(|candidate| candidate.name == cluster.name);
     let scheduled: Vec<_> = previous.iter().filter(is_candidate).cloned().collect();
     let assigned = scheduled.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_weight_of_a_cluster_counts_and_none_leaves_it_out() {
+    fn largest_weight_counts_and_unweighted_clusters_are_excluded() {
         let rules = vec![rule(&["a", "b"], 1), rule(&["b"], 2), rule(&["c"], 0)];
         let room = [("a", 0), ("b", 0), ("c", 0), ("d", 0)];
         check(&Strategy::StaticWeight(rules), Mode::Steady, 9, &room, &[], &[("a", 3), ("b", 6)]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregated_replicas_go_to_the_clusters_that_have_some_and_then_to_the_largest() {
+    fn aggregated_replicas_prefer_current_then_largest_clusters() {
         let room = [("a", 6), ("b", 12), ("c", 3)];
         check(&Strategy::Aggregated, Mode::Steady, 10, &room, &[], &[("b", 10)]);
         check(&Strategy::Aggregated, Mode::Steady, 15, &room, &[], &[("a", 5), ("b", 10)]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_room_is_an_error_that_says_how_much_there_is() {
+    fn insufficient_capacity_is_an_error_with_numbers() {
         let strategies = [Strategy::DynamicWeight, Strategy::Aggregated];
         for strategy in strategies {
             let answer = assign(&strategy, Mode::Steady, 4, &candidates(&[("a", 1), ("b", 2)]), &[], "");

@@ -191,7 +191,7 @@ impl<S: Serialize> IsStatus for S {
     fn answer(self) -> Answer {
         let mut status = serde_json::to_value(self)?;
         if status.is_null() {
-            // Karmada refuses null from a webhook; an object that has no status yet is no failure.
+            // Karmada rejects null from a webhook, but an object without a status is valid: answer an empty one.
             status = Value::Object(Map::new());
         }
         Ok(InterpretStatus::answer(&status)?)

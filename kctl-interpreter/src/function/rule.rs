@@ -232,7 +232,7 @@ impl Rule {
         Fut: Future<Output = Result<Value, LayerError>> + Send + 'static,
     {
         Self::new::<K>(about, move |inputs| {
-            let called = Asked { about, inputs }.object::<K>().map(&call);
+            let called = CallInputs { about, inputs }.object::<K>().map(&call);
             Box::pin(async move { called?.await })
         })
     }
@@ -377,11 +377,11 @@ impl Rule {
     fn changing<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
-        F: for<'a> Fn(K, Asked<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
+        F: for<'a> Fn(K, CallInputs<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
         Self::new::<K>(about, move |inputs| {
-            let asked = Asked { about, inputs };
+            let asked = CallInputs { about, inputs };
             let called = asked.object::<K>().and_then(|object| {
                 // As its type writes it, before the function changes it.
                 let before = asked.write(&object)?;
@@ -390,7 +390,7 @@ impl Rule {
             Box::pin(async move {
                 let (before, call) = called?;
                 let after = asked.write(&call.await?)?;
-                let mut object = asked.given()?.clone();
+                let mut object = asked.object_json()?.clone();
                 change::apply(&mut object, &before, &after);
                 Ok(field(about.operation, object))
             })
@@ -456,7 +456,7 @@ impl Rule {
 /// Returns the error of a panic, and logs it.
 fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("without a text").to_owned();
+    let text = text.unwrap_or("without a message").to_owned();
     let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };
     tracing::error!("{error}");
     error
@@ -464,22 +464,22 @@ fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> Funct
 
 /// The inputs of one call, with the function for messages.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct CallInputs<'a> {
     /// The called function.
     about: About,
     /// The inputs of the call.
     inputs: &'a Inputs,
 }
 
-impl Asked<'_> {
+impl CallInputs<'_> {
     /// Returns the JSON of the object.
-    fn given(&self) -> Result<&Value, FunctionError> {
+    fn object_json(&self) -> Result<&Value, FunctionError> {
         self.inputs.object().ok_or_else(|| self.missing("the object"))
     }
 
     /// Returns the object in its type.
     fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
-        self.read("the object", self.given()?)
+        self.read("the object", self.object_json()?)
     }
 
     /// Returns the number of replicas, which must fit into 32 bits.

@@ -1,4 +1,4 @@
-//! Functions as users register them, without the macro: what they are given and what they answer.
+//! Functions as users register them, without the macro: their inputs and answers.
 
 use std::error::Error as _;
 

@@ -55,7 +55,7 @@ pub(super) struct Webhook {
     pub(super) client_config: ClientConfig,
     /// The operations and kinds; without any rule the webhook is never called.
     #[serde(default, deserialize_with = "or_null")]
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<RuleSelector>,
     /// The timeout of a call, in seconds.
     #[serde(default)]
     pub(super) timeout_seconds: Option<u32>,
@@ -98,7 +98,7 @@ pub(super) struct Service {
 /// A rule: it matches if each of its lists has the value, or `*`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Rule {
+pub(super) struct RuleSelector {
     /// Names of operations.
     #[serde(default, deserialize_with = "or_null")]
     operations: Vec<String>,
@@ -144,7 +144,7 @@ impl Configuration {
     }
 }
 
-impl Rule {
+impl RuleSelector {
     /// Returns `true` if each of the four lists has the value or `*` (`Matcher` in Karmada's
     /// `pkg/util/interpreter/matcher.go`).
     pub(super) fn matches(&self, operation: Operation, kind: &Gvk) -> bool {
@@ -169,7 +169,7 @@ mod tests {
         let rule = |operations: &[&str], groups: &[&str], versions: &[&str], kinds: &[&str]| {
             let rule =
                 json!({ "operations": operations, "apiGroups": groups, "apiVersions": versions, "kinds": kinds });
-            Rule::deserialize(rule).unwrap()
+            RuleSelector::deserialize(rule).unwrap()
         };
         let kind = Gvk { group: "apps".into(), version: "v1".into(), kind: "Deployment".into() };
         let cases = [
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_named_with_its_field() {
+    fn invalid_configuration_is_named_with_its_field() {
         let object = |more: Value| {
             let mut object = json!({ "apiVersion": API_VERSION, "kind": KIND, "metadata": { "name": "a" } });
             object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_of_a_service_is_443_where_none_is_written() {
+    fn service_port_defaults_to_443() {
         for (port, expected) in [(json!({}), 443), (json!({ "port": null }), 443), (json!({ "port": 8443 }), 8443)] {
             let mut service = json!({ "namespace": "n", "name": "s" });
             service.as_object_mut().unwrap().extend(port.as_object().unwrap().clone());

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_stands_for_its_cluster_address_and_an_unknown_one_for_its_name() {
+    fn service_resolves_to_its_cluster_ip_or_its_name() {
         let ports = json!([{ "port": 80 }, { "port": 8443 }]);
         let of = |kind: &str, ip: &str| json!({ "spec": { "type": kind, "clusterIP": ip, "ports": ports } });
         let missing = ServiceUnusable::PortMissing { port: 8443, name: "s".into() };

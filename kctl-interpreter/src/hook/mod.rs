@@ -83,7 +83,7 @@ struct Hook {
     /// The full name `configuration/webhook`, by which errors name it.
     name: String,
     /// The operations and kinds for which the webhook is called.
-    rules: Vec<configuration::Rule>,
+    rules: Vec<configuration::RuleSelector>,
     /// The client, which layers of a changed configuration share.
     caller: Arc<Caller>,
 }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_makes_the_object_or_says_what_it_misses() {
+    fn patch_applies_or_names_the_missing_path() {
         let object = json!({ "kind": "A", "spec": { "list": [1], "replicas": 1 } });
         let cases = [
             (json!([]), Ok(object.clone())),

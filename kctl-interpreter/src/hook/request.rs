@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_form_on_the_wire_is_refused_before_anything_is_sent() {
+    fn unencodable_request_is_rejected_before_sending() {
         let object = json!({ "apiVersion": "v1", "kind": "Pod" });
         let inputs = |replicas| Inputs::from(Revision { object: object.clone(), replicas });
         let cases: [(&[&str], Inputs, &str); 3] = [

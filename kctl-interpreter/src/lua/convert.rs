@@ -87,7 +87,7 @@ fn element<'a>(
     }
 }
 
-/// Turns a table into JSON. A table without keys is `[]`: what it should be is for the repair of empty tables.
+/// Turns a table into JSON. A table without keys becomes `[]`; the repair of empty tables decides later if it was an object.
 ///
 /// # Errors
 /// The table has no JSON form, or it has more than `bytes_max` bytes.
@@ -228,7 +228,7 @@ impl Encoder<'_> {
             values.push((idx, value));
             Ok(())
         })?;
-        // What Lua keeps as a list comes in its order, what is behind as it hashes.
+        // Lua iterates over its array part in order, and over its hash part in any order.
         if !values.is_sorted_by_key(|(idx, _)| *idx) {
             values.sort_unstable_by_key(|(idx, _)| *idx);
         }
@@ -251,7 +251,7 @@ impl Encoder<'_> {
 
     fn object(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
         let (mut fields, mut nested, mut doubtful) = (Vec::with_capacity(FIELDS_USUAL), Vec::new(), Vec::new());
-        // Keys come as bytes, which need no reference; so does a number, as its text.
+        // Keys are read as bytes, which need no reference into Lua. A number becomes its decimal string.
         self.walk(table, |encoder, key: BString, value| {
             encoder.spend(key.len())?;
             if matches!(&**key, [b'0'..=b'9' | b'-', ..] | b"inf" | b"nan") {

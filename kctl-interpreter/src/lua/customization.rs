@@ -296,12 +296,12 @@ fn script(
 pub struct Scripts {
     /// The rules by `apiVersion` and `kind`. Those of one operation are in the order of the
     /// customizations' names.
-    by_target: BTreeMap<Target, Vec<Rule>>,
+    by_target: BTreeMap<Target, Vec<ScriptRule>>,
 }
 
 /// One script, and where it comes from.
 #[derive(Clone, Debug)]
-struct Rule {
+struct ScriptRule {
     /// The name of the customization.
     customization: String,
     /// The operation that it answers.
@@ -365,12 +365,12 @@ impl Scripts {
     pub fn merge(customizations: impl IntoIterator<Item = Customization>) -> Self {
         let mut customizations: Vec<Customization> = customizations.into_iter().collect();
         customizations.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut by_target = BTreeMap::<_, Vec<Rule>>::new();
+        let mut by_target = BTreeMap::<_, Vec<ScriptRule>>::new();
         for Customization { name, target, scripts } in customizations {
             let rules = by_target.entry(target).or_default();
             for (operation, script) in scripts {
                 if operation.is_additive() || rules.iter().all(|rule| rule.operation != operation) {
-                    rules.push(Rule { customization: name.clone(), operation, script });
+                    rules.push(ScriptRule { customization: name.clone(), operation, script });
                 }
             }
         }
@@ -407,7 +407,7 @@ impl Scripts {
     }
 
     /// Returns the rules for an operation on a kind, in the order in which they run.
-    fn rules<'a>(&'a self, api_version: &str, kind: &str, operation: &'a str) -> impl Iterator<Item = &'a Rule> {
+    fn rules<'a>(&'a self, api_version: &str, kind: &str, operation: &'a str) -> impl Iterator<Item = &'a ScriptRule> {
         let target = Target { api_version: api_version.to_owned(), kind: kind.to_owned() };
         let rules = self.by_target.get(&target).into_iter().flatten();
         rules.filter(move |rule| rule.operation.name == operation)
@@ -444,7 +444,7 @@ impl Scripts {
     }
 }
 
-impl Rule {
+impl ScriptRule {
     /// Returns the error of a run, with the name of the customization.
     fn error(&self, error: ScriptError) -> CustomizationError {
         CustomizationError::Script { name: self.customization.clone(), operation: self.operation.name, error }
@@ -452,7 +452,7 @@ impl Rule {
 }
 
 /// Combines the dependencies of several scripts, and verifies them again as one list.
-fn union(rule: &Rule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
+fn union(rule: &ScriptRule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
     let lists = others.chain([last]).map(|mut result| result["dependencies"].take());
     let all: Vec<Value> = lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect();
     canonical::read_list::<DependentReference>(Value::Array(all))

@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
             edits.extend(breaks.iter().map(|mark| (mark.start, mark.end, format!("do {flag} = true break end"))));
         }
         edits.extend(self.gotos.iter().map(|jump| (jump.start, jump.end, "do break end".to_owned())));
-        // Labels that nobody jumps to.
+        // Labels without a `goto`.
         let unused = self.labels.iter().filter(|label| regions.iter().all(|region| region.label.start != label.start));
         edits.extend(unused.map(|label| (label.start, label.end, String::new())));
         apply(source, edits)

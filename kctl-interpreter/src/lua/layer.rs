@@ -139,7 +139,7 @@ mod tests {
     use crate::lua::Limits;
 
     #[test]
-    fn a_script_that_does_not_compile_has_its_error_for_an_answer_and_spoils_no_other() {
+    fn uncompilable_script_answers_its_error_and_affects_no_other() {
         let customization = |name: &str, scripts: Value| {
             json!({
                 "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
@@ -168,9 +168,9 @@ mod tests {
         let object = json!({ "apiVersion": "a.io/v1", "kind": "A" });
         let (kind, inputs) = (Gvk::of(&object), operation::Object(object).into());
         let cases = [
-            // One that comes later is not used, so that it is no matter what is wrong with it.
+            // The second script of an operation is not used, so its error does not matter.
             (Operation::InterpretHealth, Some(Ok(json!({ "healthy": true })))),
-            // What comes later does not stand in for it.
+            // A broken script answers with its error; the valid one behind it is not used instead.
             (Operation::Retain, Some(Err("customization \"half\", operation Retain: "))),
             (Operation::InterpretStatus, Some(Ok(json!({ "status": { "a": 1 } })))),
             (Operation::InterpretDependency, None),
@@ -216,8 +216,8 @@ mod tests {
         assert!(script(&second, "A").is_same(&script(&first, "A")), "its states wait for it");
         assert!(!script(&second, "B").is_same(&script(&first, "B")));
         assert_eq!((ask(&second, "A"), ask(&second, "B")), (json!(true), json!(false)));
-        assert_eq!(ask(&first, "B"), true, "whoever asked before is answered as before");
-        // Under another name it is somebody else's, whatever it says.
+        assert_eq!(ask(&first, "B"), true, "a reader of the old layer keeps its answers");
+        // The same script under another name belongs to another customization, and is compiled again.
         let third = second.followed_by(&[customization("c", "A", true)]);
         assert!(!script(&third, "A").is_same(&script(&second, "A")));
         assert!(!third.handles(Operation::InterpretHealth, &Gvk::of(&json!({ "apiVersion": "a.io/v1", "kind": "B" }))));
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn customizations_with_equal_scripts_leave_one_another_nothing() {
-        // Whatever it leaves behind would be seen by who runs in the same state.
+        // Globals that it leaves behind would be visible to the next script in the same Lua state.
         let script = "counts = (counts or 0) + 1
             local upvalue = 0
             function ReflectStatus(o)

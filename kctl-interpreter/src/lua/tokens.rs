@@ -40,7 +40,7 @@ fn is_token(rest: &str, first: char) -> bool {
         || long_bracket(rest).is_some())
 }
 
-/// Returns the bytes of what the text starts with: spaces, a comment, a string, a number, a name, a label or a character.
+/// Returns the length in bytes of the first token: spaces, a comment, a string, a number, a name, a label or a character.
 fn length(rest: &str, first: char) -> usize {
     let while_name = |text: &str| text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
     match first {
@@ -61,7 +61,7 @@ fn length(rest: &str, first: char) -> usize {
     }
 }
 
-/// Returns the bytes of `[[…]]` or `[=[…]=]`, to the end of the text if it is not closed.
+/// Returns the length in bytes of `[[…]]` or `[=[…]=]`, up to the end of the source if it is not closed.
 fn long_bracket(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix('[')?;
     let level = after.len() - after.trim_start_matches('=').len();
@@ -70,7 +70,7 @@ fn long_bracket(rest: &str) -> Option<usize> {
     Some(body.find(&close).map_or(rest.len(), |at| rest.len() - body.len() + at + close.len()))
 }
 
-/// Returns the bytes of a string in quotes; it ends with its line if it is not closed.
+/// Returns the length in bytes of a quoted string; an unclosed one ends with its line.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, char) in rest.char_indices().skip(1) {
@@ -85,10 +85,10 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// A change of a source: from, to, and the text instead.
+/// A change of a source: start and end in bytes, and the replacement.
 pub(super) type Edit = (usize, usize, String);
 
-/// Makes changes that do not overlap. What is replaced may span lines; they keep their numbers.
+/// Applies changes that do not overlap. Line breaks of replaced parts stay, so that lines keep their numbers in errors.
 pub(super) fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|(start, end, _)| (*start, *end));
     let (mut rewritten, mut at) = (String::with_capacity(source.len() + 64), 0);

@@ -143,7 +143,7 @@ impl State {
     /// step, and are twice as fast; what they allocated counts as soon as the script starts.
     fn run(&self, script: &Script, limits: &Limits, args: &[&Value]) -> Result<MultiValue, Failure> {
         self.lua.set_memory_limit(0)?;
-        // What conversions allocate is alive: to look for garbage among it is in vain.
+        // Everything that conversions allocate is still in use, so collecting garbage would be wasted time.
         self.lua.gc_stop();
         let (env, strings): (mlua::Table, mlua::Table) = self.fresh.call(())?;
         // The methods of strings are those of this run: a script may replace them for itself.

@@ -51,7 +51,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 /// Returns `loadBalancer` of the status of a Service of the type `LoadBalancer`; `null` for other
 /// types and for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
-    // A type that is no text is as good as none here.
+    // A type that is not a string counts as absent, as in Karmada.
     if nested::string(object, &["spec", "type"]).ok().flatten() != Some("LoadBalancer") {
         return Ok(Value::Null);
     }

@@ -1,4 +1,4 @@
-//! The operations as types: what each takes, what it answers, and its form in JSON, which is what layers exchange.
+//! The operations as types: inputs, answer, and the JSON form that layers exchange.
 
 mod result;
 

@@ -246,7 +246,7 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     match r#type {
         _ if json => Problem::NotOfType { found: found.to_owned(), wanted },
         Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, wanted },
-        // Go can convert a number to a text, so that there the converter gives up later, with another message.
+        // Go can convert a number to a string, so the converter fails later, with another message.
         Type::String if found == "int64" => Problem::NotConvertible { found, wanted },
         _ => Problem::NotRecognized { found, wanted },
     }

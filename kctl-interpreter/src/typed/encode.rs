@@ -30,7 +30,7 @@ fn encode_in_place(r#type: &Type, value: &mut Value) {
 
 /// Removes fields that their tag leaves out, and adds nil fields without such a tag as null.
 fn encode_struct(fields: &[Field], value: &mut Map<String, Value>) {
-    // Before anything is taken out: what was given and is left out is no nil.
+    // Computed first: a field that `omitempty` removes below was present, so it must not be added as null.
     let is_nil = |field: &&Field| !is_omitted(field, &Value::Null) && !value.contains_key(field.name);
     let nil: Vec<&Field> = fields.iter().filter(is_nil).collect();
     value.retain(|name, value| {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_checked_as_the_rest() {
+    fn unused_fields_are_validated_as_well() {
         for container in [
             json!({"env": [{"name": 1}]}),
             json!({"env": {"name": "A"}}),

@@ -108,7 +108,7 @@ impl Configuration<'_> {
             json!({ "operations": operations, "apiGroups": [group], "apiVersions": [version], "kinds": [kind] })
         });
         let rules: Vec<Value> = rules.collect();
-        // Karmada wants a domain; the core group is none.
+        // Karmada requires a domain as webhook name, and the core group is empty.
         let domain = if group.is_empty() { "core" } else { group };
         json!({
             "name": format!("{}.{domain}", kind.to_ascii_lowercase()),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_karmada_accepts_is_accepted() {
+    fn configurations_valid_for_karmada_are_accepted() {
         let service = |path: &str| json!({ "service": { "namespace": "n", "name": "s", "path": path } });
         for (field, value) in [
             ("/name", json!("a.b.")),

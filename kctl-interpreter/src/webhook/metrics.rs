@@ -91,9 +91,9 @@ impl Metrics {
     }
 
     /// Starts the measurement of a request. It ends when the returned value is dropped.
-    pub(super) fn begin(&self, rule: &Rule) -> Asked {
+    pub(super) fn begin(&self, rule: &Rule) -> Measurement {
         let of = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
-        Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
+        Measurement { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
     }
 
     /// Adds one to the counter of these labels.
@@ -104,7 +104,7 @@ impl Metrics {
 }
 
 /// The measurement of one request.
-pub(super) struct Asked {
+pub(super) struct Measurement {
     /// The metrics that are updated at the end.
     metrics: Metrics,
     /// The labels of the function.
@@ -115,7 +115,7 @@ pub(super) struct Asked {
     code: u16,
 }
 
-impl Asked {
+impl Measurement {
     /// Counts the function as running. It can outlive the request.
     pub(super) fn running(&self) -> Running {
         let in_flight = self.metrics.in_flight.get_or_create(&self.of).clone();
@@ -130,7 +130,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for Measurement {
     fn drop(&mut self) {
         self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
         self.metrics.count(&self.of, self.code);

@@ -6,7 +6,7 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::{giving_way::in_own_task, server::body::uid_of};
+use kctl_webhook::{blocking::in_own_task, server::body::uid_of};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -103,7 +103,7 @@ async fn answer(
     let operation = rule.about().operation;
     progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response = match call(rule, inputs.clone(), Held { _permit: permit, _running: asked.running() }).await {
+    let response = match call(rule, inputs.clone(), RunningGuard { _permit: permit, _running: asked.running() }).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
             .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),
@@ -130,8 +130,8 @@ fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box
     Ok((rule, inputs))
 }
 
-/// The claims of a running function, which it gives up when it ends.
-struct Held {
+/// The permit and the gauge of a running function. Both are released when the function ends, not its request.
+struct RunningGuard {
     _permit: OwnedSemaphorePermit,
     _running: Running,
 }
@@ -141,11 +141,11 @@ struct Held {
 ///
 /// A blocking function keeps its permit until it returns. Any other function is dropped when the
 /// request is given up.
-async fn call(rule: &Rule, inputs: Arc<Inputs>, held: Held) -> Result<Value, Response> {
+async fn call(rule: &Rule, inputs: Arc<Inputs>, guard: RunningGuard) -> Result<Value, Response> {
     let rule = rule.clone();
     let called = async move {
         let answer = rule.call(&inputs).await;
-        drop(held);
+        drop(guard);
         answer
     };
     match in_own_task(called).await {

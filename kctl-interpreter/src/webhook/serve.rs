@@ -120,7 +120,7 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     });
     if !response.successful {
         let wire::Response { uid, status, .. } = &response;
-        // What came too late says it itself.
+        // The message of a timeout names the function already.
         let called = progress.called.as_deref().filter(|called| !status.message.contains(called));
         tracing::warn!(uid, code = status.code, called, "{}", status.message);
     }

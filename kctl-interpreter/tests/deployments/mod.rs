@@ -25,7 +25,7 @@ pub(crate) fn dependency(name: &str) -> DependentReference {
     }
 }
 
-/// One function for every operation; what goes wrong is chosen by the name of the object.
+/// One function for every operation. The name of the object chooses how it fails.
 pub(crate) fn rules() -> Vec<Rule> {
     vec![
         Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {

@@ -396,7 +396,7 @@ impl Generator {
     fn extreme_call(&mut self) -> String {
         let args: Vec<&str> = (0..self.below(5)).map(|_| self.pick(EXTREMES)).collect();
         let args = args.join(", ");
-        // The time is no part of random scripts: they give the same answer twice.
+        // `os.time` is not in `FUNCTIONS`: random scripts have to give the same answer twice.
         let function = if self.below(FUNCTIONS.len()) == 0 { "os.time" } else { self.pick(FUNCTIONS) };
         match self.below(3) {
             0 => format!("{function}({args})"),

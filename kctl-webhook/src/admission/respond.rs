@@ -34,7 +34,7 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value 
     let (version, request, operation) = match decoded(rule, body) {
         Ok(decoded) => decoded,
         Err((code, text)) => {
-            turn.asked.code(code.as_u16());
+            turn.measurement.code(code.as_u16());
             return given_up(&uid_of(body), code, text);
         }
     };
@@ -49,7 +49,7 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value 
     let answer = called.await.flatten();
     let answer =
         answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
-    turn.asked.code(answer.denied.as_ref().map_or(200, Denial::http_code));
+    turn.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
     review(rule, &version, &request, operation, answer)
 }
 

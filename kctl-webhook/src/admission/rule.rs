@@ -82,7 +82,7 @@ impl Rule {
     {
         let action = options.action;
         Self::new::<K>(about, options, move |request, operation| {
-            // What goes is the object; the request has no other one.
+            // A DELETE review has the deleted object in `oldObject`, and no `object`.
             let sent = if operation == Operation::Delete { &request.old_object } else { &request.object };
             let begun = read::<K>(request, "the object", sent).and_then(|object| {
                 let before = match action {

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_said_is_shown_once() {
+    fn server_message_is_shown_once() {
         for (code, body, expected) in [
             (400, "x", "the server rejected our request for an unknown reason (\"x\")"),
             (304, "", "the server responded with the status code 304 but did not return more information"),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_is_repeated_or_becomes_a_get_as_the_status_says() {
+    fn redirect_status_decides_if_the_method_becomes_get() {
         for (status, method) in [
             (301, Some(Method::GET)),
             (302, Some(Method::GET)),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_nobody_may_go_to_are_refused_in_words() {
+    fn forbidden_redirects_are_rejected_with_a_message() {
         for (location, expected) in [
             ("http://other.example.com/x", "Post \"http://other.example.com/x\": the webhook redirects to http"),
             ("ftp://other.example.com/x", "Post \"ftp://other.example.com/x\": unsupported protocol scheme \"ftp\""),

@@ -162,7 +162,7 @@ mod tests {
     const NOW: std::time::Duration = std::time::Duration::from_hours(24 * 20_600);
 
     #[test]
-    fn certificate_that_is_its_own_authority_serves_by_its_name_and_in_its_time() {
+    fn self_signed_certificate_is_valid_by_name_and_time() {
         let (certificate, other, old) =
             (own("hook.example.com", 2030), own("hook.example.com", 2030), own("hook.example.com", 2025));
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));

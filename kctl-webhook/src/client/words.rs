@@ -210,7 +210,7 @@ mod tests {
 
     /// As recorded from kube-apiserver 1.36.
     #[tokio::test]
-    async fn certificates_that_are_not_taken_are_told_as_go_does() {
+    async fn certificate_errors_have_go_messages() {
         let ours = authority();
         let (mut old, mut young, mut client) = (named(&["127.0.0.1"]), named(&["127.0.0.1"]), named(&["127.0.0.1"]));
         old.not_after = date_time_ymd(2021, 1, 1);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_that_fail_are_told_as_go_does() {
+    async fn connection_errors_have_go_messages() {
         let ours = authority();
         for (answer, expected) in [
             ("", "Post \"URL\": EOF"),

@@ -63,7 +63,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &
     let request = match decoded(body) {
         Ok(request) => request,
         Err(text) => {
-            turn.asked.code(400);
+            turn.measurement.code(400);
             return failed(&uid_of(body), &text);
         }
     };
@@ -80,11 +80,11 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &
     });
     match converted.await.unwrap_or_else(|text| Err(Failed { text, code: 500 })) {
         Ok(converted) => {
-            turn.asked.code(200);
+            turn.measurement.code(200);
             envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))
         }
         Err(Failed { text, code }) => {
-            turn.asked.code(code);
+            turn.measurement.code(code);
             failed(&uid, &text)
         }
     }

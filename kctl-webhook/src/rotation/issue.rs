@@ -12,16 +12,18 @@ use super::RotationError;
 const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A new authority: its certificate and its private key.
-pub(super) struct Authority {
+pub(super) struct IssuedAuthority {
+    /// The certificate as PEM.
     pub(super) certificate: String,
+    /// The private key as PEM (PKCS #8).
     pub(super) key: String,
 }
 
 /// Creates an authority. Its name contains the id, which distinguishes two of them.
-pub(super) fn authority(id: &str, now: Timestamp, until: Timestamp) -> Result<Authority, RotationError> {
+pub(super) fn authority(id: &str, now: Timestamp, until: Timestamp) -> Result<IssuedAuthority, RotationError> {
     let key = KeyPair::generate()?;
     let made = CertifiedIssuer::self_signed(authority_params(id, now, until)?, key)?;
-    Ok(Authority { certificate: made.pem(), key: made.key().serialize_pem() })
+    Ok(IssuedAuthority { certificate: made.pem(), key: made.key().serialize_pem() })
 }
 
 /// Creates a certificate for these names. Returns it and its key.
@@ -46,6 +48,9 @@ pub(super) fn certificate(
     Ok((made.pem(), key.serialize_pem()))
 }
 
+/// Returns the parameters of an authority, from which signing derives the issuer.
+///
+/// `Constrained(0)` forbids intermediate authorities: it signs server certificates and nothing else.
 fn authority_params(id: &str, now: Timestamp, until: Timestamp) -> Result<CertificateParams, RotationError> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, format!("kctl-webhook-authority-{id}"));

@@ -89,18 +89,23 @@ struct State {
     serving: Serving,
 }
 
+/// An authority in the bundle. Only the newest one has its private key in the Secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Authority {
+    /// The time of its creation in milliseconds.
     id: String,
+    /// The certificate as PEM.
     certificate: String,
     /// Start of its trust.
     since: Timestamp,
+    /// Expiry of its certificate.
     not_after: Timestamp,
     /// Expiry of the last certificate that it has signed.
     needed_until: Timestamp,
 }
 
+/// The served certificate, as far as decisions need it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Serving {
@@ -200,11 +205,11 @@ pub fn due(
     who: Who,
 ) -> Result<Option<Stored>, RotationError> {
     let Some(stored) = stored.filter(|stored| works(stored, names, now)) else {
-        return anew(stored, names, now).map(Some);
+        return replace_all(stored, names, now).map(Some);
     };
     let Who::Leader { trusted } = who else { return Ok(None) };
     let mut next = stored.clone();
-    // One that signs is needed, whatever its certificate says.
+    // The authority of the served certificate is needed, even if `needed_until` has passed.
     next.state.authorities.retain(|authority| authority.id == stored.state.serving.by || authority.needed_until > now);
     let newest = &stored.state.authorities[0];
     let signs = newest.id == stored.state.serving.by;
@@ -219,6 +224,7 @@ pub fn due(
     Ok((next != *stored).then_some(next))
 }
 
+/// Returns the remaining lifetime; negative after the expiry.
 fn left(until: Timestamp, now: Timestamp) -> SignedDuration {
     until.duration_since(now)
 }
@@ -235,7 +241,7 @@ fn works(stored: &Stored, names: &[String], now: Timestamp) -> bool {
 }
 
 /// Creates a new authority and certificate; authorities that are still needed stay trusted.
-fn anew(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
+fn replace_all(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
     let known = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };
     let mut state = State { authorities: known, serving };
@@ -247,8 +253,8 @@ fn anew(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Sto
 }
 
 /// Adds a new authority in front.
-fn add_authority(state: &mut State, now: Timestamp) -> Result<issue::Authority, RotationError> {
-    // Two that are made within a millisecond are never in one bundle: the second one replaces a state that the first is in.
+fn add_authority(state: &mut State, now: Timestamp) -> Result<issue::IssuedAuthority, RotationError> {
+    // Two replicas may create authorities in the same millisecond, but only one of their bundles is stored.
     let id = now.as_millisecond().to_string();
     let not_after = now.checked_add(AUTHORITY_VALID)?;
     let made = issue::authority(&id, now, not_after)?;

@@ -37,7 +37,7 @@ fn verifies(bundle: &str, pair: &Pair, now: Timestamp) -> bool {
 }
 
 #[test]
-fn for_three_years_every_certificate_that_may_be_served_is_trusted_by_every_bundle_that_may_be_known() {
+fn served_certificates_are_trusted_for_three_years() {
     let mut stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
     let (mut known, mut served) = (vec![stored.bundle()], stored.pair().clone());
     let (mut authorities, mut certificates, mut now) = (1, 1, start());
@@ -64,10 +64,10 @@ fn for_three_years_every_certificate_that_may_be_served_is_trusted_by_every_bund
 }
 
 #[test]
-fn a_new_authority_signs_only_once_it_is_trusted_everywhere_and_for_a_while() {
+fn new_authority_signs_after_it_is_trusted_everywhere() {
     let first = due(None, &names(), start(), LEADER).unwrap().unwrap();
     let late = start() + (AUTHORITY_VALID - AUTHORITY_LEFT + DAY);
-    // What is served has to be valid then.
+    // The served certificate still has to be valid at that time.
     let renewed = due(Some(&first), &names(), start() + DAY * 80, LEADER).unwrap().unwrap();
     let renewed = due(Some(&renewed), &names(), start() + DAY * 150, LEADER).unwrap().unwrap();
     let both = due(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
@@ -85,7 +85,7 @@ fn a_new_authority_signs_only_once_it_is_trusted_everywhere_and_for_a_while() {
 }
 
 #[test]
-fn whoever_comes_first_repairs_what_is_of_no_use_and_only_the_leader_changes_what_works() {
+fn any_replica_repairs_but_only_the_leader_renews() {
     let stored = due(None, &names(), start(), Who::Standby).unwrap().unwrap();
     let other = vec!["other.default.svc".to_owned()];
     let cases = [
@@ -102,7 +102,7 @@ fn whoever_comes_first_repairs_what_is_of_no_use_and_only_the_leader_changes_wha
 }
 
 #[test]
-fn what_was_written_is_read_and_what_was_changed_is_not() {
+fn stored_state_is_read_unless_it_was_modified() {
     let stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
     let fields: BTreeMap<String, Vec<u8>> =
         stored.fields().unwrap().into_iter().map(|(name, value)| (name, value.into_bytes())).collect();

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_is_a_duration_of_go_and_anything_else_is_none() {
+    fn timeout_is_parsed_as_a_go_duration() {
         let cases = [
             ("/a", None),
             ("/a?timeout=3s", Some(3_000)),

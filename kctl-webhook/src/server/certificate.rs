@@ -204,8 +204,8 @@ impl ResolvesServerCert for Served {
 impl Identity {
     pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         match certificate {
-            Certificate::SelfMade(names) => Self::signed(names, Authority::new),
-            Certificate::Kept { names, folder } => Self::signed(names, || Authority::in_folder(folder)),
+            Certificate::SelfMade(names) => Self::signed(names, SelfMadeAuthority::new),
+            Certificate::Kept { names, folder } => Self::signed(names, || SelfMadeAuthority::in_folder(folder)),
             Certificate::Files { certificate, key, authority } => {
                 let files = Files { certificate: certificate.clone(), key: key.clone() };
                 let current = Arc::new(Served::default());
@@ -220,7 +220,7 @@ impl Identity {
     /// Creates a certificate.
     fn signed(
         names: &[String],
-        authority: impl FnOnce() -> Result<Authority, Box<dyn std::error::Error + Send + Sync>>,
+        authority: impl FnOnce() -> Result<SelfMadeAuthority, Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<Self, CertificateError> {
         let not_made = |source| CertificateError::NotMade { names: names.to_vec(), source };
         let authority = authority().map_err(not_made)?;
@@ -310,13 +310,14 @@ fn text(path: &Path) -> Result<String, CertificateError> {
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
 /// An authority that signs the certificate of one start.
-struct Authority {
+struct SelfMadeAuthority {
     /// The certificate that clients have to trust, as PEM.
     certificate: String,
     key: KeyPair,
 }
 
-impl Authority {
+impl SelfMadeAuthority {
+    /// Returns the parameters of the authority; the same ones rebuild it from its key.
     fn params() -> CertificateParams {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "kctl-webhook-authority");
@@ -325,6 +326,7 @@ impl Authority {
         params
     }
 
+    /// Creates an authority with a new key.
     fn new() -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let key = KeyPair::generate()?;
         let certificate = Self::params().self_signed(&key)?.pem();

@@ -113,6 +113,6 @@ async fn speak(
         }
     });
     let served = builder.serve_connection(TokioIo::new(stream), service);
-    // A client that goes away in the middle is no event.
+    // A client that closes the connection early is not an error.
     let _closed = watcher.watch(served.into_owned()).await;
 }

@@ -22,7 +22,7 @@ fn captures(subject: &str, pattern: &str) -> Result<Option<Vec<String>>, Pattern
 }
 
 #[test]
-fn patterns_match_as_the_manual_says() {
+fn patterns_match_as_in_the_manual() {
     for (subject, pattern, expected) in [
         ("hello", "l+", Some(vec!["ll"])),
         ("hello", "xyz", None),
@@ -59,7 +59,7 @@ fn patterns_match_as_the_manual_says() {
 #[test]
 fn odd_patterns_match_as_in_gopher_lua() {
     for (subject, pattern, expected) in [
-        // A range needs a character at both ends; what is none has no member, and a hyphen at the end is one.
+        // A range needs a character at both ends: after `%w` it matches nothing, and a hyphen at the end is a literal.
         ("a-b_c", "[%w-_]+", None),
         ("a-b_c.", "[%w-_.]+", Some(vec!["."])),
         ("a-b_c", "[%w_-]+", Some(vec!["a-b_c"])),
@@ -67,7 +67,7 @@ fn odd_patterns_match_as_in_gopher_lua() {
         ("b-9", "[a-c-9]", None),
         ("a-", "[a--]+", Some(vec!["a-"])),
         ("-", "[-a]", Some(vec!["-"])),
-        // There is no frontier.
+        // gopher-lua does not know `%f`.
         ("THE fox", "%f[%a]%a+", Some(vec!["fox"])),
         ("f(x", "%f[(]", Some(vec!["f("])),
         // The end of the pattern matches nothing where a character is missing.

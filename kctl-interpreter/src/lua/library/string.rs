@@ -108,7 +108,7 @@ fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let bytes = string.as_bytes();
     let start = match args.int(2)? {
-        // What does not fit into an integer, as `math.huge`: Go has its least number there, and one less is the greatest.
+        // A number that does not fit, such as `math.huge`, becomes the least int64 in Go, and subtracting 1 wraps to the greatest.
         i64::MIN => bytes.len(),
         start => start_offset(bytes.len(), start),
     };
