@@ -1,4 +1,4 @@
-//! The types of an expression: reads its tree and what it may name, hands on its type and what does not fit, with places.
+//! The type checker: the type of each node of an expression, and type errors with their positions.
 //!
 //! Upstream: `cel-go/checker/checker.go`, and the validators of literals in `cel-go/cel/validator.go`.
 
@@ -7,100 +7,118 @@ use std::collections::HashMap;
 use crate::{
     Environment, Issue, Why,
     library::{PARAMETERS_MAX, fields, function, type_named},
-    tree::{Item, Node, Part, qualified},
-    types::{Known, Type},
+    tree::{Expr, Item, Node, qualified},
+    types::{Substitution, Type},
 };
 
+/// Checks one expression. Errors don't end the check: their nodes have [`Type::Error`], which fits everywhere.
 pub(crate) struct Checker<'a> {
     environment: &'a Environment,
-    known: Known,
-    /// What macros declare, the innermost last.
+    /// Types of type parameters, shared by all calls of the expression.
+    substitution: Substitution,
+    /// Variables of the macros around the current node; the innermost is last and shadows the others.
     declared: Vec<(String, Type)>,
-    /// What was found of each part, by its address.
+    /// Types of checked nodes by address. The tree is borrowed while the checker lives, so addresses are stable.
     types: HashMap<*const Node, Type>,
+    /// Errors in the order in which they were found.
     pub(crate) errors: Vec<Issue>,
 }
 
 impl<'a> Checker<'a> {
+    /// Creates a checker for one expression.
     pub(crate) fn new(environment: &'a Environment) -> Self {
-        Self { environment, known: Known::default(), declared: Vec::new(), types: HashMap::new(), errors: Vec::new() }
+        Self {
+            environment,
+            substitution: Substitution::default(),
+            declared: Vec::new(),
+            types: HashMap::new(),
+            errors: Vec::new(),
+        }
     }
 
-    /// The type of the whole.
+    /// Returns the type of the whole expression.
     pub(crate) fn whole(&mut self, node: &Node) -> Type {
         let found = self.of(node);
-        self.known.resolved(&found)
+        self.substitution.resolved(&found)
     }
 
+    /// Adds an error, and returns the type of the node that has it.
     fn wrong(&mut self, at: usize, why: Why) -> Type {
         self.errors.push(Issue { at, why });
         Type::Error
     }
 
+    /// Adds the error that another type is needed.
     fn mismatch(&mut self, at: usize, wanted: &Type, found: &Type) -> Type {
-        let (wanted, found) = (self.known.resolved(wanted), self.known.resolved(found));
+        let (wanted, found) = (self.substitution.resolved(wanted), self.substitution.resolved(found));
         self.wrong(at, Why::Mismatch { wanted, found })
     }
 
+    /// Returns the type of an identifier: a variable of a macro, of the environment, or the name of a type.
     fn variable(&self, name: &str) -> Option<Type> {
         let declared = self.declared.iter().rev().find(|(known, _)| known == name).map(|(_, is)| is.clone());
         declared.or_else(|| self.environment.variable(name)).or_else(|| type_named(name).map(Type::kind))
     }
 
-    /// The type of a part of what was checked.
+    /// Returns the type of a checked node; `dyn` for one that was not reached.
     pub(crate) fn type_of(&self, node: &Node) -> Type {
-        self.types.get(&std::ptr::from_ref(node)).map_or(Type::Dyn, |is| self.known.settled(is))
+        self.types.get(&std::ptr::from_ref(node)).map_or(Type::Dyn, |is| self.substitution.settled(is))
     }
 
+    /// Checks a node and records its type.
     fn of(&mut self, node: &Node) -> Type {
         let is = self.found(node);
         self.types.insert(std::ptr::from_ref(node), is.clone());
         is
     }
 
+    /// Checks a node (`check` of upstream's checker).
     fn found(&mut self, node: &Node) -> Type {
         match &node.is {
-            Part::Null => Type::Null,
-            Part::Bool => Type::Bool,
-            Part::Int(_) => Type::Int,
-            Part::Uint(_) => Type::Uint,
-            Part::Double(_) => Type::Double,
-            Part::Text(_) => Type::Text,
-            Part::Bytes(_) => Type::Bytes,
-            Part::Name(name) => match self.variable(name) {
+            Expr::Null => Type::Null,
+            Expr::Bool => Type::Bool,
+            Expr::Int(_) => Type::Int,
+            Expr::Uint(_) => Type::Uint,
+            Expr::Double(_) => Type::Double,
+            Expr::Text(_) => Type::Text,
+            Expr::Bytes(_) => Type::Bytes,
+            Expr::Name(name) => match self.variable(name) {
                 Some(found) => found,
                 None => self.undeclared(node.at, name),
             },
-            Part::Select { of, field, is_optional } => {
+            Expr::Select { of, field, is_optional } => {
                 let whole = qualified(node).and_then(|name| self.variable(&name));
                 whole.unwrap_or_else(|| self.select(node.at, of, field, *is_optional))
             }
-            Part::Has { of, field } => {
+            Expr::Has { of, field } => {
                 self.select(node.at, of, field, false);
                 Type::Bool
             }
-            Part::Call { target, name, arguments } => self.call(node.at, target.as_deref(), name, arguments),
-            Part::List(items) => {
+            Expr::Call { target, name, arguments } => self.call(node.at, target.as_deref(), name, arguments),
+            Expr::List(items) => {
                 let all = items.iter().map(|item| self.item(item)).collect();
                 Type::list(self.joined(all))
             }
-            Part::Map(entries) => self.map(entries),
-            Part::Message { name, fields } => self.message(node.at, name, fields),
-            Part::Loop { over, name, declared, arguments } => self.macro_call(node.at, over, name, declared, arguments),
+            Expr::Map(entries) => self.map(entries),
+            Expr::Message { name, fields } => self.message(node.at, name, fields),
+            Expr::Loop { over, name, declared, arguments } => self.macro_call(node.at, over, name, declared, arguments),
         }
     }
 
+    /// Adds the error for an unknown variable.
     fn undeclared(&mut self, at: usize, name: &str) -> Type {
         self.wrong(at, Why::Undeclared { name: name.into(), is_function: false })
     }
 
+    /// Adds the error for an unknown function.
     fn no_function(&mut self, at: usize, name: &str) -> Type {
         self.wrong(at, Why::Undeclared { name: name.into(), is_function: true })
     }
 
+    /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
     fn select(&mut self, at: usize, of: &Node, field: &str, is_optional: bool) -> Type {
         let operand = self.of(of);
-        let (operand, was_optional) = match self.known.resolved(&operand) {
+        let (operand, was_optional) = match self.substitution.resolved(&operand) {
             Type::Optional(inner) => (*inner, true),
             other => (other, false),
         };
@@ -108,7 +126,7 @@ impl<'a> Checker<'a> {
             Type::Map(_, value) => Type::clone(value),
             Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             Type::Param(_) => {
-                self.known.fits(&Type::Dyn, &operand);
+                self.substitution.fits(&Type::Dyn, &operand);
                 Type::Dyn
             }
             Type::Object(name) => self.field(at, name, field),
@@ -117,10 +135,11 @@ impl<'a> Checker<'a> {
                 Type::Dyn
             }
         };
-        let found = self.known.resolved(&found);
+        let found = self.substitution.resolved(&found);
         if was_optional || is_optional { Type::optional(found) } else { found }
     }
 
+    /// Returns the type of a field of a named type.
     fn field(&mut self, at: usize, of: &str, field: &str) -> Type {
         let found = match fields(of) {
             _ if self.environment.declares(of) => self.environment.field(of, field),
@@ -131,26 +150,26 @@ impl<'a> Checker<'a> {
         found.unwrap_or_else(|| self.wrong(at, Why::UndefinedField { of: of.into(), field: field.into() }))
     }
 
-    /// The one type of several items, which is known only when they are evaluated where they have several.
+    /// Returns the common type of the items of a literal: the most general one, or `dyn` if they don't fit together.
     fn joined(&mut self, all: Vec<Type>) -> Type {
         let mut joined: Option<Type> = None;
         for is in all {
             joined = Some(match joined {
                 None => is,
-                Some(before) if self.known.fits(&before, &is) => Type::more_general(&before, &is),
+                Some(before) if self.substitution.fits(&before, &is) => Type::more_general(&before, &is),
                 Some(_) => Type::Dyn,
             });
         }
-        joined.unwrap_or_else(|| self.known.new_parameter())
+        joined.unwrap_or_else(|| self.substitution.new_parameter())
     }
 
-    /// The type of what may be left out.
+    /// Checks an item. For `?item` the value has to be optional, and its inner type counts.
     fn item(&mut self, item: &Item) -> Type {
         let is = self.of(&item.node);
         if !item.is_optional {
             return is;
         }
-        match self.known.resolved(&is) {
+        match self.substitution.resolved(&is) {
             Type::Optional(inner) => *inner,
             other => {
                 if !other.is_dyn() {
@@ -161,16 +180,18 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Checks a map literal.
     fn map(&mut self, entries: &[(Item, Item)]) -> Type {
         let (keys, values) = entries.iter().map(|(key, value)| (self.item(key), self.item(value))).unzip();
         let (keys, values) = (self.joined(keys), self.joined(values));
         Type::map(keys, values)
     }
 
+    /// Checks a constructed object: `Object{…}` of a mutating policy, or a protobuf message.
     fn message(&mut self, at: usize, name: &str, given: &[(String, Item)]) -> Type {
         let is = match (self.environment.is_made(name), self.variable(name)) {
             (true, _) => Type::Object(name.into()),
-            // Of the messages of protobuf, which nobody writes, the fields are not known.
+            // Fields of protobuf messages are not in the tables: no expression of Kubernetes constructs one.
             (false, _) if name.starts_with("google.protobuf.") => {
                 for (_, item) in given {
                     self.item(item);
@@ -202,21 +223,23 @@ impl<'a> Checker<'a> {
         is
     }
 
+    /// Checks the type of one field of a constructed object.
     fn message_field(&mut self, of: &str, field: &str, at: usize, found: &Type) {
         let Some(known) = fields(of) else { return };
         let wanted = known.get(field);
-        if wanted.is_some_and(|wanted| self.known.fits(found, wanted)) {
+        if wanted.is_some_and(|wanted| self.substitution.fits(found, wanted)) {
             return;
         }
         let shown = wanted.map(ToString::to_string).unwrap_or_default();
-        let found = self.known.resolved(found);
+        let found = self.substitution.resolved(found);
         let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
         self.wrong(at, Why::Other(why));
     }
 
+    /// Checks a call: `cel.bind`, a logical operator, a function with dots in its name, or a method.
     fn call(&mut self, at: usize, target: Option<&Node>, name: &str, arguments: &[Node]) -> Type {
         if let Some((bound, value, rest)) = self.binding(target, name, arguments) {
-            let Part::Name(bound) = &bound.is else {
+            let Expr::Name(bound) = &bound.is else {
                 let why = "cel.bind() variable names must be simple identifiers";
                 return self.wrong(bound.at, Why::Other(why.into()));
             };
@@ -227,7 +250,7 @@ impl<'a> Checker<'a> {
         if matches!(name, "_&&_" | "_||_") {
             return self.all_bool(arguments, &given);
         }
-        // A name with dots is a function, or a method of what stands before its last dot.
+        // `a.b.f(x)` is the function `a.b.f` if there is one, and otherwise the method `f` of `a.b`.
         let whole = target.and_then(qualified).map(|prefix| format!("{prefix}.{name}"));
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
             return self.resolve(at, &whole, &given, false);
@@ -247,45 +270,48 @@ impl<'a> Checker<'a> {
         self.resolve(at, name, &all, true)
     }
 
-    /// The name, its value, and what it is given to, of `cel.bind`.
+    /// Returns the arguments of `cel.bind`: name, value, and the expression that uses the name.
     fn binding<'n>(
         &self,
         target: Option<&Node>,
         name: &str,
         arguments: &'n [Node],
     ) -> Option<(&'n Node, &'n Node, &'n Node)> {
-        let is_bind = name == "bind" && matches!(&target?.is, Part::Name(of) if of == "cel");
+        let is_bind = name == "bind" && matches!(&target?.is, Expr::Name(of) if of == "cel");
         match arguments {
             [bound, value, rest] if is_bind && self.environment.binds() => Some((bound, value, rest)),
             _ => None,
         }
     }
 
+    /// Returns `true` for a function that is called without a receiver. `jsonpatch.…` belongs to mutating policies.
     fn is_function(&self, name: &str) -> bool {
         let is_there = self.environment.makes_objects() || !name.starts_with("jsonpatch.");
         is_there && function(name).is_some_and(|known| !known.forms(false).is_empty())
     }
 
+    /// Checks that all operands are `bool`, and reports each one that is not.
     fn all_bool(&mut self, arguments: &[Node], given: &[Type]) -> Type {
         let mut is = Type::Bool;
         for (argument, found) in arguments.iter().zip(given) {
-            if !self.known.fits(found, &Type::Bool) {
+            if !self.substitution.fits(found, &Type::Bool) {
                 is = self.mismatch(argument.at, &Type::Bool, found);
             }
         }
         is
     }
 
-    /// What the forms of a function that take the arguments hand back; `dyn` where they do not agree.
+    /// Returns the result type of the overloads that accept the arguments; `dyn` if these overloads differ in it
+    /// (`resolveOverload`).
     fn resolve(&mut self, at: usize, name: &str, given: &[Type], is_method: bool) -> Type {
         let mut gives: Option<Type> = None;
         for form in function(name).map(|known| known.forms(is_method)).unwrap_or_default() {
-            let begin = self.known.room(PARAMETERS_MAX);
+            let begin = self.substitution.room(PARAMETERS_MAX);
             let takes: Vec<Type> = form.takes.iter().map(|one| one.instantiated(begin)).collect();
-            if !self.known.all_fit(given, &takes) {
+            if !self.substitution.all_fit(given, &takes) {
                 continue;
             }
-            let is = self.known.resolved(&form.gives.instantiated(begin));
+            let is = self.substitution.resolved(&form.gives.instantiated(begin));
             gives = Some(match gives {
                 Some(before) if before != is && before != Type::Dyn => Type::Dyn,
                 Some(before) => before,
@@ -293,11 +319,12 @@ impl<'a> Checker<'a> {
             });
         }
         gives.unwrap_or_else(|| {
-            let given = given.iter().map(|one| self.known.resolved(one)).collect();
+            let given = given.iter().map(|one| self.substitution.resolved(one)).collect();
             self.wrong(at, Why::NoOverload { function: name.into(), is_method, given })
         })
     }
 
+    /// Checks a node with further variables in scope.
     fn within(&mut self, declared: &[(&String, Type)], node: &Node) -> Type {
         let n_before = self.declared.len();
         self.declared.extend(declared.iter().map(|(name, is)| ((*name).clone(), is.clone())));
@@ -306,14 +333,14 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// The types of the keys and the items of what a macro goes through.
+    /// Returns the types of the keys and values that a macro iterates over, and `true` for a map.
     fn range(&mut self, of: &Type, at: usize) -> (Type, Type, bool) {
-        match self.known.resolved(of) {
+        match self.substitution.resolved(of) {
             Type::List(item) => (Type::Int, *item, false),
             Type::Map(key, value) => (*key, *value, true),
             Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn, false),
             Type::Param(_) => {
-                self.known.fits(&Type::Dyn, of);
+                self.substitution.fits(&Type::Dyn, of);
                 (Type::Dyn, Type::Dyn, false)
             }
             other => {
@@ -323,11 +350,12 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Checks a macro as the comprehension that cel-go expands it to, so that errors have the same types and positions.
     fn macro_call(&mut self, at: usize, over: &Node, name: &str, declared: &[String], arguments: &[Node]) -> Type {
         if matches!(name, "optMap" | "optFlatMap") {
             return self.optional_macro(at, over, name, &declared[0], &arguments[0]);
         }
-        // What is sorted gets a name before it is gone through.
+        // cel-go binds the sorted list to a name first, which moves the position of a range error.
         let range_at = if name == "sortBy" { at } else { over.at };
         let of = self.of(over);
         let (key, value, is_map) = self.range(&of, range_at);
@@ -358,7 +386,7 @@ impl<'a> Checker<'a> {
                     }
                     "transformMap" => Type::map(key, made),
                     "transformMapEntry" => {
-                        let before = Type::map(self.known.new_parameter(), self.known.new_parameter());
+                        let before = Type::map(self.substitution.new_parameter(), self.substitution.new_parameter());
                         match self.resolve(at, "cel.@mapInsert", &[before.clone(), made], false) {
                             Type::Error => before,
                             made => made,
@@ -368,22 +396,23 @@ impl<'a> Checker<'a> {
                 }
             }
         };
-        // What a loop makes is of its type, also where its test is wrong.
+        // The result keeps its type even if the filter has a wrong one.
         if let Some(test) = test {
             self.resolve(at, "_?_:_", &[test, made.clone(), made.clone()], false);
         }
         made
     }
 
+    /// Checks `optMap` and `optFlatMap`.
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
         let of = self.of(over);
-        // The macro writes it twice, and so it is wrong twice.
+        // The expansion contains the receiver twice, so cel-go reports its errors twice.
         self.of(over);
         let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), true);
         let value = self.resolve(at, "value", &[of], true);
         let made = self.within(&[(declared, value)], then);
         let made = if name == "optMap" { Type::optional(made) } else { made };
-        let none = self.known.new_parameter();
+        let none = self.substitution.new_parameter();
         self.resolve(at, "_?_:_", &[test, made, Type::optional(none)], false)
     }
 }

@@ -1,53 +1,62 @@
-//! Constants that are converted before there is a value: reads one and the function that it is given to, hands on what comes out,
-//! or the error of cel-go.
+//! Conversions of constants at compile time: `int('a')` fails before any object is evaluated.
 //!
 //! Upstream: `maybeOptimizeConstUnary` in `interpreter/decorators.go` of cel-go, and the types of `common/types`.
 
 use crate::{pattern, times};
 
-const TRUTHS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
+/// Strings that `bool('…')` accepts (`strconv.ParseBool`).
+const BOOLS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
+/// Run-time name of timestamps.
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
+/// Run-time name of durations.
 const DURATION: &str = "google.protobuf.Duration";
-/// The numbers between which upstream converts one with a point.
+/// Bounds between which cel-go converts a double to an integer.
 const INT: f64 = 9_223_372_036_854_775_807.0;
+/// The same for unsigned integers.
 const UINT: f64 = 18_446_744_073_709_551_615.0;
 
-/// A value that is known before there is one.
+/// The value of a constant expression, as far as later conversions depend on it.
 #[derive(Debug)]
 pub(crate) enum Constant {
+    /// A signed integer.
     Int(i64),
+    /// An unsigned integer.
     Uint(u64),
+    /// A double, which may be infinite or not a number.
     Double(f64),
+    /// A string whose value is known.
     Text(String),
+    /// Bytes, which need not be UTF-8.
     Bytes(Vec<u8>),
-    /// A text that is no number and no truth.
-    Words,
-    /// Of another type, by its name.
+    /// A string whose value was not computed, such as `string(duration('1h'))`. Conversions to numbers fail for it.
+    UnknownText,
+    /// A value of another type, by the name of the type.
     Other(&'static str),
 }
 
 impl Constant {
-    /// Whether it is a pattern, if it is a text.
+    /// Returns `false` for a string that is not a valid regular expression.
     pub(crate) fn is_pattern(&self) -> bool {
         if let Self::Text(text) = self { pattern::pattern(text).is_ok() } else { true }
     }
 
+    /// Returns the run-time name of the type.
     fn type_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "int",
             Self::Uint(_) => "uint",
             Self::Double(_) => "double",
-            Self::Text(_) | Self::Words => "string",
+            Self::Text(_) | Self::UnknownText => "string",
             Self::Bytes(_) => "bytes",
             Self::Other(name) => name,
         }
     }
 }
 
-/// What a function makes of a constant; none where it converts nothing.
+/// Applies a conversion to a constant. Returns `None` if the function is not a conversion.
 ///
 /// # Errors
-/// It makes nothing of this one.
+/// The conversion fails, with cel-go's message: a rule with such a call can't be compiled.
 pub(crate) fn converted(function: &str, constant: Constant) -> Result<Option<Constant>, String> {
     let from = constant.type_name();
     let made = match function {
@@ -61,7 +70,7 @@ pub(crate) fn converted(function: &str, constant: Constant) -> Result<Option<Con
         "bytes" => match constant {
             Constant::Text(text) => Some(Constant::Bytes(text.into_bytes())),
             Constant::Bytes(_) => Some(constant),
-            Constant::Words => Some(Constant::Bytes(Vec::new())),
+            Constant::UnknownText => Some(Constant::Bytes(Vec::new())),
             _ => None,
         },
         "timestamp" => to_timestamp(constant)?,
@@ -71,10 +80,12 @@ pub(crate) fn converted(function: &str, constant: Constant) -> Result<Option<Con
     made.map(Some).ok_or_else(|| format!("no such overload: {function}({from})"))
 }
 
+/// Returns the error for a string that can't be parsed.
 fn wrong<T>(from: &str, to: &str) -> Result<T, String> {
     Err(format!("type conversion error from '{from}' to '{to}'"))
 }
 
+/// Converts to `int`. Strings are decimal (`strconv.ParseInt`); doubles are cut towards zero, and fail out of range.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(constant: Constant) -> Result<Option<Constant>, String> {
     let overflow = || "integer overflow".to_owned();
@@ -87,13 +98,14 @@ fn to_int(constant: Constant) -> Result<Option<Constant>, String> {
             Ok(number) => number,
             Err(_) => return wrong("string", "int"),
         },
-        Constant::Words => return wrong("string", "int"),
-        // Which number that is decides nothing that follows.
+        Constant::UnknownText => return wrong("string", "int"),
+        // No later conversion depends on the number.
         Constant::Other(TIMESTAMP | DURATION) => 0,
         _ => return Ok(None),
     })))
 }
 
+/// Converts to `uint`. Unlike `int`, it accepts no plus sign (`strconv.ParseUint`), and fails for negative numbers.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(constant: Constant) -> Result<Option<Constant>, String> {
     let overflow = || "unsigned integer overflow".to_owned();
@@ -106,11 +118,12 @@ fn to_uint(constant: Constant) -> Result<Option<Constant>, String> {
             Ok(number) if !text.starts_with('+') => number,
             _ => return wrong("string", "uint"),
         },
-        Constant::Words => return wrong("string", "uint"),
+        Constant::UnknownText => return wrong("string", "uint"),
         _ => return Ok(None),
     })))
 }
 
+/// Converts to `double`. Large integers lose digits, which is not an error.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_double(constant: Constant) -> Result<Option<Constant>, String> {
     Ok(Some(Constant::Double(match constant {
@@ -121,12 +134,14 @@ fn to_double(constant: Constant) -> Result<Option<Constant>, String> {
             Some(number) => number,
             None => return wrong("string", "double"),
         },
-        Constant::Words => return wrong("string", "double"),
+        Constant::UnknownText => return wrong("string", "double"),
         _ => return Ok(None),
     })))
 }
 
-/// The number that Go's `ParseFloat` reads, which knows digits of sixteen, too (`0x1p-2`).
+/// Parses a number as Go's `strconv.ParseFloat` does, including hexadecimal ones (`0x1p-2`) and underscores.
+///
+/// Returns `None` for a number that is out of range.
 ///
 /// ```
 /// assert_eq!(kctl_cel::double("0x1.8p3"), Some(12.0));
@@ -139,7 +154,7 @@ pub fn double(text: &str) -> Option<f64> {
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
     };
     if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
-        return of_sixteen(digits).map(|number| sign * number);
+        return hexadecimal(digits).map(|number| sign * number);
     }
     if unsigned.starts_with(['_', '-', '+']) || unsigned.ends_with('_') {
         return None;
@@ -150,7 +165,8 @@ pub fn double(text: &str) -> Option<f64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "more digits than a number has are not written")]
-fn of_sixteen(text: &str) -> Option<f64> {
+/// Parses the digits and the binary exponent of a hexadecimal number.
+fn hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mantissa = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
@@ -159,6 +175,9 @@ fn of_sixteen(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
+/// Converts to `string`. Bytes have to be UTF-8.
+///
+/// The result of times, durations and booleans is a string whose value is not needed.
 fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
     Ok(Some(Constant::Text(match constant {
         Constant::Text(text) => text,
@@ -168,38 +187,43 @@ fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Bytes(bytes) => {
             String::from_utf8(bytes).map_err(|_| "invalid UTF-8 in bytes, cannot convert to string".to_owned())?
         }
-        Constant::Words | Constant::Other(TIMESTAMP | DURATION | "bool") => return Ok(Some(Constant::Words)),
+        Constant::UnknownText | Constant::Other(TIMESTAMP | DURATION | "bool") => {
+            return Ok(Some(Constant::UnknownText));
+        }
         Constant::Other(_) => return Ok(None),
     })))
 }
 
+/// Converts to `bool` from the strings of `strconv.ParseBool`.
 fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if TRUTHS.contains(&text.as_str()) => Ok(Some(Constant::Other("bool"))),
+        Constant::Text(text) if BOOLS.contains(&text.as_str()) => Ok(Some(Constant::Other("bool"))),
         Constant::Text(_) => wrong("string", "bool"),
         Constant::Other("bool") => Ok(Some(constant)),
-        // It may be one that was written so.
-        Constant::Words => Ok(Some(Constant::Other("bool"))),
+        // `string(true)` converts back, so an unknown string may be valid.
+        Constant::UnknownText => Ok(Some(Constant::Other("bool"))),
         _ => Ok(None),
     }
 }
 
+/// Converts to a timestamp, from RFC 3339 or from seconds since 1970 within the years 1 to 9999.
 fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
         Constant::Text(text) if times::timestamp(&text).is_none() => wrong("string", TIMESTAMP),
         Constant::Int(seconds) if !times::SECONDS.contains(&seconds) => Err("timestamp overflow".into()),
-        Constant::Text(_) | Constant::Int(_) | Constant::Words | Constant::Other(TIMESTAMP) => {
+        Constant::Text(_) | Constant::Int(_) | Constant::UnknownText | Constant::Other(TIMESTAMP) => {
             Ok(Some(Constant::Other(TIMESTAMP)))
         }
         _ => Ok(None),
     }
 }
 
+/// Converts to a duration from Go's notation. An integer has no unit, so it fails.
 fn to_duration(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
         Constant::Text(text) if times::duration(&text).is_none() => wrong("string", DURATION),
         Constant::Int(_) => wrong("int", DURATION),
-        Constant::Text(_) | Constant::Words | Constant::Other(DURATION) => Ok(Some(Constant::Other(DURATION))),
+        Constant::Text(_) | Constant::UnknownText | Constant::Other(DURATION) => Ok(Some(Constant::Other(DURATION))),
         _ => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! What an expression may name: variables, and the fields of types that are made for one policy or one schema.
+//! The environment of an expression: its variables, and the object types that one schema or policy declares.
 //!
 //! Upstream: `SchemaDeclType` in `pkg/cel/common/schemas.go` and `MaybeAssignTypeName` in `pkg/cel/types.go` of apiserver.
 
@@ -11,24 +11,48 @@ use crate::{
     names::{escape, has_name, is_reserved},
 };
 
-/// The name of the type of `self`, after which upstream writes the time.
+/// The name of the type of `self`. Upstream appends the current time, so that no two rules share it.
 const SELF: &str = "selfType0";
 
 /// The variables and types that an expression can use.
+///
+/// Standard functions and types are always known. A policy adds its own variables:
+///
+/// ```
+/// use kctl_cel::{Environment, Type, type_of};
+///
+/// let mut environment = Environment::default().with("object", Type::Dyn).with_object("params", "Params");
+/// environment.add_field("Params", "max", Type::Int);
+/// assert_eq!(type_of("object.spec.replicas <= params.max", &environment).unwrap(), Some(Type::Bool));
+/// assert!(type_of("params.min > 0", &environment).is_err());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: HashMap<String, Type>,
-    /// Fields of types of its own.
+    /// Fields of the object types that this environment declares, by the name of the type and of the field.
     own: HashMap<String, BTreeMap<String, Type>>,
-    /// Whether expressions make objects (`Object{…}`).
+    /// `true` if expressions can construct objects (`Object{…}`): those of mutating policies.
     makes_objects: bool,
-    /// Whether expressions give names to values (`cel.bind`).
+    /// `true` if `cel.bind` is available; among the expressions of Kubernetes, device selectors alone have it.
     binds: bool,
 }
 
 impl Environment {
-    /// Returns the environment of a CRD validation rule: `self` and `oldSelf` with the types of the schema. `is_whole` is for whole objects
-    /// and embedded resources, which have metadata. `None` if API servers know no type for the schema.
+    /// Returns the environment of a CRD validation rule: `self` and `oldSelf` with the types of the schema.
+    ///
+    /// `is_whole` is for whole objects and embedded resources, which have `apiVersion`, `kind` and `metadata`.
+    /// `is_old_optional` makes `oldSelf` an optional value (`optionalOldSelf` of a rule). Returns `None` if the schema has no
+    /// type in CEL, such as `x-kubernetes-preserve-unknown-fields` without `type`.
+    ///
+    /// ```
+    /// use kctl_cel::{Environment, type_of};
+    /// use serde_json::json;
+    ///
+    /// let schema = json!({ "type": "string" });
+    /// let created = Environment::of_rule(&schema, false, true).unwrap();
+    /// assert!(type_of("oldSelf.orValue('') != self", &created).is_ok());
+    /// assert!(Environment::of_rule(&json!({ "x-kubernetes-preserve-unknown-fields": true }), false, false).is_none());
+    /// ```
     #[must_use]
     pub fn of_rule(schema: &Value, is_whole: bool, is_old_optional: bool) -> Option<Self> {
         let mut environment = Self::default();
@@ -38,7 +62,15 @@ impl Environment {
         Some(environment.with("self", own).with("oldSelf", old))
     }
 
-    /// Whether the values of a schema have a type in expressions.
+    /// Returns `true` if the values of a schema have a type in CEL. Rules can neither stand on others nor read them.
+    ///
+    /// ```
+    /// use kctl_cel::Environment;
+    /// use serde_json::json;
+    ///
+    /// assert!(Environment::has_type(&json!({ "x-kubernetes-int-or-string": true })));
+    /// assert!(!Environment::has_type(&json!({ "type": "array", "items": {} })));
+    /// ```
     #[must_use]
     pub fn has_type(schema: &Value) -> bool {
         if schema["x-kubernetes-int-or-string"] == true {
@@ -54,33 +86,52 @@ impl Environment {
         }
     }
 
-    /// One more variable.
+    /// Adds a variable; a later one replaces an earlier one of the same name.
     #[must_use]
     pub fn with(mut self, name: &str, is: Type) -> Self {
         self.variables.insert(name.into(), is);
         self
     }
 
-    /// A variable whose fields are those that it is given.
+    /// Adds a variable of a declared object type, whose fields [`add_field`](Self::add_field) adds. `is` names the type.
+    ///
+    /// A type without fields rejects each selection: `variables.x` of a policy is an error before `x` is declared.
     #[must_use]
     pub fn with_object(mut self, name: &str, is: &str) -> Self {
         self.own.entry(is.into()).or_default();
         self.with(name, Type::Object(is.into()))
     }
 
-    /// Without a variable.
+    /// Removes a variable: `oldSelf` is unknown on a create, for example.
+    ///
+    /// ```
+    /// use kctl_cel::{Environment, Type, type_of};
+    ///
+    /// let update = Environment::default().with("object", Type::Dyn).with("oldObject", Type::Dyn);
+    /// assert!(type_of("object != oldObject", &update).is_ok());
+    /// assert!(type_of("object != oldObject", &update.without("oldObject")).is_err());
+    /// ```
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.variables.remove(name);
         self
     }
 
-    /// Gives a type one more field.
+    /// Adds a field to a declared object type, and declares the type if it is new.
     pub fn add_field(&mut self, of: &str, name: &str, is: Type) {
         self.own.entry(of.into()).or_default().insert(name.into(), is);
     }
 
-    /// Lets expressions make objects.
+    /// Allows expressions to construct objects (`Object{spec: …}`, `JSONPatch{…}`), as mutating admission policies do.
+    ///
+    /// ```
+    /// use kctl_cel::{Environment, type_of};
+    ///
+    /// let patch = "Object{spec: Object.spec{replicas: 1}}";
+    /// let environment = Environment::default().making_objects();
+    /// assert_eq!(type_of(patch, &environment).unwrap().unwrap().to_string(), "Object");
+    /// assert!(type_of(patch, &Environment::default()).is_err());
+    /// ```
     #[must_use]
     pub fn making_objects(mut self) -> Self {
         self.makes_objects = true;
@@ -88,46 +139,63 @@ impl Environment {
     }
 
     /// Returns the environment of device selectors: `device` (`dynamic-resource-allocation/cel/compile.go`).
+    ///
+    /// `DeviceClass` and `ResourceClaim` select devices by such expressions. They alone may use `cel.bind`.
+    ///
+    /// ```
+    /// use kctl_cel::{Environment, type_of};
+    ///
+    /// let selector = "cel.bind(name, device.driver, name == 'gpu.example.com')";
+    /// assert_eq!(type_of(selector, &Environment::of_device()).unwrap().unwrap().to_string(), "bool");
+    /// ```
     #[must_use]
     pub fn of_device() -> Self {
         Self { binds: true, ..Self::default() }.with("device", Type::Object("kubernetes.DRADevice".into()))
     }
 
-    /// Returns the field names of an object type, sorted.
+    /// Returns the field names of a declared object type in their escaped form, sorted.
+    ///
+    /// An error message lists them when a rule selects a field that does not exist. [`Why`](crate::Why) has an example.
     pub fn fields(&self, of: &str) -> impl Iterator<Item = &str> {
         self.own.get(of).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
     }
 
+    /// Returns the type of a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<Type> {
         self.variables.get(name).cloned()
     }
 
-    /// Whether the fields of a type are declared here.
+    /// Returns `true` if this environment declares the fields of a type.
     pub(crate) fn declares(&self, of: &str) -> bool {
         self.own.contains_key(of)
     }
 
-    /// The type of a field of a type that is declared here.
+    /// Returns the type of a field of a declared type. A reserved word may be written plainly or escaped.
     pub(crate) fn field(&self, of: &str, name: &str) -> Option<Type> {
         let fields = self.own.get(of)?;
-        // A field may be named by a word that no variable can have.
+        // After a dot, `in` and `__in__` name the same field.
         fields.get(name).or_else(|| fields.get(&escape(name)).filter(|_| is_reserved(name))).cloned()
     }
 
+    /// Returns `true` if expressions can construct objects.
     pub(crate) fn makes_objects(&self) -> bool {
         self.makes_objects
     }
 
+    /// Returns `true` if `cel.bind` is available.
     pub(crate) fn binds(&self) -> bool {
         self.binds
     }
 
+    /// Returns `true` for a type that expressions of this environment can construct.
     pub(crate) fn is_made(&self, name: &str) -> bool {
         let root = name.split('.').next().unwrap_or_default();
         self.makes_objects && (root == "Object" || name == "JSONPatch")
     }
 
-    /// The type of the values of a schema, with the fields of all types in it.
+    /// Returns the type of the values of a schema, and declares the object types in it under `name` and its paths.
+    ///
+    /// Upstream: `SchemaDeclType`. Names of nested types follow `MaybeAssignTypeName`: `.@idx` for items, `.@elem` for values.
     fn declare(&mut self, schema: &Value, is_whole: bool, name: &str) -> Option<Type> {
         if schema["x-kubernetes-int-or-string"] == true {
             return Some(Type::Dyn);
@@ -151,10 +219,12 @@ impl Environment {
         })
     }
 
+    /// Declares the type of an item, value or field.
     fn below(&mut self, schema: &Value, name: &str) -> Option<Type> {
         self.declare(schema, schema["x-kubernetes-embedded-resource"] == true, name)
     }
 
+    /// Declares an object type. Fields whose names CEL can't write, or whose schemas have no type, don't exist in it.
     fn object(&mut self, schema: &Value, is_whole: bool, name: &str) -> Type {
         let mut fields = BTreeMap::new();
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {

@@ -1,5 +1,4 @@
-//! What an expression says before it is evaluated: reads a text and what it may name, hands on its type, or what is wrong in the
-//! words and at the places of cel-go.
+//! The type of an expression, or its validation errors with the messages and positions of cel-go.
 
 use crate::{
     Environment, Issues, Type,
@@ -9,8 +8,10 @@ use crate::{
     tree::Node,
 };
 
-/// The type of an expression that the evaluator's parser has accepted, which tells what is no CEL at all; none where
-/// nothing is known of it.
+/// Returns the type of an expression, or `None` if this crate's parser does not know its syntax.
+///
+/// Syntax errors are not reported here: call [`read`](crate::read()) first, which is the parser of the evaluator. Literals are
+/// checked only if all types fit, as in cel-go.
 ///
 /// ```
 /// use kctl_cel::{Environment, type_of};
@@ -24,11 +25,12 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// All that is wrong.
+/// All type errors, in the order of their positions.
 pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
     with_room(depth_of_text(expression), || typed(expression, environment))
 }
 
+/// Parses and checks on the current stack, which has to be large enough for the depth of the expression.
 fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
     let Some(tree) = parser::parse(expression) else { return Ok(None) };
     let tree = tree.map_err(|refused| Issues::new(expression, refused))?;
@@ -42,6 +44,13 @@ fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Is
 }
 
 /// Returns `true` if an expression uses a variable: not as a field, inside a string literal, or as a part of another identifier.
+///
+/// API servers evaluate a rule with `oldSelf` only on updates (a transition rule).
+///
+/// ```
+/// assert!(kctl_cel::names("self.n >= oldSelf.n", "oldSelf"));
+/// assert!(!kctl_cel::names("self.oldSelf == 'oldSelf'", "oldSelf"));
+/// ```
 pub fn names(expression: &str, variable: &str) -> bool {
     let names = || parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable));
     with_room(depth_of_text(expression), names)
@@ -93,8 +102,8 @@ mod tests {
             "anything": { "x-kubernetes-preserve-unknown-fields": true },
         } });
         let environment = Environment::of_rule(&schema, false, rule.contains("oldSelf")).unwrap();
-        let told = |issues: Issues| issues.iter().map(|issue| issue.why.to_string()).collect::<Vec<_>>();
-        let found = type_of(rule, &environment).map(|found| found.unwrap().to_string()).map_err(told);
+        let messages = |issues: Issues| issues.iter().map(|issue| issue.why.to_string()).collect::<Vec<_>>();
+        let found = type_of(rule, &environment).map(|found| found.unwrap().to_string()).map_err(messages);
         let expected = expected.map(str::to_owned).map_err(|all| all.iter().map(ToString::to_string).collect());
         assert_eq!(found, expected, "{rule}");
     }
@@ -115,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_a_schema_is_told() {
+    fn type_errors_follow_the_schema() {
         check_rule(
             "self.nothing == 1 && other",
             Err(&["undefined field 'nothing'", "undeclared reference to 'other' (in container '')"]),
@@ -162,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn clauses_take_what_can_be_written_so() {
+    fn format_clauses_accept_their_types_only() {
         check_rule(
             "'%d'.format([self.name])",
             Err(&["error during formatting: decimal clause can only be used on integers, was given string"]),
@@ -194,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_shown_where_it_stands() {
+    fn errors_point_at_line_and_column() {
         let wrong =
             "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | 1 + 'a'\n | ..^";
         check("1 + 'a'", Err(wrong));
@@ -211,7 +220,7 @@ mod tests {
             "\n'a'\n - 1",
             Err("ERROR: <input>:3:2: found no matching overload for '_-_' applied to '(string, int)'\n |  - 1\n | .^"),
         );
-        // As the real server marks them: by a wide point for all that takes several bytes.
+        // cel-go marks each multi-byte character by a wide dot.
         check(
             "'日😀' - 1",
             Err(

@@ -1,14 +1,14 @@
-//! What the real server refuses of a text with clauses (`'%d'.format([…])`): reads the text and the types of what goes into it.
+//! Checks calls of `format` on literals: `'%d'.format([…])`.
 //!
 //! Upstream: `cel-go/ext/formatting_v2.go`.
 
 use crate::{
     Issue, Type, Why,
     check::Checker,
-    tree::{Item, Node, Part},
+    tree::{Expr, Item, Node},
 };
 
-/// What a clause takes, by the names of types; with the words of its refusal.
+/// Clauses with the message for a wrong argument, and the run-time types that they accept.
 const CLAUSES: [(&str, &str, &[&str]); 5] = [
     ("d", "decimal clause can only be used on integers", &["int", "uint"]),
     ("f", "fixed-point clause can only be used on doubles", &["double", "string"]),
@@ -16,14 +16,16 @@ const CLAUSES: [(&str, &str, &[&str]); 5] = [
     ("o", "octal clause can only be used on integers", &["int", "uint"]),
     ("b", "only integers and bools can be formatted as binary", &["int", "uint", "bool"]),
 ];
+/// The message and the types of `%x` and `%X`.
 const HEX: (&str, &[&str]) =
     ("only integers, byte buffers, and strings can be formatted as hex", &["int", "uint", "bytes", "string"]);
+/// The message of `%s`, which accepts nearly all types.
 const STRING: &str = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
                       and timestamps";
 
-/// Adds what is wrong with a call of `format` at this place.
+/// Adds the first error of a `format` call, unless string and list are computed at evaluation.
 pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, errors: &mut Vec<Issue>) {
-    let (Part::Text(format), Part::List(items)) = (&target.is, &list.is) else { return };
+    let (Expr::Text(format), Expr::List(items)) = (&target.is, &list.is) else { return };
     let wrong = match clauses(format, items, types) {
         Err(Wrong::Here(why)) => (at, why),
         Err(Wrong::At(place, why)) => (place, format!("error during formatting: {why}")),
@@ -36,14 +38,15 @@ pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, 
     errors.push(Issue { at: wrong.0, why: Why::Other(wrong.1) });
 }
 
+/// The position and message of an error.
 enum Wrong {
-    /// With the text.
+    /// In the format string: reported at the call.
     Here(String),
-    /// With what goes into it.
+    /// In an argument: reported at its position.
     At(usize, String),
 }
 
-/// How many clauses there are.
+/// Returns the number of clauses in a format string, after checking each with its argument.
 fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, Wrong> {
     let mut n_clauses = 0;
     let mut rest = format;
@@ -61,7 +64,7 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
         let Some(item) = items.get(n_clauses) else {
             return Err(Wrong::Here(format!("index {n_clauses} out of range")));
         };
-        if let Some((place, why)) = unfit(clause, &item.node, types) {
+        if let Some((place, why)) = rejected(clause, &item.node, types) {
             return Err(Wrong::At(place, why));
         }
         n_clauses += 1;
@@ -70,7 +73,7 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
     Ok(n_clauses)
 }
 
-/// What stands after a point and its digits.
+/// Skips the precision of a clause: `.2` in `%.2f`.
 fn precision(text: &str) -> Result<&str, Wrong> {
     let Some(digits) = text.strip_prefix('.') else { return Ok(text) };
     let after = digits.trim_start_matches(|one: char| one.is_ascii_digit());
@@ -82,10 +85,10 @@ fn precision(text: &str) -> Result<&str, Wrong> {
     Err(Wrong::Here(format!("could not parse formatting clause: error while parsing precision: {why}")))
 }
 
-/// Why a clause does not take a value, and where that is.
-fn unfit(clause: char, node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
+/// Returns position and message if a clause does not accept an argument.
+fn rejected(clause: char, node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
     if clause == 's' {
-        return no_string(node, types);
+        return not_printable(node, types);
     }
     let given = types.type_of(node).runtime_name()?;
     let known = CLAUSES.iter().find(|(known, ..)| known.starts_with(clause));
@@ -93,13 +96,13 @@ fn unfit(clause: char, node: &Node, types: &Checker<'_>) -> Option<(usize, Strin
     (!fit.contains(&given.as_str())).then(|| (node.at, format!("{wanted}, was given {given}")))
 }
 
-/// The same of the clause that takes nearly all; it looks into lists and maps that are written there.
-fn no_string(node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
+/// The same for `%s`. It looks into list and map literals, whose items are formatted one by one.
+fn not_printable(node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
     match (&node.is, types.type_of(node)) {
-        (Part::List(items), _) => items.iter().find_map(|item| no_string(&item.node, types)),
-        (Part::Map(entries), _) => {
+        (Expr::List(items), _) => items.iter().find_map(|item| not_printable(&item.node, types)),
+        (Expr::Map(entries), _) => {
             let all = entries.iter().flat_map(|(key, value)| [&key.node, &value.node]);
-            all.into_iter().find_map(|node| no_string(node, types))
+            all.into_iter().find_map(|node| not_printable(node, types))
         }
         (_, is @ (Type::Optional(_) | Type::Object(_))) => {
             Some((node.at, format!("{STRING}, was given {}", is.runtime_name().unwrap_or_default())))

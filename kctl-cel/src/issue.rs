@@ -1,36 +1,49 @@
-//! What is wrong with an expression: each issue with its place, in words for programs; shown, in those of cel-go.
+//! Validation errors of an expression: typed for programs, and with cel-go's message and position for people.
 
 use std::fmt;
 
 use crate::Type;
 
-/// Something that is wrong with an expression.
+/// A validation error of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
-    /// Where, in letters from the beginning.
+    /// Position in characters from the start of the expression.
     pub(crate) at: usize,
     /// The kind of issue.
     pub why: Why,
 }
 
-/// The kind of an issue, with its details.
+/// The kind of a validation error, with its details. `Display` writes cel-go's message without a position.
+///
+/// Callers match on it to add help for an author, such as the fields that a type has.
+///
+/// ```
+/// use kctl_cel::{Environment, Why, type_of};
+/// use serde_json::json;
+///
+/// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
+/// let environment = Environment::of_rule(&schema, false, false).unwrap();
+/// let issues = type_of("self.max > 0", &environment).unwrap_err();
+/// let Why::UndefinedField { of, field } = &issues.iter().next().unwrap().why else { panic!() };
+/// assert_eq!((field.as_str(), environment.fields(of).collect::<Vec<_>>()), ("max", vec!["min"]));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
-    /// There is no variable or function of this name.
+    /// No variable or function has this name.
     Undeclared {
         /// The name.
         name: String,
-        /// Whether it is called.
+        /// `true` for a call.
         is_function: bool,
     },
-    /// No form of a function takes these arguments.
+    /// No overload of a function accepts these arguments.
     NoOverload {
-        /// Its name in the tree: operators as `_+_`.
+        /// Its name in cel-go: operators are `_+_`.
         function: String,
-        /// Whether the first argument stands before the dot.
+        /// `true` for a method: the first argument is the receiver.
         is_method: bool,
-        /// The arguments.
+        /// The types of the arguments.
         given: Vec<Type>,
     },
     /// A type has no such field.
@@ -44,29 +57,29 @@ pub enum Why {
     NoFields {
         /// The type.
         of: Type,
-        /// The field that was asked for.
+        /// The selected field.
         field: String,
     },
-    /// One type is needed, and another is there.
+    /// An expression has another type than the one that is needed here.
     Mismatch {
-        /// What is needed.
+        /// The type that is needed.
         wanted: Type,
-        /// What is there.
+        /// The type that the expression has.
         found: Type,
     },
-    /// A macro goes through something that has no items.
+    /// A macro iterates over something other than a list or map.
     NoRange {
         /// Its type.
         of: Type,
     },
-    /// A literal that its function cannot read.
+    /// A literal that its function can't parse.
     Literal {
         /// `matches`, `duration`, `timestamp`.
         function: String,
-        /// The literal; empty where it is no text.
+        /// The literal; empty if it is not a string.
         text: String,
     },
-    /// Something else, in the words of cel-go.
+    /// Another error, with cel-go's message.
     Other(String),
 }
 
@@ -95,8 +108,10 @@ impl fmt::Display for Why {
     }
 }
 
-/// All that is wrong with an expression, in the order of its places; shown as cel-go shows it, one below the other, each
-/// with its line and a mark below.
+/// All validation errors of an expression, in the order of their positions.
+///
+/// Never empty: an expression without errors has a type instead. `Display` prints them like cel-go: message, source line, and a caret below the position. API servers return that text.
+/// [`type_of`](crate::type_of) has an example.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issues {
     expression: String,
@@ -104,12 +119,13 @@ pub struct Issues {
 }
 
 impl Issues {
+    /// Sorts the errors by position, as cel-go reports them.
     pub(crate) fn new(expression: &str, mut all: Vec<Issue>) -> Self {
         all.sort_by_key(|issue| issue.at);
         Self { expression: expression.into(), all }
     }
 
-    /// One by one.
+    /// Returns the errors in the order of their positions.
     pub fn iter(&self) -> impl Iterator<Item = &Issue> {
         self.all.iter()
     }
@@ -127,6 +143,7 @@ impl fmt::Display for Issues {
     }
 }
 
+/// Writes one error with its line, column and caret.
 fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let before: Vec<char> = expression.chars().take(issue.at).collect();
     let line = before.iter().filter(|letter| **letter == '\n').count();

@@ -1,30 +1,40 @@
-//! The words of an expression, each with its place in letters: reads a text that a parser has accepted already.
+//! The tokens of an expression, with their positions in characters.
+//!
+//! The evaluator's parser has accepted the expression before, so escapes and numbers are not validated again.
 
+/// A token, with the value of a literal. White space and comments give no token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
+    /// An identifier or a keyword.
     Name(String),
     /// A name in backticks.
     Quoted(String),
-    /// Without its sign.
+    /// An integer; a minus before it is a separate token.
     Int(u64),
+    /// An unsigned integer: `1u`.
     Uint(u64),
+    /// A number with a point or an exponent.
     Double(f64),
+    /// A string, with its escapes replaced.
     Text(String),
+    /// A bytes literal: `b'…'`.
     Bytes(Vec<u8>),
+    /// An operator or a bracket.
     Sign(&'static str),
+    /// The end of the expression: always the last token.
     End,
 }
 
-/// The longer first.
+/// Operators and brackets, longer ones first so that `<=` is not read as `<`.
 const SIGNS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}", "=",
 ];
 
-/// All words; none if something is no word.
-pub(crate) fn words(text: &str) -> Option<Vec<(usize, Token)>> {
+/// Returns all tokens with their positions, or `None` if a character starts no token or a string is not closed.
+pub(crate) fn tokens(text: &str) -> Option<Vec<(usize, Token)>> {
     let letters: Vec<char> = text.chars().collect();
-    let mut reader = Reader { letters: &letters, at: 0 };
+    let mut reader = Lexer { letters: &letters, at: 0 };
     let mut found = Vec::new();
     loop {
         reader.skip_blanks();
@@ -38,16 +48,20 @@ pub(crate) fn words(text: &str) -> Option<Vec<(usize, Token)>> {
     }
 }
 
-struct Reader<'a> {
+/// Reads tokens from left to right.
+struct Lexer<'a> {
     letters: &'a [char],
+    /// Index of the next character.
     at: usize,
 }
 
-impl Reader<'_> {
+impl Lexer<'_> {
+    /// Returns a character ahead, or NUL behind the end.
     fn peek(&self, ahead: usize) -> char {
         self.letters.get(self.at + ahead).copied().unwrap_or('\0')
     }
 
+    /// Skips white space and `//` comments.
     fn skip_blanks(&mut self) {
         loop {
             if self.at < self.letters.len() && self.peek(0).is_whitespace() {
@@ -62,6 +76,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a token.
     fn next(&mut self) -> Option<Token> {
         let first = self.peek(0);
         if self.at >= self.letters.len() {
@@ -87,6 +102,7 @@ impl Reader<'_> {
         Some(Token::Sign(sign))
     }
 
+    /// Reads characters as long as they belong to the token.
     fn run(&mut self, belongs: impl Fn(char) -> bool) -> String {
         let begin = self.at;
         while self.at < self.letters.len() && belongs(self.peek(0)) {
@@ -95,6 +111,7 @@ impl Reader<'_> {
         self.letters[begin..self.at].iter().collect()
     }
 
+    /// Reads a decimal or hexadecimal integer, an unsigned one (`1u`), or a double.
     fn number(&mut self) -> Option<Token> {
         let begin = self.at;
         let (digits, radix) = if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') {
@@ -128,13 +145,14 @@ impl Reader<'_> {
         Some(Token::Int(number))
     }
 
-    /// How many letters stand before the quote of a text; none where no text begins.
+    /// Returns the length of the prefix (`r`, `b`, `rb`) of a string literal; `None` if none begins here.
     fn text_prefix(&self) -> Option<usize> {
         let is_quote = |letter: char| matches!(letter, '\'' | '"');
         let is_prefix = |letter: char| matches!(letter, 'r' | 'R' | 'b' | 'B');
         (0..=2).find(|len| is_quote(self.peek(*len)) && (0..*len).all(|index| is_prefix(self.peek(index))))
     }
 
+    /// Reads a string or bytes literal behind a prefix of this length.
     fn text(&mut self, prefix_len: usize) -> Option<Token> {
         let has = |one: char| (0..prefix_len).any(|index| self.peek(index).to_ascii_lowercase() == one);
         let (is_raw, is_bytes) = (has('r'), has('b'));
@@ -154,7 +172,7 @@ impl Reader<'_> {
             }
             let mut letter = self.peek(0);
             self.at += 1;
-            // Two or three digits are a byte.
+            // In bytes, `\xff` and `\377` are one byte, not a character in UTF-8.
             let mut is_byte = false;
             if letter == '\\' && !is_raw {
                 is_byte = matches!(self.peek(0), 'x' | 'X' | '0'..='3');
@@ -169,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The letter that an escape stands for, whose backslash was read.
+    /// Returns the character that an escape stands for, behind its backslash.
     fn escaped(&mut self) -> Option<char> {
         let letter = self.peek(0);
         self.at += 1;

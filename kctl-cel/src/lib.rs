@@ -1,6 +1,31 @@
-//! CEL as API servers judge it before they evaluate it: which types expressions have, what is wrong with them, and what the rules
-//! of a definition cost at most. Reads texts and schemas, hands on types, issues with their places, and numbers. The embedded API
-//! server and the offline check of definitions ask here, so that they say the same; evaluation is that of `kube-cel`.
+//! Static checks of CEL expressions, as an API server makes them before it stores a CRD or a policy.
+//!
+//! An API server parses, type-checks and estimates an expression when the object with it is created. This crate does the
+//! same, with the messages of cel-go, so that `generate-crds` reports a wrong rule at build time, and the embedded API
+//! server rejects it with the same text as a real one. It evaluates nothing: that is `kube-cel`.
+//!
+//! | stage | function | upstream |
+//! |---|---|---|
+//! | names and types | [`type_of`], in an [`Environment`] | `cel-go/checker`, `cel-go/cel/validator.go` |
+//! | cost | [`estimate`], with [`RULE_MAX`] and [`TOTAL_MAX`] | `cel-go/checker/cost.go` |
+//! | constants | [`instantiate`] | `cel-go/interpreter/planner.go` |
+//! | the tree for evaluation | [`read`](read()) | `cel-go/parser` |
+//! | patterns, times, numbers of Go | [`pattern`](pattern()), [`duration`], [`timestamp`], [`double`] | Go's standard library |
+//!
+#![cfg_attr(feature = "check", doc = "```")]
+#![cfg_attr(not(feature = "check"), doc = "```ignore")]
+//! use kctl_cel::{Environment, RULE_MAX, estimate, read, type_of};
+//! use serde_json::json;
+//!
+//! let schema = json!({ "type": "array", "items": { "type": "string" } });
+//! let rule = "self.all(host, host.endsWith('.example.com'))";
+//! let environment = Environment::of_rule(&schema, false, false).unwrap();
+//! assert_eq!(type_of(rule, &environment).unwrap().unwrap().to_string(), "bool");
+//! // An array without `maxItems` may have so many items that the rule is rejected as too expensive:
+//! assert!(estimate(&read(rule).unwrap(), &schema, false) > RULE_MAX);
+//! ```
+//!
+//! Without the feature `check`, only the names are left: [`escape`] and [`is_reserved`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -17,9 +42,11 @@ mod environment;
 #[cfg(feature = "check")]
 mod expression;
 #[cfg(feature = "check")]
-mod formatted;
+mod format_call;
 #[cfg(feature = "check")]
 mod issue;
+#[cfg(feature = "check")]
+mod lexer;
 #[cfg(feature = "check")]
 mod library;
 #[cfg(feature = "check")]
@@ -38,8 +65,6 @@ mod read;
 mod room;
 #[cfg(feature = "check")]
 mod times;
-#[cfg(feature = "check")]
-mod token;
 #[cfg(feature = "check")]
 mod tree;
 #[cfg(feature = "check")]

@@ -1,22 +1,26 @@
-//! What functions and fields there are: reads the tables beside this file.
+//! The standard library of expressions: functions with their overloads, and types with their fields.
+//!
+//! `library.txt` and `fields.txt` beside this file hold them; both are parsed once per process.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use crate::types::Type;
 
-/// One form of a function.
+/// One overload of a function.
 #[derive(Debug)]
 pub(crate) struct Overload {
+    /// Parameter types; a method's receiver comes first.
     pub(crate) takes: Vec<Type>,
+    /// Result type.
     pub(crate) gives: Type,
 }
 
-/// The parameters that one form may have.
+/// Maximum number of type parameters of an overload: `A` and `B`.
 pub(crate) const PARAMETERS_MAX: usize = 2;
-/// Types with an order, for the functions that ask for one.
+/// Types that `<ordered>` in `library.txt` stands for, one overload each.
 const ORDERED: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 
-/// Forms of functions and of methods of one name.
+/// All overloads under one name.
 #[derive(Debug, Default)]
 pub(crate) struct Function {
     plain: Vec<Overload>,
@@ -24,11 +28,13 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    /// Returns the overloads for calls with or without a receiver.
     pub(crate) fn forms(&self, is_method: bool) -> &[Overload] {
         if is_method { &self.methods } else { &self.plain }
     }
 }
 
+/// Functions by name. A line of `library.txt` is `name | overload | …`; a leading dot marks a method.
 static FUNCTIONS: LazyLock<HashMap<String, Function>> = LazyLock::new(|| {
     let mut all: HashMap<String, Function> = HashMap::new();
     let lines = include_str!("library.txt").lines().filter(|line| !line.starts_with('#'));
@@ -44,7 +50,7 @@ static FUNCTIONS: LazyLock<HashMap<String, Function>> = LazyLock::new(|| {
     all
 });
 
-/// One form, or one for each type with an order.
+/// Parses an overload `int, list(A): A`; `<ordered>` gives one for each ordered type.
 fn read(form: &str) -> Vec<Overload> {
     if form.contains("<ordered>") {
         return ORDERED.iter().flat_map(|ordered| read(&form.replace("<ordered>", ordered))).collect();
@@ -59,7 +65,9 @@ fn read(form: &str) -> Vec<Overload> {
     vec![Overload { takes, gives: Type::read(gives) }]
 }
 
-/// Returns the parameter types of each overload of a function, or `None` if it does not exist. A method's first parameter is its
+/// Returns the parameter types of each overload of a function, or `None` if it does not exist.
+///
+/// An error message lists them when no overload accepts the arguments. A method's first parameter is its
 /// receiver.
 ///
 /// ```
@@ -74,10 +82,12 @@ pub fn forms(name: &str, is_method: bool) -> Option<impl Iterator<Item = &'stati
     (!forms.is_empty()).then(|| forms.iter().map(|form| form.takes.as_slice()))
 }
 
+/// Returns the overloads of a name; `None` if no function or method is called so.
 pub(crate) fn function(name: &str) -> Option<&'static Function> {
     FUNCTIONS.get(name)
 }
 
+/// Fields of named types, by the name of the type. A line of `fields.txt` is `Type name type; …`.
 static FIELDS: LazyLock<HashMap<&str, HashMap<&str, Type>>> = LazyLock::new(|| {
     let lines = include_str!("fields.txt").lines().filter(|line| !line.starts_with('#'));
     let of = |fields: &'static str| {
@@ -87,12 +97,12 @@ static FIELDS: LazyLock<HashMap<&str, HashMap<&str, Type>>> = LazyLock::new(|| {
     lines.filter_map(|line| line.split_once(' ')).map(|(name, fields)| (name, of(fields))).collect()
 });
 
-/// The fields of a type, if it is one that has fields.
+/// Returns the fields of a named type; `None` for an opaque or unknown one.
 pub(crate) fn fields(of: &str) -> Option<&'static HashMap<&'static str, Type>> {
     FIELDS.get(of)
 }
 
-/// Types of the evaluator by their names, which are values too.
+/// Returns the type that an identifier names. Type names are values: `type(x) == int`.
 pub(crate) fn type_named(name: &str) -> Option<Type> {
     Some(match name {
         "bool" | "bytes" | "double" | "int" | "string" | "uint" => Type::read(name),
@@ -101,7 +111,7 @@ pub(crate) fn type_named(name: &str) -> Option<Type> {
         "null_type" => Type::Null,
         "type" => Type::kind(Type::Dyn),
         "optional_type" => Type::optional(Type::Dyn),
-        // The short names are checked, and lead nowhere.
+        // The checker accepts the short names; `program` rejects them, as cel-go's planner does.
         "google.protobuf.Duration" | "duration" => Type::Duration,
         "google.protobuf.Timestamp" | "timestamp" => Type::Timestamp,
         "net.IP" | "net.CIDR" => Type::Object(name.into()),

@@ -1,8 +1,8 @@
-//! Names in CEL: which words are none, and how fields are named that CEL could not read. One list for all who ask.
+//! Identifiers in CEL: reserved words, and how the names of fields are escaped.
 //!
 //! Upstream: `reservedIds` of `cel-go/parser/parser.go`, `apiserver/pkg/cel/escaping.go`.
 
-/// Words that are no names.
+/// Words that can't be identifiers.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -27,15 +27,22 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// What characters in names are written as; the first is found before the others.
+/// Escapes of characters in field names. Underscores come first, or the escapes of the others would be escaped again.
 const WRITTEN: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// Whether a word is one that no variable can have.
+/// Returns `true` for a word that can't be an identifier.
+///
+/// ```
+/// assert!(kctl_cel::is_reserved("namespace"));
+/// assert!(!kctl_cel::is_reserved("int")); // the name of a type, which a variable may shadow
+/// ```
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// The name of a field in CEL, which writes out what it could not read.
+/// Returns the name of a field as expressions write it: reserved words and special characters are escaped.
+///
+/// `self.spec.my__dash__name` selects the field `my-name`. `plain_name` is the inverse.
 ///
 /// ```
 /// assert_eq!(kctl_cel::escape("my-name"), "my__dash__name");
@@ -49,14 +56,19 @@ pub fn escape(name: &str) -> String {
     WRITTEN.iter().fold(name.to_owned(), |name, (plain, written)| name.replace(plain, written))
 }
 
-/// Whether CEL has a name for a field: other characters, or a digit before them, leave it without one.
+/// Returns `true` if expressions can select a field. Other characters, or a leading digit, have no escape.
 #[cfg(feature = "check")]
 pub(crate) fn has_name(field: &str) -> bool {
     let is_known = |letter: char| letter.is_ascii_alphanumeric() || ['_', '.', '-', '/'].contains(&letter);
     !field.is_empty() && !field.starts_with(|first: char| first.is_ascii_digit()) && field.chars().all(is_known)
 }
 
-/// The name of a field that CEL writes in another way, since it could not read it.
+/// Returns the name of a field from its escaped form, the inverse of [`escape`].
+///
+/// ```
+/// assert_eq!(kctl_cel::plain_name("my__dash__name"), "my-name");
+/// assert_eq!(kctl_cel::plain_name("__in__"), "in");
+/// ```
 #[cfg(feature = "check")]
 #[must_use]
 pub fn plain_name(name: &str) -> String {

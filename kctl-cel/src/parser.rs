@@ -1,16 +1,16 @@
-//! Reads an expression: words come in, the tree goes out, or what is wrong with names and macros.
+//! A recursive-descent parser that records positions, and checks names and macros.
 //!
-//! The parser of the evaluator hands out no places, which messages have. It has accepted the text before: what is wrong here is
-//! what only the real server refuses. Upstream: `cel-go/parser/parser.go`, `macro.go` beside it, `cel-go/ext/comprehensions.go`.
+//! The parser of the evaluator records no positions, which messages need. That parser has accepted the expression before, so the
+//! errors here are those that cel-go alone reports. Upstream: `cel-go/parser/parser.go`, `macro.go` beside it, `cel-go/ext/comprehensions.go`.
 
 use crate::{
     Issue, Why,
+    lexer::{Token, tokens},
     names::is_reserved,
-    token::{Token, words},
-    tree::{Item, Node, Part, qualified},
+    tree::{Expr, Item, Node, qualified},
 };
 
-/// Macros of a target: the name, how many names it declares, and how many arguments it has, these included.
+/// Macros that are called on a receiver: the name, its number of variables, and its number of arguments including these.
 const MACROS: [(&str, usize, usize); 20] = [
     ("all", 1, 2),
     ("exists", 1, 2),
@@ -34,46 +34,55 @@ const MACROS: [(&str, usize, usize); 20] = [
     ("transformMapEntry", 2, 5),
 ];
 
-/// The tree of an expression; none where this parser does not know it.
+/// Returns the tree of an expression, or `None` for syntax that this parser does not know.
 ///
 /// # Errors
-/// What only the real server refuses.
+/// A reserved word is used as an identifier, or the variables of a macro are invalid.
 pub(crate) fn parse(text: &str) -> Option<Result<Node, Vec<Issue>>> {
-    let mut parser = Parser { words: words(text)?, next: 0, refused: Vec::new() };
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, errors: Vec::new() };
     let node = parser.ternary()?;
     if parser.peek() != &Token::End {
         return None;
     }
-    Some(if parser.refused.is_empty() { Ok(node) } else { Err(parser.refused) })
+    Some(if parser.errors.is_empty() { Ok(node) } else { Err(parser.errors) })
 }
 
+/// The state of the parser. Each method reads one rule of the grammar (`CEL.g4`), from the current token on.
 struct Parser {
-    words: Vec<(usize, Token)>,
+    /// Tokens with their positions. Invariant: the last one is [`Token::End`].
+    tokens: Vec<(usize, Token)>,
+    /// Index of the current token; it may point behind the last one.
     next: usize,
-    refused: Vec<Issue>,
+    /// Errors so far. They don't stop the parser, so that all are reported at once.
+    errors: Vec<Issue>,
 }
 
 impl Parser {
+    /// Returns the current token.
     fn peek(&self) -> &Token {
-        &self.words[self.next.min(self.words.len() - 1)].1
+        &self.tokens[self.next.min(self.tokens.len() - 1)].1
     }
 
+    /// Returns the position of the current token.
     fn at(&self) -> usize {
-        self.words[self.next.min(self.words.len() - 1)].0
+        self.tokens[self.next.min(self.tokens.len() - 1)].0
     }
 
+    /// Returns the current token and moves on.
     fn take(&mut self) -> Token {
         let token = self.peek().clone();
         self.next += 1;
         token
     }
 
+    /// Skips an operator or bracket; returns `false` and stays if another token comes.
     fn takes(&mut self, sign: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Sign(next) if *next == sign);
         self.next += usize::from(is_next);
         is_next
     }
 
+    /// Returns the current token if it is one of these operators. `in` is an operator that is written as a name.
     fn sign(&self, of: &[&'static str]) -> Option<&'static str> {
         match self.peek() {
             Token::Sign(next) => of.iter().copied().find(|sign| sign == next),
@@ -82,10 +91,12 @@ impl Parser {
         }
     }
 
-    fn refuse(&mut self, at: usize, why: String) {
-        self.refused.push(Issue { at, why: Why::Other(why) });
+    /// Adds an error with cel-go's message.
+    fn error(&mut self, at: usize, why: String) {
+        self.errors.push(Issue { at, why: Why::Other(why) });
     }
 
+    /// Reads a whole expression: `condition ? one : other`, or an operator expression.
     fn ternary(&mut self) -> Option<Node> {
         let condition = self.binary(0)?;
         let at = self.at();
@@ -100,8 +111,9 @@ impl Parser {
         Some(call(at, "_?_:_", vec![condition, one, other]))
     }
 
-    /// Operators by how weakly they bind.
+    /// Reads binary operators of a level and above. The weakest bind at level 0; all are left-associative.
     fn binary(&mut self, level: usize) -> Option<Node> {
+        /// Operators by precedence (`CEL.g4`), the weakest first.
         const LEVELS: [&[&str]; 5] =
             [&["||"], &["&&"], &["==", "!=", "<", "<=", ">", ">=", "in"], &["+", "-"], &["*", "/", "%"]];
         let Some(signs) = LEVELS.get(level) else { return self.unary() };
@@ -116,6 +128,7 @@ impl Parser {
         Some(left)
     }
 
+    /// Reads `!` and `-`, of which an even number has no effect.
     fn unary(&mut self) -> Option<Node> {
         let at = self.at();
         let Some(sign) = self.sign(&["!", "-"]) else { return self.member() };
@@ -135,6 +148,7 @@ impl Parser {
         Some(call(at, &format!("{sign}_"), vec![of]))
     }
 
+    /// Reads an operand with its fields, calls, indexes and constructed objects.
     fn member(&mut self) -> Option<Node> {
         let mut node = self.primary()?;
         loop {
@@ -145,7 +159,7 @@ impl Parser {
                 let field = match self.take() {
                     Token::Name(name) => name,
                     Token::Quoted(name) => {
-                        self.refuse(name_at, "unsupported syntax: '`'".into());
+                        self.error(name_at, "unsupported syntax: '`'".into());
                         name
                     }
                     _ => return None,
@@ -155,7 +169,7 @@ impl Parser {
                     let arguments = self.arguments(")")?;
                     self.method(call_at, node, field, arguments)
                 } else {
-                    Node { at, is: Part::Select { of: Box::new(node), field, is_optional } }
+                    Node { at, is: Expr::Select { of: Box::new(node), field, is_optional } }
                 };
             } else if self.takes("[") {
                 let name = if self.takes("?") { "_[?_]" } else { "_[_]" };
@@ -167,25 +181,26 @@ impl Parser {
             } else if matches!(self.peek(), Token::Sign("{")) && qualified(&node).is_some() {
                 let name = qualified(&node)?;
                 self.next += 1;
-                node = Node { at, is: Part::Message { name, fields: self.fields()? } };
+                node = Node { at, is: Expr::Message { name, fields: self.fields()? } };
             } else {
                 return Some(node);
             }
         }
     }
 
+    /// Reads a literal, an identifier, or an expression in parentheses.
     fn primary(&mut self) -> Option<Node> {
         let at = self.at();
         let simple = |is| Some(Node { at, is });
         match self.take() {
-            Token::Int(number) => simple(Part::Int(i64::try_from(number).ok()?)),
-            Token::Uint(number) => simple(Part::Uint(number)),
-            Token::Double(number) => simple(Part::Double(number)),
-            Token::Bytes(bytes) => simple(Part::Bytes(bytes)),
-            Token::Text(text) => simple(Part::Text(text)),
+            Token::Int(number) => simple(Expr::Int(i64::try_from(number).ok()?)),
+            Token::Uint(number) => simple(Expr::Uint(number)),
+            Token::Double(number) => simple(Expr::Double(number)),
+            Token::Bytes(bytes) => simple(Expr::Bytes(bytes)),
+            Token::Text(text) => simple(Expr::Text(text)),
             Token::Sign("-") => match self.take() {
-                Token::Int(number) => simple(Part::Int(0_i64.checked_sub_unsigned(number)?)),
-                Token::Double(number) => simple(Part::Double(-number)),
+                Token::Int(number) => simple(Expr::Int(0_i64.checked_sub_unsigned(number)?)),
+                Token::Double(number) => simple(Expr::Double(-number)),
                 _ => None,
             },
             Token::Sign("(") => {
@@ -202,13 +217,13 @@ impl Parser {
                         return None;
                     }
                 }
-                simple(Part::List(items))
+                simple(Expr::List(items))
             }
             Token::Sign("{") => {
-                let is = Part::Map(self.entries()?);
+                let is = Expr::Map(self.entries()?);
                 simple(is)
             }
-            // A name from the root.
+            // `.name` is an identifier that no container prefixes.
             Token::Sign(".") => match self.take() {
                 Token::Name(name) => self.named(at, name),
                 _ => None,
@@ -218,29 +233,31 @@ impl Parser {
         }
     }
 
+    /// Reads what follows an identifier: a call, `has(…)`, or nothing.
     fn named(&mut self, at: usize, name: String) -> Option<Node> {
         match name.as_str() {
-            "true" | "false" => return Some(Node { at, is: Part::Bool }),
-            "null" => return Some(Node { at, is: Part::Null }),
+            "true" | "false" => return Some(Node { at, is: Expr::Bool }),
+            "null" => return Some(Node { at, is: Expr::Null }),
             reserved if is_reserved(reserved) => {
-                self.refuse(at, format!("reserved identifier: {reserved}"));
+                self.error(at, format!("reserved identifier: {reserved}"));
             }
             _ => {}
         }
         let call_at = self.at();
         if !self.takes("(") {
-            return Some(Node { at, is: Part::Name(name) });
+            return Some(Node { at, is: Expr::Name(name) });
         }
         let mut arguments = self.arguments(")")?;
         if name == "has" && arguments.len() == 1 {
             return match arguments.remove(0).is {
-                Part::Select { of, field, .. } => Some(Node { at: call_at, is: Part::Has { of, field } }),
+                Expr::Select { of, field, .. } => Some(Node { at: call_at, is: Expr::Has { of, field } }),
                 _ => None,
             };
         }
-        Some(Node { at: call_at, is: Part::Call { target: None, name, arguments } })
+        Some(Node { at: call_at, is: Expr::Call { target: None, name, arguments } })
     }
 
+    /// Reads expressions up to the closing bracket `end`.
     fn arguments(&mut self, end: &str) -> Option<Vec<Node>> {
         let mut all = Vec::new();
         while !self.takes(end) {
@@ -252,6 +269,7 @@ impl Parser {
         Some(all)
     }
 
+    /// Reads the entries of a map literal, behind `{`.
     fn entries(&mut self) -> Option<Vec<(Item, Item)>> {
         let mut all = Vec::new();
         while !self.takes("}") {
@@ -270,6 +288,7 @@ impl Parser {
         Some(all)
     }
 
+    /// Reads the fields of a constructed object, behind `{`.
     fn fields(&mut self) -> Option<Vec<(String, Item)>> {
         let mut all = Vec::new();
         while !self.takes("}") {
@@ -278,7 +297,7 @@ impl Parser {
             let name = match self.take() {
                 Token::Name(name) => name,
                 Token::Quoted(name) => {
-                    self.refuse(name_at, "unsupported syntax: '`'".into());
+                    self.error(name_at, "unsupported syntax: '`'".into());
                     name
                 }
                 _ => return None,
@@ -296,41 +315,42 @@ impl Parser {
         Some(all)
     }
 
-    /// A call with a target, or the macro that it is.
+    /// Returns a method call, or a macro if name and number of arguments fit one.
     fn method(&mut self, at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Node {
         let found = MACROS.iter().find(|(known, _, n_arguments)| *known == name && *n_arguments == arguments.len());
         let target = Box::new(target);
         let Some((_, n_declared, _)) = found else {
-            return Node { at, is: Part::Call { target: Some(target), name, arguments } };
+            return Node { at, is: Expr::Call { target: Some(target), name, arguments } };
         };
-        self.refused.extend(misnamed(&target, &name, &arguments[..*n_declared]));
+        self.errors.extend(misnamed(&target, &name, &arguments[..*n_declared]));
         let declared = arguments.drain(..*n_declared).map(|node| match node.is {
-            Part::Name(name) => name,
-            // It is refused, and never looked at.
+            Expr::Name(name) => name,
+            // `misnamed` has reported it, so the tree is dropped.
             _ => String::new(),
         });
         let declared = declared.collect();
-        Node { at, is: Part::Loop { over: target, name, declared, arguments } }
+        Node { at, is: Expr::Loop { over: target, name, declared, arguments } }
     }
 }
 
+/// Returns a call without a receiver.
 fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
-    Node { at, is: Part::Call { target: None, name: name.into(), arguments } }
+    Node { at, is: Expr::Call { target: None, name: name.into(), arguments } }
 }
 
-/// What is wrong with the names that a macro declares, and with what it goes through.
+/// Returns the first error in the variables of a macro, or in the receiver of `sortBy`.
 fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
     let issue = |at, why: String| Some(Issue { at, why: Why::Other(why) });
     let mut known: Vec<&str> = Vec::new();
     for node in declared {
         match &node.is {
-            Part::Name(name) if name == "__result__" => {
+            Expr::Name(name) if name == "__result__" => {
                 return issue(node.at, "iteration variable overwrites accumulator variable".into());
             }
-            Part::Name(name) if known.contains(&name.as_str()) => {
+            Expr::Name(name) if known.contains(&name.as_str()) => {
                 return issue(node.at, format!("duplicate variable name: {name}"));
             }
-            Part::Name(name) if !is_reserved(name) => known.push(name),
+            Expr::Name(name) if !is_reserved(name) => known.push(name),
             _ => {
                 return issue(
                     node.at,
@@ -345,7 +365,7 @@ fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
     }
     let is_list = matches!(
         target.is,
-        Part::List(_) | Part::Name(_) | Part::Loop { .. } | Part::Call { .. } | Part::Select { .. }
+        Expr::List(_) | Expr::Name(_) | Expr::Loop { .. } | Expr::Call { .. } | Expr::Select { .. }
     );
     let kinds = "a list, identifier, comprehension, call or select expression";
     if name == "sortBy" && !is_list { issue(target.at, format!("sortBy can only be applied to {kinds}")) } else { None }

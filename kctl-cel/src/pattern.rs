@@ -1,13 +1,24 @@
-//! Regular expressions in the syntax of Go: reads a pattern, hands on what the `regex` crate makes of it.
+//! Regular expressions in Go's RE2 syntax, translated to that of the `regex` crate.
 
 use std::{iter::Peekable, str::Chars};
 
 use regex::Regex;
 
-/// How often Go's regexp repeats.
+/// Maximum count of a repetition in Go's regexp (`a{1000}`).
 const REPEAT_MAX: u64 = 1000;
 
 /// Compiles a pattern of Go's RE2 syntax to an equivalent regular expression.
+///
+/// `pattern` of a schema and `matches` in CEL use it. The two syntaxes differ in details that would otherwise let a pattern pass
+/// here and fail on a cluster:
+///
+/// ```
+/// // `\d` means ASCII digits in Go, and Unicode digits in the `regex` crate.
+/// assert!(!kctl_cel::pattern(r"^\d$").unwrap().is_match("٣"));
+/// // Set operations are a feature of the crate, so `&&` is two literals.
+/// assert!(kctl_cel::pattern("^[a&&b]$").unwrap().is_match("&"));
+/// assert!(kctl_cel::pattern("a{1001}").is_err());
+/// ```
 ///
 /// # Errors
 /// The pattern is invalid; the message is one line.
@@ -19,11 +30,13 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Rewrites what the two syntaxes do not share: Perl classes are ASCII in Go, braces that are no repetition and
-/// brackets in a class are literals, and classes know no set operations.
+/// Rewrites the parts of a pattern in which the two syntaxes differ.
+///
+/// In Go, Perl classes are ASCII, a brace that starts no repetition and a bracket in a class are literals, and classes have no
+/// set operations.
 ///
 /// # Errors
-/// What Go does not know.
+/// Go rejects the pattern, though the crate would accept it.
 fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
@@ -52,7 +65,7 @@ fn translate(pattern: &str) -> Result<String, String> {
             '(' if !in_class => {
                 flags(rest.clone())?;
                 out.push('(');
-                // Of a group, which repeats nothing.
+                // The question mark of `(?…)` starts flags or a name, and repeats nothing.
                 out.extend(rest.next_if_eq(&'?'));
             }
             _ => out.push(c),
@@ -61,7 +74,7 @@ fn translate(pattern: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// A sign that repeats what is before it, which may ask for as little as there is, and is not repeated itself.
+/// Copies a repetition (`*`, `+`, `?`, `{n,m}`) with its lazy mark `?`. Go rejects two repetitions in a row.
 fn repetition(sign: char, rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
     out.push(sign);
     if sign == '{' {
@@ -83,7 +96,7 @@ fn repetition(sign: char, rest: &mut Peekable<Chars>, out: &mut String) -> Resul
     }
 }
 
-/// Go has fewer flags than this crate.
+/// Fails for a flag of a group that only the crate knows, such as `x`.
 fn flags(mut group: Peekable<Chars>) -> Result<(), String> {
     if group.next_if_eq(&'?').is_none() {
         return Ok(());
@@ -106,6 +119,7 @@ fn posix(rest: &mut Peekable<Chars>, out: &mut String) {
     }
 }
 
+/// Copies an escape, or what it means in Go if the crate differs.
 fn escape(rest: &mut Peekable<Chars>, in_class: bool, out: &mut String) -> Result<(), String> {
     match rest.next() {
         Some('d') => out.push_str("[0-9]"),
@@ -117,7 +131,7 @@ fn escape(rest: &mut Peekable<Chars>, in_class: bool, out: &mut String) -> Resul
         Some('b') if !in_class => out.push_str("(?-u:\\b)"),
         Some('B') if !in_class => out.push_str("(?-u:\\B)"),
         Some('Q') if !in_class => literally(rest, out),
-        // The end of what was never begun.
+        // Go ignores `\E` without `\Q`.
         Some('E') if !in_class => {}
         Some('0') => octal(rest, out),
         Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => out.extend(['\\', c]),
@@ -148,18 +162,18 @@ fn braced(rest: &mut Peekable<Chars>, out: &mut String) {
     }
 }
 
-/// What stands between `\Q` and `\E`, or the end.
+/// Copies a literal between `\Q` and `\E`, or up to the end of the pattern.
 fn literally(rest: &mut Peekable<Chars>, out: &mut String) {
     let text: String = rest.clone().collect();
     let text = text.split("\\E").next().unwrap_or_default();
     out.push_str(&regex::escape(text));
-    // What ends it is read as the end of what was never begun.
+    // The closing `\E` stays, and is skipped as one without `\Q`.
     for _ in text.chars() {
         rest.next();
     }
 }
 
-/// A character by up to two more digits.
+/// Copies an octal escape: `\0` with up to two further digits.
 fn octal(rest: &mut Peekable<Chars>, out: &mut String) {
     let mut value = 0;
     for _ in 0..2 {
@@ -169,7 +183,7 @@ fn octal(rest: &mut Peekable<Chars>, out: &mut String) {
     out.push_str(&format!("\\x{{{value:x}}}"));
 }
 
-/// Whether what follows a brace is `n}`, `n,}` or `n,m}`.
+/// Returns `true` if `n}`, `n,}` or `n,m}` follows a brace: then it is a repetition rather than a literal.
 fn is_repetition(rest: impl Iterator<Item = char>) -> bool {
     let mut is_closed = false;
     let read = rest.take_while(|&c| {

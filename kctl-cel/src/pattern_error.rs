@@ -1,40 +1,46 @@
-//! Why a pattern is none, in the words of Go.
+//! Go's error message for an invalid regular expression.
 //!
-//! Upstream: `regexp/syntax/parse.go` of Go, of which those errors are told that a scan finds.
+//! Upstream: `regexp/syntax/parse.go` of Go. It covers the errors that one scan without a parse tree can find.
 
-/// The longest repetition that Go takes.
+/// Maximum count of a repetition.
 const REPEAT_MAX: u32 = 1000;
-/// Letters and digits that mean something after a backslash.
+/// Letters and digits with a meaning after a backslash. Others are an error, and punctuation is a literal.
 const ESCAPES: &str = "AaBbCDdEfnPpQrSstvWwxz01234567";
 
-/// Returns Go's message for an invalid pattern.
+/// Returns Go's message for an invalid pattern. API servers put it into validation errors of `pattern` and `matches`.
+///
+/// Call it only if [`pattern`](crate::pattern()) rejects the pattern: for a valid one the message is meaningless.
 ///
 /// ```
 /// assert_eq!(kctl_cel::why_no_pattern("[a"), "error parsing regexp: missing closing ]: `[a`");
 /// ```
 #[must_use]
 pub fn why(pattern: &str) -> String {
-    let error = Scan { pattern, at: 0 }.whole().err().unwrap_or_else(|| format!("`{pattern}`"));
+    let error = Scanner { pattern, at: 0 }.whole().err().unwrap_or_else(|| format!("`{pattern}`"));
     format!("error parsing regexp: {error}")
 }
 
-struct Scan<'a> {
+/// Reads a pattern from left to right, up to its first error.
+struct Scanner<'a> {
     pattern: &'a str,
-    /// How many bytes have been read.
+    /// Number of bytes that have been read.
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> Scanner<'a> {
+    /// Returns the unread part.
     fn rest(&self) -> &'a str {
         &self.pattern[self.at..]
     }
 
+    /// Reads a character.
     fn next(&mut self) -> Option<char> {
         let letter = self.rest().chars().next()?;
         self.at += letter.len_utf8();
         Some(letter)
     }
 
+    /// Reads the whole pattern.
     fn whole(&mut self) -> Result<(), String> {
         let (mut depth, mut can_repeat, mut repeated) = (0_usize, false, None);
         loop {
@@ -68,7 +74,7 @@ impl<'a> Scan<'a> {
         if depth > 0 { Err(format!("missing closing ): `{}`", self.pattern)) } else { Ok(()) }
     }
 
-    /// Whether a brace begins a count, which is read then; otherwise it is a letter.
+    /// Reads a count such as `{2,5}`. Returns `false` if the brace is a literal.
     fn count(&mut self, begin: usize) -> Result<bool, String> {
         let Some((inside, _)) = self.rest().split_once('}') else { return Ok(false) };
         let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
@@ -85,6 +91,7 @@ impl<'a> Scan<'a> {
         Ok(true)
     }
 
+    /// Reads an escape, whose backslash was read.
     fn escape(&mut self, begin: usize) -> Result<(), String> {
         match self.next() {
             None => Err("trailing backslash at end of expression: ``".to_owned()),
@@ -100,7 +107,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What follows a parenthesis that has a question mark.
+    /// Reads flags or a name behind `(?`; does nothing for a plain group.
     fn flags(&mut self, begin: usize) -> Result<(), String> {
         if !self.rest().starts_with('?') {
             return Ok(());
@@ -121,7 +128,7 @@ impl<'a> Scan<'a> {
                 None => return Err(format!("missing closing ): `{}`", self.pattern)),
                 Some(':') => return Ok(()),
                 Some(')') => {
-                    // It is read once more, as the end of the group.
+                    // The caller reads it again, as the end of the group.
                     self.at -= 1;
                     return Ok(());
                 }
@@ -133,6 +140,7 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Reads a character class, whose bracket was read.
     fn class(&mut self, begin: usize) -> Result<(), String> {
         self.at += usize::from(self.rest().starts_with('^'));
         let mut is_first = true;

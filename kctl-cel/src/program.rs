@@ -1,5 +1,4 @@
-//! What keeps an expression that has a type from becoming a program: types that are checked and lead nowhere, and conversions of
-//! constants, which are made before there is a value.
+//! Errors that cel-go finds when it plans a program: names without a value, and conversions of constants that fail.
 //!
 //! Upstream: `cel-go/interpreter/planner.go`, `decOptimize` in `interpreter/decorators.go`.
 
@@ -7,16 +6,24 @@ use crate::{
     constant::{Constant, converted},
     parser,
     room::{depth_of_text, with_room},
-    tree::{Item, Node, Part},
+    tree::{Expr, Item, Node},
 };
 
-/// Types that the checker knows by these names, and the program does not.
+/// Type names that the checker accepts and the planner does not know.
 const NOWHERE: [&str; 2] = ["duration", "timestamp"];
 
-/// Whether an expression that has a type can be made a program.
+/// Checks that cel-go can plan a program for an expression without type errors.
+///
+/// cel-go evaluates conversions of constants while it plans, so a rule can fail even if the object never reaches the call:
+///
+/// ```
+/// let error = kctl_cel::instantiate("true || int('a') == 1").unwrap_err();
+/// assert_eq!(error, "type conversion error from 'string' to 'int'");
+/// assert!(kctl_cel::instantiate("int(self.name) == 1").is_ok());
+/// ```
 ///
 /// # Errors
-/// Why not, in the words of cel-go.
+/// The program can't be planned; the message is cel-go's.
 pub fn instantiate(expression: &str) -> Result<(), String> {
     with_room(depth_of_text(expression), || match parser::parse(expression) {
         Some(Ok(tree)) => planned(&tree, &mut Vec::new()).map(drop),
@@ -24,24 +31,24 @@ pub fn instantiate(expression: &str) -> Result<(), String> {
     })
 }
 
-/// Plans a part of an expression; hands back what it is, where that is constant.
+/// Plans a node. Returns its value if it is constant. `declared` holds the variables of the macros around it.
 fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Constant>, String> {
     let n_before = declared.len();
     match &node.is {
-        Part::Name(name) if NOWHERE.contains(&name.as_str()) && !declared.contains(&name.as_str()) => {
+        Expr::Name(name) if NOWHERE.contains(&name.as_str()) && !declared.contains(&name.as_str()) => {
             return Err(format!("reference to undefined type: {name}"));
         }
-        Part::Call { target: None, name, arguments } if arguments.len() == 1 => {
+        Expr::Call { target: None, name, arguments } if arguments.len() == 1 => {
             let argument = planned(&arguments[0], declared)?;
             return argument.map_or(Ok(None), |argument| converted(name, argument));
         }
-        Part::Call { target: Some(_), name, arguments } if matches!(name.as_str(), "find" | "findAll") => {
+        Expr::Call { target: Some(_), name, arguments } if matches!(name.as_str(), "find" | "findAll") => {
             let pattern = arguments.first().map(|pattern| planned(pattern, declared)).transpose()?.flatten();
             if let Some(Constant::Text(pattern)) = pattern.filter(|pattern| !pattern.is_pattern()) {
                 return Err(crate::why_no_pattern(&pattern));
             }
         }
-        Part::Loop { declared: names, .. } => declared.extend(names.iter().map(String::as_str)),
+        Expr::Loop { declared: names, .. } => declared.extend(names.iter().map(String::as_str)),
         _ => {}
     }
     let mut is_constant = true;
@@ -52,19 +59,19 @@ fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Con
     Ok(constant(node).filter(|_| is_constant))
 }
 
-/// What a node is, if that is constant where its parts are.
+/// Returns the value of a node whose children are constant, if that makes the node constant.
 fn constant(node: &Node) -> Option<Constant> {
     let is_whole = |item: &Item| !item.is_optional;
     Some(match &node.is {
-        Part::Null => Constant::Other("null_type"),
-        Part::Bool => Constant::Other("bool"),
-        Part::Int(number) => Constant::Int(*number),
-        Part::Uint(number) => Constant::Uint(*number),
-        Part::Double(number) => Constant::Double(*number),
-        Part::Text(text) => Constant::Text(text.clone()),
-        Part::Bytes(bytes) => Constant::Bytes(bytes.clone()),
-        Part::List(items) if items.iter().all(is_whole) => Constant::Other("list"),
-        Part::Map(entries) if entries.iter().all(|(_, value)| is_whole(value)) => Constant::Other("map"),
+        Expr::Null => Constant::Other("null_type"),
+        Expr::Bool => Constant::Other("bool"),
+        Expr::Int(number) => Constant::Int(*number),
+        Expr::Uint(number) => Constant::Uint(*number),
+        Expr::Double(number) => Constant::Double(*number),
+        Expr::Text(text) => Constant::Text(text.clone()),
+        Expr::Bytes(bytes) => Constant::Bytes(bytes.clone()),
+        Expr::List(items) if items.iter().all(is_whole) => Constant::Other("list"),
+        Expr::Map(entries) if entries.iter().all(|(_, value)| is_whole(value)) => Constant::Other("map"),
         _ => return None,
     })
 }

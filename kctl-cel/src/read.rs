@@ -1,6 +1,6 @@
-//! The tree of an expression for evaluation: reads a text, hands on what the evaluator's parser makes of it.
+//! Parses an expression with the evaluator's parser, after removing pairs of `!` and `-`.
 //!
-//! That parser takes any number of signs in a row for one, where cel-go takes an even number for none
+//! That parser reads any number of these operators in a row as one, whereas in cel-go an even number has no effect
 //! (`cel-go/parser/parser.go`, `VisitLogicalNot` and `VisitNegate`).
 
 use std::borrow::Cow;
@@ -10,9 +10,12 @@ use kube_cel::cel::{
     parser::{ParseErrors, Parser},
 };
 
-use crate::token::{Token, words};
+use crate::lexer::{Token, tokens};
 
-/// The tree of an expression.
+/// Parses an expression for evaluation by `kube-cel`, or for [`estimate`](crate::estimate).
+///
+/// The depth of the parser's recursion is that of `kube-cel`'s default; use [`read_within`] for deep expressions.
+/// Optional syntax (`a.?b`, `a[?0]`, `[?x]`) is on, as on API servers.
 ///
 /// ```
 /// use kube_cel::cel::common::ast::Expr;
@@ -22,47 +25,56 @@ use crate::token::{Token, words};
 /// ```
 ///
 /// # Errors
-/// It is no CEL.
+/// The expression is not valid CEL. Messages and positions refer to it as it was passed.
 pub fn read(expression: &str) -> Result<IdedExpr, ParseErrors> {
     read_by(expression, |text| Parser::default().enable_optional_syntax(true).parse(text))
 }
 
-/// The same of one that may be so deep: on a stack that has room for it.
+/// Parses an expression of at most `depth_max` nested levels.
+///
+/// Call it inside [`with_room`](crate::with_room()), which provides a large enough stack.
+///
+/// ```
+/// let deep = format!("{}1{}", "(".repeat(200), ")".repeat(200));
+/// assert!(kctl_cel::with_room(1_000, || kctl_cel::read_within(&deep, 1_000).is_ok()));
+/// assert!(kctl_cel::read_within(&deep, 50).is_err());
+/// ```
 ///
 /// # Errors
-/// It is no CEL, or deeper.
+/// The expression is not valid CEL, or deeper.
 pub fn read_within(expression: &str, depth_max: u16) -> Result<IdedExpr, ParseErrors> {
     read_by(expression, |text| {
         Parser::default().enable_optional_syntax(true).max_recursion_depth(depth_max).parse(text)
     })
 }
 
+/// Parses an expression as it is, and once more without pairs if there are any.
 fn read_by(expression: &str, parse: impl Fn(&str) -> Result<IdedExpr, ParseErrors>) -> Result<IdedExpr, ParseErrors> {
-    // What is wrong is told about the text as it is written.
+    // The first result counts for errors, whose positions refer to the original expression.
     match (parse(expression), without_pairs(expression)) {
         (Ok(_), Cow::Owned(text)) => parse(&text),
         (read, _) => read,
     }
 }
 
-/// The text with blanks for signs that undo one another.
+/// Replaces pairs of operators that cancel out by blanks, so that positions stay the same.
 fn without_pairs(text: &str) -> Cow<'_, str> {
-    let Some(words) = words(text).filter(|_| text.contains(['!', '-'])) else { return text.into() };
+    let Some(tokens) = tokens(text).filter(|_| text.contains(['!', '-'])) else { return text.into() };
     let mut blanks: Vec<usize> = Vec::new();
     let mut next = 0;
-    while let Some((at, word)) = words.get(next) {
+    while let Some((at, word)) = tokens.get(next) {
         let begin = next;
         next += 1;
         let &Token::Sign(sign @ ("!" | "-")) = word else { continue };
-        // Between two values it is a minus, and no sign.
-        if sign == "-" && begin.checked_sub(1).is_some_and(|before| ends_value(&words[before].1)) {
+        // Between two operands it is a subtraction.
+        if sign == "-" && begin.checked_sub(1).is_some_and(|before| ends_value(&tokens[before].1)) {
             continue;
         }
-        let n_signs = words[begin..].iter().take_while(|(_, word)| *word == Token::Sign(sign)).count();
+        let n_signs = tokens[begin..].iter().take_while(|(_, word)| *word == Token::Sign(sign)).count();
         next = begin + n_signs;
         if n_signs % 2 == 0 {
-            debug_assert!(words[begin].0 == *at, "signs are blanked where they stand");
-            blanks.extend(words[begin..next].iter().map(|(at, _)| at));
+            debug_assert!(tokens[begin].0 == *at, "signs are blanked where they stand");
+            blanks.extend(tokens[begin..next].iter().map(|(at, _)| at));
         }
     }
     if blanks.is_empty() {
@@ -72,6 +84,7 @@ fn without_pairs(text: &str) -> Cow<'_, str> {
     text.chars().enumerate().map(|(at, letter)| if blanks.next_if_eq(&at).is_some() { ' ' } else { letter }).collect()
 }
 
+/// Returns `true` if an operand ends with this token, so that a `-` behind it is a subtraction.
 fn ends_value(word: &Token) -> bool {
     match word {
         Token::Name(name) => name != "in",
@@ -90,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_number_of_signs_is_none() {
+    fn even_number_of_operators_cancels_out() {
         check("!!true", "  true");
         check("!!!true", "!!!true");
         check("! !a && - -1 == --b", "   a &&    1 ==   b");

@@ -1,11 +1,20 @@
-//! Room for what recurses over an expression: takes how deep it may be, and runs on a stack that is large enough.
+//! A stack that is large enough for functions that recurse over a deep expression.
 
-/// The deepest expression for which the stack of the caller is enough.
+/// Maximum depth for which the caller's stack is enough.
 const DEPTH_MAX: usize = 24;
-/// Enough for expressions that are as deep as the server reads.
+/// Size of the separate stack in bytes: enough for the deepest expression that an API server accepts.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
 /// Runs a function that recurses over an expression of this depth, on a separate, larger stack if the expression is deep.
+///
+/// Tokio's worker threads have 2 MiB of stack, which a deep expression from a client would overflow. Spawning a thread for
+/// each expression would be slow, so shallow ones run on the caller's stack.
+///
+/// ```
+/// let caller = std::thread::current().id();
+/// assert_eq!(kctl_cel::with_room(3, || std::thread::current().id()), caller);
+/// assert_ne!(kctl_cel::with_room(300, || std::thread::current().id()), caller);
+/// ```
 ///
 /// # Panics
 /// The function panics.
@@ -19,7 +28,7 @@ pub fn with_room<T: Send>(depth: usize, run: impl Fn() -> T + Sync) -> T {
     })
 }
 
-/// At most how deep the tree of an expression is: each of these signs may be a level.
+/// Returns an upper bound of the depth of an expression: each of these characters may add a level.
 pub(crate) fn depth_of_text(expression: &str) -> usize {
     expression.matches(['(', '[', '{', '?', '.', '+', '-', '*', '/', '%', '<', '>', '=']).count()
 }

@@ -1,4 +1,4 @@
-//! Times and durations as Go reads them: texts come in, what they are goes out.
+//! Timestamps and durations in Go's notation.
 //!
 //! Upstream: `time.Parse` with RFC 3339 and `time.ParseDuration` of Go, the bounds of `cel-go/common/types/timestamp.go`.
 
@@ -7,12 +7,13 @@ use jiff::{
     civil::{Date, Time},
 };
 
-/// Digits after a point that can make a nanosecond of an hour, and some.
+/// Maximum number of digits behind a point that count. More can't change a nanosecond, even in hours.
 const FRACTION_LEN_MAX: usize = 18;
 
-/// The seconds since 1970 of the years 1 to 9999.
+/// Seconds since 1970 of the years 1 to 9999: the range of a CEL timestamp.
 pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
+/// Units of a Go duration in nanoseconds. `ms` and the others with two letters come before `m` and `s`.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -25,6 +26,14 @@ const UNITS: [(&str, i128); 8] = [
 ];
 
 /// Parses an RFC 3339 timestamp between the years 1 and 9999. Returns the time since 1970 and the UTC offset in minutes.
+///
+/// Go is more lenient than the RFC: one digit for the hour and a comma before the fraction are accepted.
+///
+/// ```
+/// let (since_1970, offset) = kctl_cel::timestamp("1970-01-01T02:00:01+02:00").unwrap();
+/// assert_eq!((since_1970.as_secs(), offset), (1, 120));
+/// assert!(kctl_cel::timestamp("2020-01-01").is_none());
+/// ```
 #[must_use]
 pub fn timestamp(text: &str) -> Option<(SignedDuration, i64)> {
     let (date, time) = text.split_once('T')?;
@@ -40,35 +49,38 @@ pub fn timestamp(text: &str) -> Option<(SignedDuration, i64)> {
     (1..=9999).contains(&in_utc.year()).then_some((since_1970, offset))
 }
 
+/// Parses `2020-01-31`.
 fn date_of(text: &str) -> Option<Date> {
     let [year, month, day] = numbers(text, '-', [4, 2, 2])?;
     Date::new(year, narrow(month), narrow(day)).ok()
 }
 
+/// Parses `15:04:05` with an optional fraction.
 fn time_of(text: &str) -> Option<Time> {
     let (text, fraction) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     if fraction.is_empty() || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    // One digit is enough for the hour.
+    // Go accepts one digit for the hour.
     let hour_len = text.find(':')?.clamp(1, 2);
     let [hour, minute, second] = numbers(text, ':', [hour_len, 2, 2])?;
     let nanosecond = i32::try_from(part(fraction, 1_000_000_000)).ok()?;
     Time::new(narrow(hour), narrow(minute), narrow(second), nanosecond).ok()
 }
 
-/// The minutes of an offset; Go lets its parts be one too large.
+/// Returns the minutes of an offset `+01:00`. Go accepts 24 hours and 60 minutes in it.
 fn minutes(text: &str) -> Option<i64> {
     let [hours, minutes] = numbers(text.get(1..)?, ':', [2, 2])?;
     let sum = i64::from(hours) * 60 + i64::from(minutes);
     (hours <= 24 && minutes <= 60).then_some(if text.starts_with('-') { -sum } else { sum })
 }
 
+/// Converts a number of at most two digits.
 fn narrow(number: i16) -> i8 {
     i8::try_from(number).unwrap_or(i8::MAX)
 }
 
-/// Numbers with so many digits each, between signs.
+/// Parses numbers with fixed numbers of digits, separated by `sign`.
 fn numbers<const N: usize>(text: &str, sign: char, lens: [usize; N]) -> Option<[i16; N]> {
     let mut found = [0; N];
     let mut parts = text.split(sign);
@@ -79,7 +91,12 @@ fn numbers<const N: usize>(text: &str, sign: char, lens: [usize; N]) -> Option<[
     parts.next().is_none().then_some(found)
 }
 
-/// Parses a Go duration such as `1h30m`, of less than 292 years.
+/// Parses a Go duration (`time.ParseDuration`) such as `1h30m`, of less than 292 years.
+///
+/// ```
+/// assert_eq!(kctl_cel::duration("1m.5s").unwrap().as_millis(), 60_500);
+/// assert!(kctl_cel::duration("1d").is_none()); // Go has no unit for days
+/// ```
 #[must_use]
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -108,7 +125,7 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     i64::try_from(nanoseconds).ok().map(SignedDuration::from_nanos)
 }
 
-/// What the digits after a point are of a length, cut to whole parts.
+/// Returns the nanoseconds of a fraction of a unit, rounded down.
 fn part(fraction: &str, length: i128) -> i128 {
     let digits: String = fraction.chars().take(FRACTION_LEN_MAX).collect();
     let scale = digits.chars().fold(1, |scale, _| scale * 10);

@@ -1,72 +1,82 @@
-//! The types of CEL: reads and writes their names, and says which fit together. Upstream: `cel-go/checker/types.go`.
+//! The types of CEL, their names, and unification. Upstream: `cel-go/checker/types.go`.
 
 use std::{fmt, sync::Arc};
 
-/// A type of CEL; shown as cel-go shows it in messages about what does not fit.
+/// A type of CEL. `Display` writes it as cel-go's messages about overloads do.
+///
+/// ```
+/// use kctl_cel::Type;
+///
+/// let hosts = Type::map(Type::Text, Type::list(Type::Timestamp));
+/// assert_eq!(hosts.to_string(), "map(string, list(timestamp))");
+/// assert_eq!(hosts.whole_name(), "map(string, list(google.protobuf.Timestamp))");
+/// assert_eq!(hosts.depth(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Known when it is evaluated.
+    /// `dyn`: the type is known only at evaluation, and any operation type-checks.
     Dyn,
-    /// Anything that is wrapped: as [`Self::Dyn`], but that no loop goes through it.
+    /// `google.protobuf.Any`: like [`Self::Dyn`], except that no macro iterates over it.
     Any,
-    /// Of what is wrong already: it fits everywhere, so that one mistake is told once.
+    /// The type of an expression with an error: it fits everywhere, so that one mistake is one message.
     Error,
-    /// Of `null`.
+    /// The type of `null`.
     Null,
     /// `true` and `false`.
     Bool,
-    /// Whole numbers.
+    /// Signed integers of 64 bits.
     Int,
-    /// Whole numbers that are not below zero.
+    /// Unsigned integers of 64 bits: `1u`.
     Uint,
-    /// Numbers with a point.
+    /// Floating point numbers of 64 bits.
     Double,
-    /// `string`.
+    /// Strings (`string`), whose length counts characters.
     Text,
-    /// Bytes.
+    /// Byte sequences: `b'…'`, and strings with `format: byte`.
     Bytes,
-    /// Lengths of time.
+    /// `google.protobuf.Duration`.
     Duration,
-    /// Points in time.
+    /// `google.protobuf.Timestamp`.
     Timestamp,
-    /// The type of a type.
+    /// The type of a type: `type(1) == int` compares two of them.
     Kind(Box<Type>),
-    /// Lists of one type.
+    /// Lists, with the type of their items.
     List(Box<Type>),
     /// Maps, with the types of their keys and values.
     Map(Box<Type>, Box<Type>),
-    /// Values that may be there or not.
+    /// Values that may be absent: `object.?field`, `optional.of(1)`.
     Optional(Box<Type>),
-    /// A type with fields, or one whose values only functions look into, by its name.
+    /// A named type: one with fields, or an opaque one such as `kubernetes.Quantity`.
     Object(Arc<str>),
-    /// Any type, which is one and the same in all of a call.
+    /// A type parameter, by its number. Within one call it stands for one type.
     Param(usize),
 }
 
 impl Type {
-    /// A list of a type.
+    /// Returns the list type with these items.
     #[must_use]
     pub fn list(of: Self) -> Self {
         Self::List(Box::new(of))
     }
 
-    /// A map.
+    /// Returns the map type with these keys and values.
     #[must_use]
     pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Box::new(key), Box::new(value))
     }
 
-    /// A value that may be there or not.
+    /// Returns the optional type of these values.
     #[must_use]
     pub fn optional(of: Self) -> Self {
         Self::Optional(Box::new(of))
     }
 
+    /// Returns the type of a type.
     pub(crate) fn kind(of: Self) -> Self {
         Self::Kind(Box::new(of))
     }
 
-    /// Reads a name as the tables beside this file have it; a single capital letter is a parameter.
+    /// Parses a name of `library.txt` or `fields.txt`. `A` and `B` are type parameters; unknown names are opaque types.
     pub(crate) fn read(text: &str) -> Self {
         let text = text.trim();
         let (name, inner) = match text.split_once('(') {
@@ -98,19 +108,22 @@ impl Type {
         }
     }
 
+    /// Returns `true` for types that fit every other one.
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
+    /// Returns `true` if `null` is a value of the type: of messages and optional values, and not of strings and numbers.
     fn takes_null(&self) -> bool {
         matches!(self, Self::Null | Self::Object(_) | Self::Duration | Self::Timestamp | Self::Optional(_))
     }
 
-    /// The parameters moved on, so that two calls do not share them.
+    /// Returns the type with its parameters renumbered, so that two calls don't share them.
     pub(crate) fn instantiated(&self, by: usize) -> Self {
         self.changed(&|index| Self::Param(index + by))
     }
 
+    /// Replaces each type parameter.
     fn changed(&self, parameter: &dyn Fn(usize) -> Self) -> Self {
         let of = |inner: &Self| Box::new(inner.changed(parameter));
         match self {
@@ -123,7 +136,9 @@ impl Type {
         }
     }
 
-    /// Returns how many types are within one another: 0 for `int`, 1 for `list(int)`.
+    /// Returns the number of nested types: 0 for `int`, 1 for `list(int)`.
+    ///
+    /// Callers bound it for types that a client declares, because functions on types recurse.
     #[must_use]
     pub fn depth(&self) -> usize {
         match self {
@@ -133,6 +148,7 @@ impl Type {
         }
     }
 
+    /// Returns `true` if a type parameter occurs in the type (occurs check): it must not stand for such a type.
     fn holds(&self, parameter: usize) -> bool {
         match self {
             Self::Param(index) => *index == parameter,
@@ -142,7 +158,7 @@ impl Type {
         }
     }
 
-    /// Whether this is the more general of two (`isEqualOrLessSpecific`).
+    /// Returns `true` if this type is equal to the other or less specific (`isEqualOrLessSpecific`).
     fn is_more_general(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Any | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
@@ -157,11 +173,12 @@ impl Type {
         }
     }
 
+    /// Returns the less specific of two types that fit.
     pub(crate) fn more_general(one: &Self, other: &Self) -> Self {
         if one.is_more_general(other) { one.clone() } else { other.clone() }
     }
 
-    /// The name of the type of its values; none where that is known only when they are evaluated.
+    /// Returns the name of the type at run time, without items and keys; `None` if it is known only at evaluation.
     pub(crate) fn runtime_name(&self) -> Option<String> {
         Some(match self {
             Self::Dyn | Self::Any | Self::Error | Self::Param(_) => return None,
@@ -173,7 +190,8 @@ impl Type {
         })
     }
 
-    /// As messages about what an expression has to be show it.
+    /// Returns the full name, with the protobuf names of durations and timestamps, as messages about the result type of an
+    /// expression show it.
     #[must_use]
     pub fn whole_name(&self) -> String {
         match self {
@@ -214,44 +232,50 @@ impl fmt::Display for Type {
     }
 }
 
-/// What parameters stand for so far, by their number.
+/// The types that type parameters stand for so far, by the number of the parameter.
+///
+/// cel-go calls it `mapping`. It only grows: a call that does not fit leaves it unchanged.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(Vec<Option<Type>>);
+pub(crate) struct Substitution(Vec<Option<Type>>);
 
-impl Known {
+impl Substitution {
+    /// Creates a type parameter that stands for nothing yet, such as the item type of `[]`.
     pub(crate) fn new_parameter(&mut self) -> Type {
         self.0.push(None);
         Type::Param(self.0.len() - 1)
     }
 
-    /// Makes room for the parameters of a function, and says where they begin.
+    /// Reserves `n` type parameters for a call, and returns the number of the first one.
     pub(crate) fn room(&mut self, n: usize) -> usize {
         let begin = self.0.len();
         self.0.resize(begin + n, None);
         begin
     }
 
+    /// Returns the type that a parameter stands for, which may contain further parameters.
     fn found(&self, parameter: usize) -> Option<Type> {
         self.0.get(parameter).cloned().flatten()
     }
 
+    /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `resolved` would not end.
     fn set(&mut self, parameter: usize, is: Type) {
         if let Some(place) = self.0.get_mut(parameter) {
+            debug_assert!(!is.holds(parameter), "a parameter never stands for a type that contains it");
             *place = Some(is);
         }
     }
 
-    /// The type with what its parameters stand for.
+    /// Returns a type with its bound parameters replaced; free ones stay.
     pub(crate) fn resolved(&self, of: &Type) -> Type {
         of.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
     }
 
-    /// The same when nothing more will be learnt: what is not known by then is known when it is evaluated.
+    /// Returns a type without parameters: free ones become `dyn`, as after the check of a whole expression.
     pub(crate) fn settled(&self, of: &Type) -> Type {
         self.resolved(of).changed(&|_| Type::Dyn)
     }
 
-    /// Whether all fit, one by one; where one does not, nothing is learnt.
+    /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
     pub(crate) fn all_fit(&mut self, given: &[Type], wanted: &[Type]) -> bool {
         let mut copy = self.clone();
         let fit = given.len() == wanted.len() && given.iter().zip(wanted).all(|(one, other)| copy.unify(one, other));
@@ -261,11 +285,12 @@ impl Known {
         fit
     }
 
+    /// Unifies one type with another.
     pub(crate) fn fits(&mut self, given: &Type, wanted: &Type) -> bool {
         self.all_fit(std::slice::from_ref(given), std::slice::from_ref(wanted))
     }
 
-    /// `internalIsAssignable`.
+    /// Unifies two types (`internalIsAssignable`). It may bind parameters even if it returns `false`: call it on a copy.
     fn unify(&mut self, one: &Type, other: &Type) -> bool {
         if let Type::Param(index) = other {
             let (fits, is_known) = self.substitutes(one, *index);
@@ -290,7 +315,9 @@ impl Known {
         }
     }
 
-    /// Whether a type may be what a parameter stands for, and whether something is known of it.
+    /// Returns whether a parameter can stand for a type, and whether that is final (`isValidTypeSubstitution`).
+    ///
+    /// If the parameter is bound already, the more general of both types is kept.
     fn substitutes(&mut self, is: &Type, parameter: usize) -> (bool, bool) {
         if *is == Type::Param(parameter) {
             return (true, true);

@@ -47,8 +47,8 @@ fn patterns() -> Vec<Pattern> {
 const LIMITS: [(&str, usize); 8] = [
     ("kctl", 0),
     ("kctl-apiserver", 383),
-    ("kctl-cel", 83),
-    ("kctl-cli", 16),
+    ("kctl-cel", 0),
+    ("kctl-cli", 1),
     ("kctl-interpreter", 0),
     ("kctl-macros", 0),
     ("kctl-runtime", 0),

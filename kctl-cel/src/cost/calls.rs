@@ -1,4 +1,4 @@
-//! The cost of operators and functions, by the sizes of what they are given.
+//! The cost of operators and functions, from the sizes of their arguments.
 //!
 //! Upstream: `functionCost` in `checker/cost.go` of cel-go, `ext/lists.go` and `ext/sets.go` there, and
 //! `pkg/cel/library/cost.go` of apiserver.
@@ -8,40 +8,42 @@ use std::rc::Rc;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 
 use super::{
-    declared::{Size, Type},
-    walk::{LIST, Part, Path, Walk, item_of, sum},
+    estimator::{CostEstimator, Estimate, LIST, Path, item_of, sum},
+    value_schema::{Size, Type},
 };
 
-/// Walking through a text, a byte.
+/// Cost per character of a string that is walked through (`StringTraversalCostFactor`).
 const TEXT: f64 = 0.1;
-/// A regular expression has one part in so many characters.
+/// Cost per character of a regular expression (`RegexStringLengthCostFactor`).
 const PATTERN: f64 = 0.25;
-/// The longest pattern of a named format.
+/// Maximum length of the pattern behind a named format, in characters.
 const FORMAT_LEN_MAX: f64 = 128.0;
-/// Groups of functions, whose names are no values.
+/// Prefixes of functions, such as `math` in `math.abs`: no variables.
 const GROUPS: [&str; 7] = ["format", "ip", "lists", "math", "optional", "sets", "strings"];
 
-/// What a call costs beside its arguments, and what comes of it.
+/// The cost of a call without its arguments, and its result.
 struct Outcome<'a> {
     cost: u64,
     size: Option<Size>,
     r#type: Type<'a>,
 }
 
+/// Returns an outcome whose size follows from its type.
 fn outcome(cost: u64, r#type: Type<'_>) -> Outcome<'_> {
     Outcome { cost, size: None, r#type }
 }
 
-/// A part of a whole, rounded up.
+/// Multiplies a size with a cost factor, and rounds up.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "as upstream")]
 fn scaled(size: u64, factor: f64) -> u64 {
-    // What is too large for the type becomes its largest value.
+    // The conversion saturates at `u64::MAX`.
     (size as f64 * factor).ceil() as u64
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn function(&mut self, call: &CallExpr) -> Part<'a> {
-        let arguments: Vec<Part<'a>> = call.args.iter().map(|argument| self.of(argument)).collect();
+impl<'a> CostEstimator<'a> {
+    /// Estimates a function, a method or an operator.
+    pub(super) fn function(&mut self, call: &CallExpr) -> Estimate<'a> {
+        let arguments: Vec<Estimate<'a>> = call.args.iter().map(|argument| self.of(argument)).collect();
         let group = call.target.as_deref().and_then(|target| match &target.expr {
             Expr::Ident(name) if GROUPS.contains(&name.as_str()) && !self.is_variable(name) => Some(name.as_str()),
             _ => None,
@@ -50,19 +52,25 @@ impl<'a> Walk<'a> {
         let name = group.map_or_else(|| call.func_name.clone(), |group| format!("{group}.{}", call.func_name));
         let inner = sum(arguments.iter().chain(&target).map(|part| part.cost));
         match (name.as_str(), arguments.as_slice()) {
-            ("dyn", [of]) => Part { cost: inner.saturating_add(1), path: Path::None, r#type: Type::Any, ..of.clone() },
+            ("dyn", [of]) => {
+                Estimate { cost: inner.saturating_add(1), path: Path::None, r#type: Type::Any, ..of.clone() }
+            }
             ("_?_:_", [condition, one, other]) => {
                 let cost = condition.cost.saturating_add(one.cost.max(other.cost));
                 let entries = one.entries.zip(other.entries).map(|(one, other)| one.or(other));
                 let r#type = if matches!(one.r#type, Type::Any) { &other.r#type } else { &one.r#type };
-                Part { size: Some(one.size().or(other.size())), entries, ..Part::computed(cost, r#type.clone()) }
+                Estimate {
+                    size: Some(one.size().or(other.size())),
+                    entries,
+                    ..Estimate::computed(cost, r#type.clone())
+                }
             }
             ("_[_]", [of, _]) => {
                 let r#type = item_of(&of.r#type);
                 let step = if matches!(of.r#type, Type::List(_)) { "@items" } else { "@values" };
                 let path = self.below(of.path, step);
                 let size = of.entries.map(|entries| entries.value).or_else(|| Self::size_at(path, &r#type));
-                Part { size, path, ..Part::computed(inner.saturating_add(1), r#type) }
+                Estimate { size, path, ..Estimate::computed(inner.saturating_add(1), r#type) }
             }
             (name, arguments) => {
                 let own = operator(name, arguments)
@@ -73,16 +81,16 @@ impl<'a> Walk<'a> {
                     ("_+_", [one, other]) => one.entries.zip(other.entries).map(|(one, other)| one.or(other)),
                     _ => None,
                 };
-                let found = Part::computed(inner.saturating_add(own.cost), own.r#type);
-                Part { size: own.size.or(found.size), entries, ..found }
+                let found = Estimate::computed(inner.saturating_add(own.cost), own.r#type);
+                Estimate { size: own.size.or(found.size), entries, ..found }
             }
         }
     }
 
-    /// What a function costs that is called on a value.
-    fn method(&self, name: &str, target: &Part<'a>, arguments: &[Part<'a>]) -> Option<Outcome<'a>> {
+    /// Estimates a method. Returns `None` if it costs 1 like most, or is a function without receiver.
+    fn method(&self, name: &str, target: &Estimate<'a>, arguments: &[Estimate<'a>]) -> Option<Outcome<'a>> {
         let text = target.size();
-        let first = arguments.first().map(Part::size);
+        let first = arguments.first().map(Estimate::size);
         let r#type = result_of(name, Some(target), arguments);
         let made = |factor: f64, size: Size| Outcome {
             cost: scaled(size.max, factor).saturating_add(1 + LIST),
@@ -129,7 +137,7 @@ impl<'a> Walk<'a> {
                 let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
                 return Some(made(if is_text { 2.0 + TEXT } else { 2.0 }, text.times(text)));
             }
-            // An address has up to sixteen bytes.
+            // An address has at most 16 bytes; the constants are those of upstream's `containsIP` and `containsCIDR`.
             "containsIP" | "containsCIDR" => {
                 let own = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
                 let is_text = matches!(arguments.first()?.r#type, Type::Text);
@@ -141,8 +149,8 @@ impl<'a> Walk<'a> {
         Some(Outcome { cost, size, r#type })
     }
 
-    /// The size of an item of a list; none where the value is no list.
-    fn item_size(&self, list: &Part<'a>) -> Option<Size> {
+    /// Returns the size of the items of a list; `None` if the value is not a list.
+    fn item_size(&self, list: &Estimate<'a>) -> Option<Size> {
         if !matches!(list.r#type, Type::List(_) | Type::Map(_) | Type::Optional(_)) {
             return None;
         }
@@ -157,9 +165,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The same of operators.
-fn operator<'a>(name: &str, all: &[Part<'a>]) -> Option<Outcome<'a>> {
-    let is_text = |part: &Part<'a>| matches!(part.r#type, Type::Text | Type::Bytes);
+/// Estimates a binary operator. Returns `None` for those that cost 1.
+fn operator<'a>(name: &str, all: &[Estimate<'a>]) -> Option<Outcome<'a>> {
+    let is_text = |part: &Estimate<'a>| matches!(part.r#type, Type::Text | Type::Bytes);
     let are_unknown = all.iter().all(|part| matches!(part.r#type, Type::Any));
     let [one, other] = all else { return None };
     let (size, compared) = (one.size().plus(other.size()), one.size().max.min(other.size().max));
@@ -187,8 +195,8 @@ fn operator<'a>(name: &str, all: &[Part<'a>]) -> Option<Outcome<'a>> {
     })
 }
 
-/// The same of functions that are called by themselves.
-fn global<'a>(name: &str, arguments: &[Part<'a>]) -> Option<Outcome<'a>> {
+/// Estimates a function without receiver. Returns `None` for those that cost 1.
+fn global<'a>(name: &str, arguments: &[Estimate<'a>]) -> Option<Outcome<'a>> {
     let first = arguments.first()?;
     let (size, r#type) = (first.size(), result_of(name, None, arguments));
     let (cost, size) = match name {
@@ -221,7 +229,8 @@ fn global<'a>(name: &str, arguments: &[Part<'a>]) -> Option<Outcome<'a>> {
     Some(Outcome { cost, size, r#type })
 }
 
-/// A text after all its parts of one kind became others.
+/// Returns the size of a string after `replace`: it may grow with each occurrence, and between all characters if the replaced
+/// string is empty.
 fn replaced(text: Size, old: Size, new: Size) -> Size {
     let most = if old.min == 0 {
         text.max.saturating_add(1).saturating_mul(new.max).saturating_add(text.max)
@@ -240,15 +249,15 @@ fn replaced(text: Size, old: Size, new: Size) -> Size {
     Size { min: least, max: most }
 }
 
-/// The items of a list as one text.
+/// Returns the size of `list.join(separator)`.
 fn joined(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
     let items = item.map_or(Size::exactly(0), |item| list.times(item));
     let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
     separator.map_or(items, |separator| items.plus(separator.times(between)))
 }
 
-/// The type of what a function returns.
-fn result_of<'a>(name: &str, target: Option<&Part<'a>>, arguments: &[Part<'a>]) -> Type<'a> {
+/// Returns the result type of a function, by its name alone: the type checker has accepted the call.
+fn result_of<'a>(name: &str, target: Option<&Estimate<'a>>, arguments: &[Estimate<'a>]) -> Type<'a> {
     let own = target.map_or(Type::Any, |target| target.r#type.clone());
     let first = || arguments.first().map_or(Type::Any, |first| first.r#type.clone());
     let list = |item: Type<'a>| Type::List(Rc::new(item));

@@ -1,5 +1,4 @@
-//! The cost of an expression: walks through it, and knows of each part what it costs, how large its value can be, and where
-//! in the schema it is.
+//! Walks through an expression and estimates each part: its cost, the size of its value, and its place in the schema.
 //!
 //! Upstream: `checker/cost.go` of cel-go.
 
@@ -7,66 +6,78 @@ use std::rc::Rc;
 
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
-use super::declared::{Declared, Size, Type};
+use super::value_schema::{Size, Type, ValueSchema};
 
-/// Reading a variable or a field.
+/// Cost of reading a variable or a field (`SelectAndIdentCost`).
 const READ: u64 = 1;
+/// Cost of creating a list (`ListCreateBaseCost`).
 pub(super) const LIST: u64 = 10;
+/// Cost of creating a map (`MapCreateBaseCost`).
 pub(super) const MAP: u64 = 30;
+/// Cost of constructing an object (`StructCreateBaseCost`).
 const OBJECT: u64 = 40;
 
-/// The most that an expression about a value costs.
-pub(super) fn cost(tree: &IdedExpr, root: Declared<'_>) -> u64 {
-    Walk { root, locals: Vec::new() }.of(tree).cost
+/// Returns the maximum cost of an expression, whose `self` is the root.
+pub(super) fn cost(tree: &IdedExpr, root: ValueSchema<'_>) -> u64 {
+    CostEstimator { root, locals: Vec::new() }.of(tree).cost
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
-    /// It was computed.
+    /// The expression computed it.
     None,
-    /// From the object: what is declared there, if the schema says that.
-    At(Option<Declared<'a>>),
+    /// A part of the object, with its schema if that is known.
+    At(Option<ValueSchema<'a>>),
 }
 
-/// The keys and values of a list or map that was made by the expression.
+/// The sizes of keys and values of a list or map that the expression creates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entries {
+    /// `true` for a list, whose keys are indexes.
     pub(super) is_list: bool,
     pub(super) key: Size,
     pub(super) value: Size,
 }
 
 impl Entries {
+    /// Returns the sizes of either of two values.
     pub(super) fn or(self, other: Self) -> Self {
         Self { key: self.key.or(other.key), value: self.value.or(other.value), ..self }
     }
 }
 
-/// What is known of a part of an expression.
+/// The estimate for a part of an expression.
 #[derive(Clone, Debug)]
-pub(super) struct Part<'a> {
+pub(super) struct Estimate<'a> {
+    /// Maximum cost, with that of its operands.
     pub(super) cost: u64,
+    /// Size of its value: characters, bytes or items. `None` if nothing bounds it.
     pub(super) size: Option<Size>,
+    /// Sizes of keys and values, if the expression creates the list or map.
     pub(super) entries: Option<Entries>,
+    /// Origin of its value, for bounds from the schema.
     pub(super) path: Path<'a>,
+    /// Type of its value.
     pub(super) r#type: Type<'a>,
-    /// Its value, if it is a whole number that is written there.
+    /// Its value, if it is an integer literal: `lists.range(3)` has three items.
     pub(super) number: Option<u64>,
 }
 
-impl<'a> Part<'a> {
-    /// What an expression computes.
+impl<'a> Estimate<'a> {
+    /// Returns the estimate of a computed value. Scalars have size 1.
     pub(super) fn computed(cost: u64, r#type: Type<'a>) -> Self {
         let size = r#type.is_scalar().then(|| Size::exactly(1));
         Self { cost, size, entries: None, path: Path::None, r#type, number: None }
     }
 
+    /// Returns the size, or an unlimited one.
     pub(super) fn size(&self) -> Size {
         self.size.unwrap_or(Size::UNKNOWN)
     }
 }
 
+/// A variable of a macro, as its value was estimated.
 #[derive(Clone)]
 struct Local<'a> {
     name: String,
@@ -76,21 +87,24 @@ struct Local<'a> {
     r#type: Type<'a>,
 }
 
-pub(super) struct Walk<'a> {
-    root: Declared<'a>,
-    /// The innermost last.
+/// Walks through one expression.
+pub(super) struct CostEstimator<'a> {
+    /// The schema of `self`.
+    root: ValueSchema<'a>,
+    /// Variables of the macros around; the innermost is last and shadows the others.
     locals: Vec<Local<'a>>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn of(&mut self, tree: &IdedExpr) -> Part<'a> {
+impl<'a> CostEstimator<'a> {
+    /// Estimates a part of the expression.
+    pub(super) fn of(&mut self, tree: &IdedExpr) -> Estimate<'a> {
         match &tree.expr {
-            Expr::Unspecified => Part::computed(0, Type::Any),
+            Expr::Unspecified => Estimate::computed(0, Type::Any),
             Expr::Literal(literal) => of_literal(literal),
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => self.select(select),
             Expr::List(list) => {
-                let items: Vec<Part<'a>> = list.elements.iter().map(|item| self.of(item)).collect();
+                let items: Vec<Estimate<'a>> = list.elements.iter().map(|item| self.of(item)).collect();
                 let entries = Entries { is_list: true, key: Size::exactly(1), value: any_of(&items) };
                 let of = items.first().map_or(Type::Any, |item| item.r#type.clone());
                 made(LIST, &items, items.len(), entries, Type::List(Rc::new(of)))
@@ -109,17 +123,17 @@ impl<'a> Walk<'a> {
                 keys.append(&mut values);
                 made(MAP, &keys, n_entries, entries, Type::Map(Rc::new(of)))
             }
-            Expr::Struct(_) => Part::computed(OBJECT, Type::Any),
+            Expr::Struct(_) => Estimate::computed(OBJECT, Type::Any),
             Expr::Comprehension(inner) => self.comprehension(inner),
             Expr::Call(call) => self.call(call),
         }
     }
 
-    /// What an expression is with a variable of its own.
-    pub(super) fn with(&mut self, locals: Vec<(String, Part<'a>)>, tree: &IdedExpr) -> Part<'a> {
+    /// Estimates a part with further variables in scope.
+    pub(super) fn with(&mut self, locals: Vec<(String, Estimate<'a>)>, tree: &IdedExpr) -> Estimate<'a> {
         let before = self.locals.len();
         self.locals.extend(locals.into_iter().map(|(name, part)| {
-            let Part { size, entries, path, r#type, .. } = part;
+            let Estimate { size, entries, path, r#type, .. } = part;
             Local { name, size, entries, path, r#type }
         }));
         let found = self.of(tree);
@@ -127,12 +141,14 @@ impl<'a> Walk<'a> {
         found
     }
 
+    /// Returns `true` if the name is a variable here, and not the prefix of a function such as `math`.
     pub(super) fn is_variable(&self, name: &str) -> bool {
         ["self", "oldSelf"].contains(&name) || self.locals.iter().any(|local| local.name == name)
     }
 
-    /// A step down from a value. Upstream leaves out the first step of each path, which is `self` where the value is from
-    /// the object; what was computed is so taken for the object itself.
+    /// Returns the path of a field or item. Upstream drops the first step of each path, which is `self` for parts of the object.
+    /// So a part of a computed value is looked up as if it were a part of the object; the estimates agree only if this does the
+    /// same.
     pub(super) fn below(&self, path: Path<'a>, step: &str) -> Path<'a> {
         match path {
             Path::None => Path::At(Some(self.root)),
@@ -140,7 +156,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The size of what is at a path, or else of what has this type.
+    /// Returns the size by the schema at a path, or else by the type.
     pub(super) fn size_at(path: Path<'a>, r#type: &Type<'a>) -> Option<Size> {
         let declared = match path {
             Path::At(Some(declared)) => Some(Size { min: 0, max: declared.elements_max() }),
@@ -149,30 +165,33 @@ impl<'a> Walk<'a> {
         declared.or_else(|| r#type.is_scalar().then(|| Size::exactly(1)))
     }
 
-    fn variable(&self, name: &str) -> Part<'a> {
+    /// Estimates a variable.
+    fn variable(&self, name: &str) -> Estimate<'a> {
         let Some(local) = self.locals.iter().rev().find(|local| local.name == name) else {
             let path = Path::At(Some(self.root));
             let r#type = if self.is_variable(name) { self.root.r#type() } else { Type::Other };
             let size = Self::size_at(path, &r#type);
-            return Part { size, path, ..Part::computed(READ, r#type) };
+            return Estimate { size, path, ..Estimate::computed(READ, r#type) };
         };
         let size = Self::size_at(local.path, &local.r#type).or(local.size);
-        Part { size, path: local.path, entries: local.entries, ..Part::computed(READ, local.r#type.clone()) }
+        Estimate { size, path: local.path, entries: local.entries, ..Estimate::computed(READ, local.r#type.clone()) }
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Part<'a> {
+    /// Estimates a field selection; `has(…)` costs nothing beside its operand.
+    fn select(&mut self, select: &SelectExpr) -> Estimate<'a> {
         let operand = self.of(&select.operand);
         if select.test {
-            return Part::computed(operand.cost, Type::Scalar);
+            return Estimate::computed(operand.cost, Type::Scalar);
         }
         let own = if matches!(operand.r#type, Type::Map(_) | Type::Object(_)) { READ } else { 0 };
         let path = self.below(operand.path, &select.field);
         let r#type = field_of(&operand.r#type, &select.field);
         let size = Self::size_at(path, &r#type);
-        Part { size, path, ..Part::computed(operand.cost.saturating_add(own), r#type) }
+        Estimate { size, path, ..Estimate::computed(operand.cost.saturating_add(own), r#type) }
     }
 
-    fn comprehension(&mut self, inner: &ComprehensionExpr) -> Part<'a> {
+    /// Estimates a macro with one variable, which the parser has expanded: steps × cost of a step.
+    fn comprehension(&mut self, inner: &ComprehensionExpr) -> Estimate<'a> {
         let range = self.of(&inner.iter_range);
         let start = self.of(&inner.accu_init);
         let mut locals = match &inner.iter_var2 {
@@ -182,11 +201,11 @@ impl<'a> Walk<'a> {
         locals.insert(0, (inner.accu_var.clone(), start.clone()));
         let condition = self.with(locals.clone(), &inner.loop_cond);
         let step = self.with(locals, &inner.loop_step);
-        let accumulated = Part { r#type: step.r#type.clone(), ..start.clone() };
+        let accumulated = Estimate { r#type: step.r#type.clone(), ..start.clone() };
         let result = self.with(vec![(inner.accu_var.clone(), accumulated)], &inner.result);
         let one = step.cost.saturating_add(condition.cost);
         let cost = sum([range.cost, start.cost, range.size().max.saturating_mul(one), result.cost]);
-        let mut found = Part::computed(cost, result.r#type);
+        let mut found = Estimate::computed(cost, result.r#type);
         match inner.accu_init.expr {
             Expr::List(_) | Expr::Map(_) => {
                 found.size = Some(range.size());
@@ -197,17 +216,18 @@ impl<'a> Walk<'a> {
         found
     }
 
-    /// The variable of a loop: items of a list, keys of a map.
-    pub(super) fn single(&self, range: &Part<'a>) -> Part<'a> {
+    /// Returns the only variable of a macro: items of a list, keys of a map.
+    pub(super) fn single(&self, range: &Estimate<'a>) -> Estimate<'a> {
         if is_list(range) { self.value(range) } else { self.key(range) }
     }
 
-    /// The two variables of a loop: index and item, or key and value.
-    pub(super) fn pair(&self, range: &Part<'a>, first: &str, second: &str) -> Vec<(String, Part<'a>)> {
+    /// Returns the two variables of a macro: index and item, or key and value.
+    pub(super) fn pair(&self, range: &Estimate<'a>, first: &str, second: &str) -> Vec<(String, Estimate<'a>)> {
         vec![(first.to_owned(), self.key(range)), (second.to_owned(), self.value(range))]
     }
 
-    fn key(&self, range: &Part<'a>) -> Part<'a> {
+    /// Estimates a key of a map, or an index of a list.
+    fn key(&self, range: &Estimate<'a>) -> Estimate<'a> {
         let is_list = is_list(range);
         let r#type = match &range.r#type {
             Type::List(_) => Type::Scalar,
@@ -215,15 +235,21 @@ impl<'a> Walk<'a> {
             _ => Type::Any,
         };
         let path = self.below(range.path, if is_list { "@indices" } else { "@keys" });
-        Part { size: range.entries.map(|entries| entries.key), path, ..Part::computed(0, r#type) }
+        Estimate { size: range.entries.map(|entries| entries.key), path, ..Estimate::computed(0, r#type) }
     }
 
-    fn value(&self, range: &Part<'a>) -> Part<'a> {
+    /// Estimates an item of a list, or a value of a map.
+    fn value(&self, range: &Estimate<'a>) -> Estimate<'a> {
         let path = self.below(range.path, if is_list(range) { "@items" } else { "@values" });
-        Part { size: range.entries.map(|entries| entries.value), path, ..Part::computed(0, item_of(&range.r#type)) }
+        Estimate {
+            size: range.entries.map(|entries| entries.value),
+            path,
+            ..Estimate::computed(0, item_of(&range.r#type))
+        }
     }
 
-    fn call(&mut self, call: &CallExpr) -> Part<'a> {
+    /// Estimates a macro that the parser did not expand, or a function.
+    fn call(&mut self, call: &CallExpr) -> Estimate<'a> {
         if let Some(found) = self.macro_of(call) {
             return found;
         }
@@ -231,15 +257,17 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Adds costs; the sum stays at `u64::MAX` instead of overflowing.
 pub(super) fn sum(costs: impl IntoIterator<Item = u64>) -> u64 {
     costs.into_iter().fold(0, u64::saturating_add)
 }
 
-fn is_list(range: &Part<'_>) -> bool {
+/// Returns `true` if a macro iterates over a list.
+fn is_list(range: &Estimate<'_>) -> bool {
     range.entries.map_or(matches!(range.r#type, Type::List(_)), |entries| entries.is_list)
 }
 
-/// The type of an item or a value.
+/// Returns the type of the items of a list, or of the values of a map.
 pub(super) fn item_of<'a>(of: &Type<'a>) -> Type<'a> {
     match of {
         Type::List(item) | Type::Map(item) => Type::clone(item),
@@ -247,17 +275,18 @@ pub(super) fn item_of<'a>(of: &Type<'a>) -> Type<'a> {
     }
 }
 
-/// The type of a field.
+/// Returns the type of a field, or of a value of a map.
 pub(super) fn field_of<'a>(of: &Type<'a>, name: &str) -> Type<'a> {
     match of {
-        Type::Object(declared) => declared.below(name).map_or(Type::Any, Declared::r#type),
+        Type::Object(declared) => declared.below(name).map_or(Type::Any, ValueSchema::r#type),
         Type::Map(value) => Type::clone(value),
         Type::Optional(of) => Type::Optional(Rc::new(field_of(of, name))),
         _ => Type::Any,
     }
 }
 
-fn of_literal<'a>(literal: &LiteralValue) -> Part<'a> {
+/// Estimates a literal, which costs nothing and has an exact size.
+fn of_literal<'a>(literal: &LiteralValue) -> Estimate<'a> {
     let (r#type, size, number) = match literal {
         LiteralValue::String(text) => (Type::Text, text.inner().chars().count() as u64, None),
         LiteralValue::Bytes(bytes) => (Type::Bytes, bytes.inner().len() as u64, None),
@@ -265,16 +294,16 @@ fn of_literal<'a>(literal: &LiteralValue) -> Part<'a> {
         LiteralValue::Null => (Type::Other, 1, None),
         _ => (Type::Scalar, 1, None),
     };
-    Part { size: Some(Size::exactly(size)), number, ..Part::computed(0, r#type) }
+    Estimate { size: Some(Size::exactly(size)), number, ..Estimate::computed(0, r#type) }
 }
 
-/// The size of any of these.
-fn any_of(parts: &[Part<'_>]) -> Size {
-    parts.iter().map(Part::size).reduce(Size::or).unwrap_or(Size::exactly(0))
+/// Returns a size that covers all parts: the smallest minimum and the largest maximum.
+fn any_of(parts: &[Estimate<'_>]) -> Size {
+    parts.iter().map(Estimate::size).reduce(Size::or).unwrap_or(Size::exactly(0))
 }
 
-/// A list or map that the expression makes.
-fn made<'a>(own: u64, parts: &[Part<'a>], n_entries: usize, entries: Entries, r#type: Type<'a>) -> Part<'a> {
+/// Returns the estimate of a list or map literal. `own` is the cost of creating it.
+fn made<'a>(own: u64, parts: &[Estimate<'a>], n_entries: usize, entries: Entries, r#type: Type<'a>) -> Estimate<'a> {
     let cost = sum(parts.iter().map(|part| part.cost)).saturating_add(own);
-    Part { size: Some(Size::exactly(n_entries as u64)), entries: Some(entries), ..Part::computed(cost, r#type) }
+    Estimate { size: Some(Size::exactly(n_entries as u64)), entries: Some(entries), ..Estimate::computed(cost, r#type) }
 }

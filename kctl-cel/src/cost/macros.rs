@@ -1,18 +1,20 @@
-//! The cost of what cel-go writes out before it looks at costs, and the parser here leaves as it is: loops with two
-//! variables, and what is done with optional values.
+//! The cost of macros that cel-go expands before it estimates, and that the parser here leaves as calls: those with two variables,
+//! and those on optional values.
+//!
+//! The constants count the operations of the expansion in `cel-go/ext/comprehensions.go` and `cel-go/cel/library.go`.
 
 use std::rc::Rc;
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 
 use super::{
-    declared::{Size, Type},
-    walk::{LIST, MAP, Part, Walk, field_of, sum},
+    estimator::{CostEstimator, Estimate, LIST, MAP, field_of, sum},
+    value_schema::{Size, Type},
 };
 
-impl<'a> Walk<'a> {
-    /// The cost of a macro; none when it is a function.
-    pub(super) fn macro_of(&mut self, call: &CallExpr) -> Option<Part<'a>> {
+impl<'a> CostEstimator<'a> {
+    /// Estimates a macro; returns `None` for a function.
+    pub(super) fn macro_of(&mut self, call: &CallExpr) -> Option<Estimate<'a>> {
         let name = |expression: &IdedExpr| match &expression.expr {
             Expr::Ident(name) => Some(name.clone()),
             _ => None,
@@ -25,7 +27,7 @@ impl<'a> Walk<'a> {
                     found @ Type::Optional(_) => found,
                     found => Type::Optional(Rc::new(found)),
                 };
-                Some(Part::computed(of.cost.saturating_add(1), found))
+                Some(Estimate::computed(of.cost.saturating_add(1), found))
             }
             ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
                 Some(self.with_value(call.func_name == "optMap", of, name(variable)?, result))
@@ -34,7 +36,7 @@ impl<'a> Walk<'a> {
                 let range = self.of(range);
                 let locals = self.pair(&range, &name(first)?, &name(second)?);
                 let test = self.with(locals, test).cost;
-                // What the accumulated truth costs beside the test, and the result.
+                // Operations of a step beside the test, and those of the result.
                 let (own, end) = match call.func_name.as_str() {
                     "all" => (3, 1),
                     "exists" => (4, 1),
@@ -67,25 +69,26 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A value is there or not, and what is made of it is there with it.
-    fn with_value(&mut self, wraps: bool, of: &IdedExpr, name: String, result: &IdedExpr) -> Part<'a> {
+    /// Estimates `optMap` and `optFlatMap`: the expression runs if there is a value.
+    fn with_value(&mut self, wraps: bool, of: &IdedExpr, name: String, result: &IdedExpr) -> Estimate<'a> {
         let of = self.of(of);
         let value = match &of.r#type {
             Type::Optional(value) => Type::clone(value),
             _ => Type::Any,
         };
-        let result = self.with(vec![(name, Part::computed(0, value))], result);
-        // It is asked whether there is a value, which is read and bound to the name.
+        let result = self.with(vec![(name, Estimate::computed(0, value))], result);
+        // The expansion is `has_value ? bind(name, value, result) : none`, and `bind` is a loop over an empty list.
         let bound = sum([LIST, of.cost, 1, result.cost, u64::from(wraps)]);
         let cost = sum([of.cost, 1, bound.max(1)]);
         let found = if wraps { Type::Optional(Rc::new(result.r#type)) } else { result.r#type };
-        Part::computed(cost, found)
+        Estimate::computed(cost, found)
     }
 }
 
-fn looped<'a>(range: &Part<'a>, start: u64, step: u64, end: u64, r#type: Type<'a>) -> Part<'a> {
+/// Returns the estimate of a loop: range, start, steps and result.
+fn looped<'a>(range: &Estimate<'a>, start: u64, step: u64, end: u64, r#type: Type<'a>) -> Estimate<'a> {
     let steps = range.size().max.saturating_mul(step);
-    let mut found = Part::computed(sum([range.cost, start, steps, end]), r#type);
+    let mut found = Estimate::computed(sum([range.cost, start, steps, end]), r#type);
     if matches!(found.r#type, Type::Scalar) {
         found.size = Some(Size::exactly(1));
     }

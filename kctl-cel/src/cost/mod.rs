@@ -1,26 +1,30 @@
-//! What a CEL rule of a definition may cost at most, by the sizes that the schema allows: an upper bound that API servers put a
-//! limit on. Reads an expression and its schema, hands on a number.
+//! The estimated maximum cost of a validation rule, from the sizes that the schema allows.
+//!
+//! API servers reject a CRD whose rules exceed a limit. `estimator` walks through the expression, `calls` and `macros` know the
+//! costs of functions and macros, and `value_schema` derives sizes from `maxLength`, `maxItems` and the like.
 //!
 //! The cost model is that of cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The tests
-//! `definitions::costs` hold it to the recorded answers of the real server.
+//! `definitions::costs` compare it with recorded responses of a real server.
 
 mod calls;
-mod declared;
+mod estimator;
 mod macros;
-mod walk;
+mod value_schema;
 
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use self::declared::Declared;
+use self::value_schema::ValueSchema;
 
-/// Maximum estimated cost of one rule (`StaticEstimatedCostLimit` of apiextensions-apiserver).
+/// Maximum estimated cost of one rule, times the number of values that it runs on (`StaticEstimatedCostLimit` of apiextensions-apiserver).
 pub const RULE_MAX: u64 = 10_000_000;
-/// Maximum estimated cost of all rules of a version (`StaticEstimatedCRDCostLimit`).
+/// Maximum sum of the costs of all rules of a version (`StaticEstimatedCRDCostLimit`).
 pub const TOTAL_MAX: u64 = 100_000_000;
 
 /// Estimates the maximum cost of one evaluation of an expression on a value of this schema. `is_whole` is for values with metadata:
 /// whole objects and embedded resources.
+///
+/// The unit is that of cel-go: about one operation. A result of `u64::MAX` means that it has no bound.
 ///
 /// ```
 /// use kube_cel::cel::parser::Parser;
@@ -33,10 +37,19 @@ pub const TOTAL_MAX: u64 = 100_000_000;
 /// assert!(cost < 100 && kctl_cel::estimate(&rule, &unbounded, false) > 10_000 * cost);
 /// ```
 pub fn estimate(expression: &IdedExpr, schema: &Value, is_whole: bool) -> u64 {
-    walk::cost(expression, Declared::Schema(schema, is_whole))
+    estimator::cost(expression, ValueSchema::Schema(schema, is_whole))
 }
 
-/// How many values of a schema fit into a request: how often a rule runs where nothing else bounds that.
+/// Returns the number of values of a schema that fit into a request of 3 MiB.
+///
+/// A rule below an array or map without `maxItems` or `maxProperties` runs at most that often.
+///
+/// ```
+/// use serde_json::json;
+///
+/// // `true,` has five bytes:
+/// assert_eq!(kctl_cel::max_in_request(&json!({ "type": "boolean" })), 3 * 1024 * 1024 / 5);
+/// ```
 pub fn max_in_request(schema: &Value) -> u64 {
-    declared::of(schema).count_max()
+    value_schema::of(schema).count_max()
 }

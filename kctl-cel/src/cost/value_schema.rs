@@ -1,4 +1,4 @@
-//! How large values of a schema can be: reads a schema, hands on bounds and types.
+//! The sizes and types of the values that a schema allows.
 //!
 //! Upstream: `SchemaDeclType` in `pkg/cel/common/schemas.go` of apiserver, and `limits.go` beside it.
 
@@ -8,71 +8,85 @@ use serde_json::Value;
 
 use crate::plain_name;
 
-/// Bytes of a request: what has no bound of its own is as long as that allows.
+/// Maximum size of a request in bytes (`MaxRequestSizeBytes`). It bounds values whose schema has no bound.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
-/// Without the quotes or brackets around it.
+/// The same without the quotes or brackets around the value.
 const VALUE_BYTES_MAX: u64 = REQUEST_BYTES_MAX - 2;
 
-/// A bound from below and one from above.
+/// The minimum and maximum size of a value. Invariant of sizes from a schema: `min <= max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
+    /// Minimum, in characters, bytes, items or entries.
     pub(super) min: u64,
+    /// Maximum; `u64::MAX` without a bound.
     pub(super) max: u64,
 }
 
 impl Size {
+    /// The size of a value that nothing bounds.
     pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
+    /// Returns the size of a value that is known.
     pub(super) fn exactly(size: u64) -> Self {
         Self { min: size, max: size }
     }
 
+    /// Adds two sizes: a concatenation.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
+    /// Multiplies two sizes: nested loops.
     pub(super) fn times(self, other: Self) -> Self {
         Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
+    /// Returns a size that covers both.
     pub(super) fn or(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 
-/// What is declared of a value.
+/// The schema of a value, or one of the implicit schemas of objects.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Declared<'a> {
-    /// A schema, and whether its objects have metadata of their own.
+pub(super) enum ValueSchema<'a> {
+    /// A schema of the CRD; `true` if its values are whole objects with `metadata`.
     Schema(&'a Value, bool),
-    /// What rules see of the metadata of an object.
+    /// `metadata`, of which rules see `name` and `generateName` only.
     Metadata,
-    /// A text of any length.
+    /// A string without a bound, such as `metadata.name`.
     Text,
-    /// A key of a map, whose length nothing is said of.
+    /// A key of a map. Upstream assumes no size for it.
     Key,
 }
 
 /// The type of an expression, as far as costs depend on it.
 #[derive(Clone, Debug)]
 pub(super) enum Type<'a> {
-    /// Known when it is evaluated.
+    /// Known only at evaluation.
     Any,
-    /// Numbers, truth values, times.
+    /// Numbers, booleans, durations and timestamps, which have size 1.
     Scalar,
+    /// Strings, whose size is their length in characters.
     Text,
+    /// Bytes, whose size is their length.
     Bytes,
+    /// Lists with the type of their items.
     List(Rc<Type<'a>>),
+    /// Maps with the type of their values; keys are strings.
     Map(Rc<Type<'a>>),
-    Object(Declared<'a>),
+    /// Objects with their schema.
+    Object(ValueSchema<'a>),
+    /// Values that may be absent.
     Optional(Rc<Type<'a>>),
-    /// Quantities, addresses and the like.
+    /// Quantities, IP addresses, URLs: compared at cost 1.
     Opaque,
-    /// Null, types, formats.
+    /// `null`, types, formats.
     Other,
 }
 
 impl Type<'_> {
+    /// Returns `true` for types whose values have size 1.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Scalar => true,
@@ -82,13 +96,16 @@ impl Type<'_> {
     }
 }
 
-impl<'a> Declared<'a> {
-    /// The most items, fields or bytes of a value; nothing for what has no parts.
+impl<'a> ValueSchema<'a> {
+    /// Returns the maximum number of items, entries or bytes of a value; 0 for scalars.
+    ///
+    /// `maxLength` counts characters, which have up to four bytes. Without bounds, the size of a request and the minimum size
+    /// of an item limit it.
     pub(super) fn elements_max(self) -> u64 {
         let Self::Schema(schema, _) = self else {
             return if matches!(self, Self::Text) { VALUE_BYTES_MAX } else { 0 };
         };
-        // A bound below zero is none.
+        // A negative bound counts as 0, as upstream converts it.
         let said = |key: &str| schema[key].as_i64().map(|said| u64::try_from(said).unwrap_or(0));
         let characters = said("maxLength").map(|length| length.saturating_mul(4));
         if schema["x-kubernetes-int-or-string"] == true {
@@ -109,7 +126,7 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// The fewest bytes of a value in JSON.
+    /// Returns the minimum number of bytes of a value in JSON (`estimateMinSizeJSON`).
     pub(super) fn bytes_min(self) -> u64 {
         let Self::Schema(schema, _) = self else { return 2 };
         if schema["x-kubernetes-int-or-string"] == true {
@@ -118,7 +135,7 @@ impl<'a> Declared<'a> {
         match schema["type"].as_str().unwrap_or_default() {
             "object" if !schema["additionalProperties"].is_object() => {
                 let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                // What has a default may be left out.
+                // A field with a default may be absent in a request.
                 let fields = required.filter(|name| schema["properties"][*name].get("default").is_none());
                 let sizes = fields.filter_map(|name| Some((name.len() as u64, self.field(name)?.bytes_min())));
                 sizes.fold(2, |sum, (name, value)| sum + name + value + 4)
@@ -135,12 +152,12 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// How many values of it a request can have.
+    /// Returns the maximum number of such values in a request.
     pub(super) fn count_max(self) -> u64 {
         REQUEST_BYTES_MAX / (self.bytes_min() + 1)
     }
 
-    /// What is below: a field as CEL names it, or one of the words for items, keys and values.
+    /// Returns the schema one step down: a field by its escaped name, or `@items`, `@keys`, `@values`.
     pub(super) fn below(self, step: &str) -> Option<Self> {
         let Self::Schema(schema, _) = self else { return self.field(step) };
         let is_map = schema["type"] == "object" && schema["additionalProperties"].is_object();
@@ -153,6 +170,7 @@ impl<'a> Declared<'a> {
         }
     }
 
+    /// Returns the schema of a field by its plain name.
     fn field(self, name: &str) -> Option<Self> {
         match (self, name) {
             (Self::Metadata, "name" | "generateName") | (Self::Schema(_, true), "apiVersion" | "kind") => {
@@ -168,6 +186,7 @@ impl<'a> Declared<'a> {
         }
     }
 
+    /// Returns the type of the values.
     pub(super) fn r#type(self) -> Type<'a> {
         let Self::Schema(schema, _) = self else {
             return if matches!(self, Self::Metadata) { Type::Object(self) } else { Type::Text };
@@ -190,18 +209,22 @@ impl<'a> Declared<'a> {
     }
 }
 
-pub(super) fn of(schema: &Value) -> Declared<'_> {
-    Declared::Schema(schema, schema["x-kubernetes-embedded-resource"] == true)
+/// Returns the schema of a nested value.
+pub(super) fn of(schema: &Value) -> ValueSchema<'_> {
+    ValueSchema::Schema(schema, schema["x-kubernetes-embedded-resource"] == true)
 }
 
-fn of_items(schema: &Value) -> Declared<'_> {
+/// Returns the schema of the items of an array.
+fn of_items(schema: &Value) -> ValueSchema<'_> {
     of(&schema["items"])
 }
 
-fn of_values(schema: &Value) -> Declared<'_> {
+/// Returns the schema of the values of a map.
+fn of_values(schema: &Value) -> ValueSchema<'_> {
     of(&schema["additionalProperties"])
 }
 
+/// Returns the length of the longest value of an `enum` in bytes; `None` without one.
 fn longest(values: &Value) -> Option<u64> {
     let values = values.as_array().filter(|values| !values.is_empty())?;
     Some(values.iter().filter_map(Value::as_str).map(|text| text.len() as u64).max().unwrap_or(0))
