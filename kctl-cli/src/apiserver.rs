@@ -1,4 +1,11 @@
-//! `kctl apiserver`: the embedded API server alone.
+//! `kctl apiserver`: the embedded API server as a program, for any client.
+//!
+//! The first line on standard output is `serving URL`: scripts wait for it.
+//!
+//! ```text
+//! kctl apiserver --data state --write-kubeconfig kubeconfig &
+//! kubectl --kubeconfig kubeconfig get namespaces
+//! ```
 
 use std::{
     io::Write,
@@ -10,9 +17,9 @@ use kctl_apiserver::{ApiServer, ControllerOptions, ServeOptions};
 
 use crate::{Failure, faults, stopped};
 
-/// How to serve.
+/// Options of `kctl apiserver`.
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct ApiserverOptions {
     /// The port; 0 chooses a free one, or with --data the last one
     #[arg(long, visible_alias = "secure-port", value_name = "N", default_value_t = 0)]
     port: u16,
@@ -50,7 +57,14 @@ pub(crate) struct Options {
     faults_seed: u64,
 }
 
-pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+/// Serves until Ctrl-C or SIGTERM.
+///
+/// Everything is set up before the port is bound and the line `serving URL` is printed, so that a client that has read the line
+/// finds stored objects, faults and the kubeconfig in place. Controllers and kubelets start afterwards.
+///
+/// # Errors
+/// The data folder or a file can't be read or written, a fault rule is invalid, or the port is in use.
+pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     if let Some(folder) = &options.data {
         server.keep_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

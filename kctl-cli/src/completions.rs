@@ -1,4 +1,9 @@
-//! Shell completions and man pages, from the same declarations as `--help`.
+//! `kctl completions` and `kctl man`, generated from the same declarations as `--help`.
+//!
+//! ```text
+//! kctl completions bash > /etc/bash_completion.d/kctl
+//! kctl man /usr/local/share/man/man1
+//! ```
 
 use std::{io::Write, path::PathBuf};
 
@@ -8,7 +13,7 @@ use crate::Failure;
 
 /// Options of `kctl completions`.
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct CompletionsOptions {
     /// The shell; its script goes to standard output
     shell: clap_complete::Shell,
 }
@@ -20,8 +25,11 @@ pub(crate) struct ManOptions {
     dir: PathBuf,
 }
 
-/// Prints the completion script of a shell.
-pub(crate) fn run(options: &Options, mut command: Command) -> Result<(), Failure> {
+/// Prints the completion script of a shell to standard output.
+///
+/// # Errors
+/// Standard output is closed.
+pub(crate) fn run(options: &CompletionsOptions, mut command: Command) -> Result<(), Failure> {
     // Into memory first: the generator panics if its writer fails, and a closed pipe is not a bug.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "kctl", &mut script);
@@ -29,7 +37,10 @@ pub(crate) fn run(options: &Options, mut command: Command) -> Result<(), Failure
     Ok(())
 }
 
-/// Writes `kctl.1` and one page per command.
+/// Writes `kctl.1` and one page per command, replacing files of these names.
+///
+/// # Errors
+/// The folder can't be created, or a page can't be written.
 pub(crate) fn man(options: &ManOptions, command: Command) -> Result<(), Failure> {
     let failed = |error| format!("failed to write man pages to {}: {error}", options.dir.display());
     std::fs::create_dir_all(&options.dir).map_err(failed)?;

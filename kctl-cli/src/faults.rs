@@ -1,4 +1,11 @@
-//! `--faults FILE`: which requests and events fail, as a list in YAML.
+//! `--faults FILE`: a YAML list of rules that say which requests and watch events fail.
+//!
+//! ```yaml
+//! - { fault: refuse, verb: patch, resource: pods/status, code: 409, perMille: 100 }
+//! - { fault: holdWatch, client: my-operator, seconds: 5, times: 1 }
+//! ```
+//!
+//! guide/simulation.md describes each fault. Faults that the simulator has and this file does not need a running app.
 
 use std::{io::Read, path::Path, time::Duration};
 
@@ -7,60 +14,81 @@ use serde::Deserialize;
 
 use crate::Failure;
 
-/// Bytes of a list of rules. A device may have no end.
+/// Maximum size of the file in bytes. A device may have no end.
 const FILE_LEN_MAX: u64 = 16 << 20;
-/// How long something is late unless the rule says it.
+/// Default of `seconds`.
 const SECONDS: f64 = 10.0;
-/// The status of a refusal unless the rule says it.
+/// Default of `code`.
 const CODE: u16 = 500;
-/// How many changes a server is behind unless the rule says it.
+/// Default of `changes`.
 const CHANGES: usize = 1;
 
-/// One rule: a fault, what it is for, and how often.
+/// One rule: a fault, the requests or events that it is for, and how often it occurs.
+///
+/// Absent fields match everything.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Line {
-    fault: Name,
-    /// The program, as its `User-Agent` begins.
+struct FaultRule {
+    /// The kind of fault.
+    fault: FaultKind,
+    /// The client's program: the beginning of its `User-Agent`, up to the slash.
     client: Option<String>,
+    /// The verb of a request as in RBAC, such as `list`.
     verb: Option<String>,
     /// The plural, with its subresource: `pods/status`.
     resource: Option<String>,
+    /// The namespace of the object or list.
     namespace: Option<String>,
+    /// The name of the object.
     name: Option<String>,
-    /// Only the nth of those that are meant, counted from one.
+    /// Only the nth match, counted from one.
     nth: Option<u64>,
-    /// So many of a thousand, by chance.
+    /// Probability in thousandths. `--faults-seed` makes the choice repeatable.
     per_mille: Option<u16>,
-    /// So often at most.
+    /// Maximum number of times.
     times: Option<u64>,
-    /// Once the server has done it.
+    /// `true` injects the fault after the server has processed the request: the client sees a failure of a write that was stored.
     after: Option<bool>,
+    /// Status code of a rejected request, from 400 to 599.
     code: Option<u16>,
+    /// Value of the header `Retry-After` in seconds.
     retry_after: Option<u32>,
+    /// Delay, or age of an outdated state, in seconds.
     seconds: Option<f64>,
-    /// How old what is read is, in changes of its resource.
+    /// Age of an outdated state, in changes of the resource.
     changes: Option<usize>,
 }
 
+/// The kinds of faults, of requests first and of watches then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Name {
+enum FaultKind {
+    /// The server answers with an error status.
     Refuse,
+    /// The connection is closed without a response.
     Reset,
+    /// The response body ends in the middle.
     Half,
+    /// The request, or its response, is late.
     Delay,
+    /// Reads that allow it (`resourceVersion=0`) return an old state.
     Stale,
+    /// Lists return an old state, also those that ask for the newest one. A `get` returns the current object.
     Outdated,
+    /// A watch ends.
     CloseWatch,
+    /// A watch ends with 410 Gone, so the client has to list again.
     ExpireWatch,
+    /// An event and all later ones of its watch are late.
     HoldWatch,
+    /// An event is not delivered; the watch goes on with the newest state.
     SkipState,
+    /// An event is sent twice.
     RepeatEvent,
 }
 
-impl Name {
-    /// As it is written in a rule.
+impl FaultKind {
+    /// Returns the name in the file.
     fn text(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -77,7 +105,7 @@ impl Name {
         }
     }
 
-    /// The fields that say how it is, besides those that say what it is for and how often.
+    /// Returns the fields that apply to the fault, beside those that all faults have.
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Refuse => &["verb", "after", "code", "retryAfter"],
@@ -91,7 +119,10 @@ impl Name {
     }
 }
 
-/// Reads a plan of faults.
+/// Reads the rules of a file. `seed` decides which requests `perMille` chooses.
+///
+/// # Errors
+/// The file can't be read, is not a list of rules, or a rule is invalid; the error names the rule by its number.
 pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
     let broken = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let mut text = String::new();
@@ -103,8 +134,9 @@ pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
     Ok(parse(&text, seed).map_err(|error| broken(&error))?)
 }
 
+/// Parses the rules. Each counts the requests that it matches, and the first one that acts decides.
 fn parse(text: &str, seed: u64) -> Result<Faults, String> {
-    let lines: Vec<Line> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let lines: Vec<FaultRule> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     let faults = Faults::seeded(seed);
     for (index, line) in lines.into_iter().enumerate() {
         faults.add(line.rule().map_err(|error| format!("rule {}: {error}", index + 1))?);
@@ -112,7 +144,8 @@ fn parse(text: &str, seed: u64) -> Result<Faults, String> {
     Ok(faults)
 }
 
-impl Line {
+impl FaultRule {
+    /// Returns the rule of the fault injector.
     fn rule(self) -> Result<Rule, String> {
         let seconds = self.seconds.unwrap_or(SECONDS);
         let time = Duration::try_from_secs_f64(seconds).map_err(|error| format!("seconds is {seconds}: {error}"))?;
@@ -121,27 +154,27 @@ impl Line {
         let (nth, per_mille, times) = (self.nth, self.per_mille, self.times);
         self.check()?;
         let mut rule = match self.fault {
-            Name::Refuse => {
+            FaultKind::Refuse => {
                 let (code, retry_after) = (self.code.unwrap_or(CODE), self.retry_after);
                 self.of_request(RequestFault::Refuse { code, retry_after, moment })
             }
-            Name::Reset => self.of_request(RequestFault::Reset(moment)),
-            Name::Half => self.of_request(RequestFault::Half),
-            Name::Delay if after => self.of_request(RequestFault::DelayAnswer(time)),
-            Name::Delay => self.of_request(RequestFault::Delay(time)),
-            Name::Stale => {
+            FaultKind::Reset => self.of_request(RequestFault::Reset(moment)),
+            FaultKind::Half => self.of_request(RequestFault::Half),
+            FaultKind::Delay if after => self.of_request(RequestFault::DelayAnswer(time)),
+            FaultKind::Delay => self.of_request(RequestFault::Delay(time)),
+            FaultKind::Stale => {
                 let past = self.past();
                 self.of_request(RequestFault::Stale { past, lag: time })
             }
-            Name::Outdated => {
+            FaultKind::Outdated => {
                 let past = self.past();
                 self.of_request(RequestFault::Outdated { past, lag: time })
             }
-            Name::CloseWatch => self.of_event(EventFault::Close),
-            Name::ExpireWatch => self.of_event(EventFault::Expire),
-            Name::HoldWatch => self.of_event(EventFault::Hold(time)),
-            Name::SkipState => self.of_event(EventFault::Skip(time)),
-            Name::RepeatEvent => self.of_event(EventFault::Repeat),
+            FaultKind::CloseWatch => self.of_event(EventFault::Close),
+            FaultKind::ExpireWatch => self.of_event(EventFault::Expire),
+            FaultKind::HoldWatch => self.of_event(EventFault::Hold(time)),
+            FaultKind::SkipState => self.of_event(EventFault::Skip(time)),
+            FaultKind::RepeatEvent => self.of_event(EventFault::Repeat),
         };
         if let Some(nth) = nth {
             rule = rule.nth(nth);
@@ -152,10 +185,10 @@ impl Line {
         Ok(if let Some(times) = times { rule.times(times) } else { rule })
     }
 
-    /// What would be no fault, or another one than is said.
+    /// Checks values that the types allow, such as a success status for a rejected request.
     fn check(&self) -> Result<(), String> {
         if let Some(code) = self.code.filter(|code| !(400..600).contains(code)) {
-            return Err(format!("code is {code}: a refusal has one from 400 to 599"));
+            return Err(format!("code is {code}: it has to be from 400 to 599"));
         }
         if let Some(per_mille) = self.per_mille.filter(|per_mille| *per_mille > 1_000) {
             return Err(format!("perMille is {per_mille}: at most 1000 of a thousand fail"));
@@ -166,7 +199,7 @@ impl Line {
         self.check_fields()
     }
 
-    /// A field that says nothing of the fault would be taken for one that does.
+    /// Rejects fields that don't apply to the fault, instead of ignoring them.
     fn check_fields(&self) -> Result<(), String> {
         let given = [
             ("verb", self.verb.is_some()),
@@ -178,16 +211,18 @@ impl Line {
         ];
         let known = self.fault.fields();
         match given.iter().find(|(field, is_given)| *is_given && !known.contains(field)) {
-            Some((field, _)) => Err(format!("{field} says nothing of a fault {}: remove it", self.fault.text())),
+            Some((field, _)) => Err(format!("{field} does not apply to the fault {}: remove it", self.fault.text())),
             None => Ok(()),
         }
     }
 
+    /// Returns the age of an outdated state.
     fn past(&self) -> Past {
         Past::Changes(self.changes.unwrap_or(CHANGES))
     }
 
-    fn means(&self, client: &str, resource: &str, namespace: &str, name: &str) -> bool {
+    /// Returns `true` if the rule is for such a client and object.
+    fn matches(&self, client: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         fits(&self.client, client)
             && fits(&self.resource, resource)
@@ -195,15 +230,17 @@ impl Line {
             && fits(&self.name, name)
     }
 
+    /// Returns the rule for a fault of requests.
     fn of_request(self, fault: RequestFault) -> Rule {
         Rule::request(fault, move |asked| {
             self.verb.as_ref().is_none_or(|verb| verb == asked.verb)
-                && self.means(&asked.client, &asked.resource, &asked.namespace, &asked.name)
+                && self.matches(&asked.client, &asked.resource, &asked.namespace, &asked.name)
         })
     }
 
+    /// Returns the rule for a fault of watch events.
     fn of_event(self, fault: EventFault) -> Rule {
-        Rule::event(fault, move |told| self.means(&told.client, &told.resource, &told.namespace, &told.name))
+        Rule::event(fault, move |told| self.matches(&told.client, &told.resource, &told.namespace, &told.name))
     }
 }
 
@@ -212,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plan_is_read_or_says_which_rule_is_wrong() {
+    fn plan_is_read_or_names_the_invalid_rule() {
         let cases = [
             ("[]", Ok(())),
             ("- { fault: reset, client: kubectl, verb: list, resource: pods, nth: 2, after: true }", Ok(())),
@@ -220,21 +257,21 @@ mod tests {
             ("- { fault: half }\n- { fault: holdWatch, seconds: 0.5, times: 1 }", Ok(())),
             (
                 "- { fault: half }\n- { fault: skipState, verb: list }",
-                Err("rule 2: verb says nothing of a fault skipState"),
+                Err("rule 2: verb does not apply to the fault skipState"),
             ),
             ("- { fault: stale, resource: pods }\n- { fault: outdated, changes: 3, seconds: 2 }", Ok(())),
             ("- { fault: delay, seconds: -1 }", Err("rule 1: seconds is -1")),
-            ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: a refusal has one from 400 to 599")),
+            ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: it has to be from 400 to 599")),
             ("- { fault: half, perMille: 1001 }", Err("perMille is 1001")),
             ("- { fault: half, nth: 0 }", Err("nth is 0")),
             ("- { fault: flood }", Err("flood")),
             ("- { fault: half, verbs: list }", Err("verbs")),
-            ("- { fault: reset, code: 500 }", Err("rule 1: code says nothing of a fault reset: remove it")),
-            ("- { fault: half, after: true }", Err("after says nothing of a fault half")),
-            ("- { fault: refuse, seconds: 3 }", Err("seconds says nothing of a fault refuse")),
-            ("- { fault: closeWatch, seconds: 3 }", Err("seconds says nothing of a fault closeWatch")),
-            ("- { fault: delay, retryAfter: 3 }", Err("retryAfter says nothing of a fault delay")),
-            ("- { fault: delay, changes: 3 }", Err("changes says nothing of a fault delay")),
+            ("- { fault: reset, code: 500 }", Err("rule 1: code does not apply to the fault reset: remove it")),
+            ("- { fault: half, after: true }", Err("after does not apply to the fault half")),
+            ("- { fault: refuse, seconds: 3 }", Err("seconds does not apply to the fault refuse")),
+            ("- { fault: closeWatch, seconds: 3 }", Err("seconds does not apply to the fault closeWatch")),
+            ("- { fault: delay, retryAfter: 3 }", Err("retryAfter does not apply to the fault delay")),
+            ("- { fault: delay, changes: 3 }", Err("changes does not apply to the fault delay")),
             ("- { fault: delay, after: true, seconds: 3, verb: list }", Ok(())),
         ];
         for (text, expected) in cases {

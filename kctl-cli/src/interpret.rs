@@ -1,4 +1,9 @@
-//! `kctl interpret`: one operation of the resource interpreters on files, to try what a control plane would do.
+//! `kctl interpret`: runs one resource interpreter operation on files, as `karmadactl interpret` does.
+//!
+//! ```text
+//! kctl interpret --operation InterpretReplica --object deployment.yaml
+//! kctl interpret --check --customization customizations/
+//! ```
 
 mod numbers;
 
@@ -19,19 +24,18 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// The largest file that is read. It is that of etcd's values many times over, and keeps a wrong path from filling the
-/// memory.
+/// Maximum size of a file in bytes: many times etcd's limit of a value. It keeps a wrong path from filling the memory.
 const FILE_LEN_MAX: u64 = 16 << 20;
 
-/// Files of a folder. One with more is refused: it is not one of customizations.
+/// Maximum number of files of a folder. A folder with more is probably not the one that was meant.
 const FILES_MAX: usize = 1000;
 
-/// The fields of an `AggregatedStatusItem`. A document without any of them is something else.
+/// The fields of an `AggregatedStatusItem`. A document without any of them is rejected.
 const ITEM_FIELDS: [&str; 5] = ["clusterName", "status", "applied", "appliedMessage", "health"];
 
-/// What to interpret. A file is JSON or YAML, and `-` is standard input.
+/// Options of `kctl interpret`. A file is JSON or YAML, and `-` is standard input.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct InterpretOptions {
     /// The operation, in any case: `InterpretReplica`, `InterpretComponent`, `ReviseReplica`, `Retain`, `InterpretStatus`,
     /// `AggregateStatus`, `InterpretDependency`, `InterpretHealth` or `Prune`
     #[arg(long, required_unless_present = "check", value_parser = operation)]
@@ -83,39 +87,53 @@ fn operation(name: &str) -> Result<Operation, OperationUnknown> {
     same.map_or_else(|| name.parse(), Ok)
 }
 
-/// Why a file or an operation gave nothing.
+/// The reason why an operation has no answer.
 #[derive(Debug, thiserror::Error)]
 enum InterpretError {
+    /// A file does not exist, or is not UTF-8.
     #[error("{path}: cannot be read")]
     FileUnreadable {
         path: String,
         #[source]
         source: std::io::Error,
     },
+    /// A folder has no or too many files.
     #[error("{path}: {problem}")]
     FolderUnusable { path: String, problem: String },
+    /// A file is larger than [`FILE_LEN_MAX`].
     #[error("{path}: larger than {FILE_LEN_MAX} bytes, so probably not what was meant")]
     FileTooLarge { path: String },
+    /// A file can't be parsed.
     #[error("{path}: neither JSON nor YAML of {expected}: {problem}")]
     FileMalformed { path: String, expected: &'static str, problem: String },
+    /// An object lacks `apiVersion` or `kind`, by which interpreters are chosen.
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
+    /// Karmada's webhook would reject the customizations; all errors are printed.
     #[error("{}", errors.iter().map(|error| chained(error)).collect::<Vec<_>>().join("\n"))]
     CustomizationsRefused { errors: Vec<CustomizationError> },
+    /// The folder of `--third-party` is invalid.
     #[error(transparent)]
     FolderRefused(#[from] FolderError),
+    /// No layer implements the operation for the kind, or one failed.
     #[error(transparent)]
     ChainFailed(#[from] ChainError),
 }
 
-/// An error with its causes.
+/// Joins an error with its sources.
 fn chained(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Prints the answer as JSON or YAML.
-pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+/// Runs the operation on the chain of layers and prints its answer as JSON or YAML.
+///
+/// The chain is that of a control plane: `--customization` first, then third-party scripts, then the built-in kinds. With
+/// `--check` parsing the customizations is all that happens, and success prints nothing.
+///
+/// # Errors
+/// See [`InterpretError`]. Wrong usage exits with clap's message and status 2.
+pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
     if let Some(problem) = wrong_usage(&options) {
         usage().error(ErrorKind::ArgumentConflict, problem).exit();
     }
@@ -138,7 +156,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match options.output {
         Format::Json => writeln!(stdout, "{json}")?,
-        // From the JSON, so that numbers are those of Go here too.
+        // Converted from the JSON, so that numbers have Go's form here as well.
         Format::Yaml => write!(stdout, "{}", serde_saphyr::to_string(&serde_json::from_str::<Value>(&json)?)?)?,
     }
     Ok(())
@@ -151,7 +169,7 @@ fn usage() -> clap::Command {
     tool.find_subcommand("interpret").cloned().unwrap_or(tool)
 }
 
-/// Reads customizations, several documents a file.
+/// Reads customizations from files and folders; a file may have several documents.
 fn scripts(paths: &[PathBuf]) -> Result<Scripts, InterpretError> {
     let mut files = Vec::new();
     for path in paths {
@@ -192,8 +210,8 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, InterpretError> {
     Ok(files)
 }
 
-/// Returns what cannot be meant, before anything is read.
-fn wrong_usage(options: &Options) -> Option<String> {
+/// Returns the first contradiction or missing option, before any file is read.
+fn wrong_usage(options: &InterpretOptions) -> Option<String> {
     if options.check && options.customization.is_empty() && options.third_party.is_none() {
         return Some("--check needs --customization or --third-party: say what to check".to_owned());
     }
@@ -213,7 +231,8 @@ fn wrong_usage(options: &Options) -> Option<String> {
     Some(format!("{operation} needs {missing}"))
 }
 
-fn inputs(options: &Options) -> Result<Inputs, InterpretError> {
+/// Reads the objects and values that the operation gets.
+fn inputs(options: &InterpretOptions) -> Result<Inputs, InterpretError> {
     // Without items Karmada passes nil, and not an empty list: scripts, and the rule for pods, answer differently.
     let status_items = options.status_items.as_deref().map(status_items).transpose()?.flatten();
     Ok(Inputs {
@@ -224,8 +243,9 @@ fn inputs(options: &Options) -> Result<Inputs, InterpretError> {
     })
 }
 
-/// Reads status items: of all documents, each an item or a list of items. Only the document `null` is nil; an empty file has no
-/// items.
+/// Reads status items from all documents, each an item or a list of items.
+///
+/// The document `null` is nil, which scripts can distinguish from the empty list of an empty file.
 fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, InterpretError> {
     let malformed = |problem: String| InterpretError::FileMalformed {
         path: path.display().to_string(),
@@ -260,6 +280,7 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
     serde_json::from_value(items.into()).map(Some).map_err(|error| malformed(error.to_string()))
 }
 
+/// Reads an object, and checks that it has `apiVersion` and `kind`.
 fn object(path: &Path) -> Result<Value, InterpretError> {
     let object: Value = parsed(path, "an object")?;
     let has = |field: &str| object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
@@ -269,6 +290,7 @@ fn object(path: &Path) -> Result<Value, InterpretError> {
     Err(InterpretError::ObjectIncomplete { path: path.display().to_string() })
 }
 
+/// Parses a file as JSON, or else as YAML.
 fn parsed<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, InterpretError> {
     let text = read(path)?;
     let malformed = |problem| InterpretError::FileMalformed { path: path.display().to_string(), expected, problem };
@@ -279,6 +301,7 @@ fn parsed<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T,
     serde_saphyr::from_str(&text).map_err(|error| malformed(error.to_string()))
 }
 
+/// Reads a file or standard input, up to [`FILE_LEN_MAX`].
 fn read(path: &Path) -> Result<String, InterpretError> {
     let shown = || path.display().to_string();
     let unreadable = |source| InterpretError::FileUnreadable { path: shown(), source };

@@ -1,4 +1,11 @@
-//! `kctl kubelet`: the simulated kubelet as a program.
+//! `kctl kubelet`: a simulated node that marks pods as running without running them.
+//!
+//! On a cluster with real nodes that would take pods from real kubelets, so it never guesses a cluster, and refuses one whose
+//! nodes have container runtimes.
+//!
+//! ```text
+//! kctl kubelet --kubeconfig kubeconfig --node worker-1
+//! ```
 
 use std::path::PathBuf;
 
@@ -13,14 +20,14 @@ use kube::{
 
 use crate::{Failure, stopped};
 
-/// What the container runtime of a simulated node is called.
+/// Prefix of `status.nodeInfo.containerRuntimeVersion` of simulated nodes.
 const SIMULATED: &str = "simulated://";
-/// So many nodes are named in an error.
+/// Maximum number of nodes that an error names; the others are counted.
 const NODES_NAMED_MAX: usize = 3;
 
-/// Where to run pods.
+/// Options of `kctl kubelet`.
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct KubeletOptions {
     /// The kubeconfig of the API server; by default the one that kubectl uses, with --context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -38,32 +45,43 @@ pub(crate) struct Options {
     beside_real_nodes: bool,
 }
 
-/// Why nothing was started.
+/// The reason why no kubelet was started.
 #[derive(Debug, thiserror::Error)]
 enum NotStarted {
-    /// The current context may be any cluster, and its pods would be marked as running.
+    /// Neither a kubeconfig nor a context is named. The current context may be a production cluster.
     #[error(
         "no cluster is named: `kctl kubelet` marks pods as running that do not run, and takes no cluster by default\nhelp: \
          `--kubeconfig FILE` or `--context NAME`; `kctl apiserver --write-kubeconfig FILE` writes one"
     )]
     NoCluster,
-    /// There is no API server to ask.
+    /// The kubeconfig can't be read, or lacks the context.
     #[error(
         "no API server: {why}\nhelp: name its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
     )]
     NoKubeconfig {
-        /// Not a source: the help ends the text.
+        /// Not `#[source]`: sources are printed last, and the help has to come last.
         why: Box<kube::config::KubeconfigError>,
     },
-    /// Pods that a real kubelet should run would be taken from it.
+    /// The cluster has real nodes, whose pods this kubelet would take.
     #[error(
-        "{server} is a cluster with nodes of its own ({nodes}): its pods would be marked as running on `{node}`, where nothing \
+        "{server} has real nodes ({nodes}): its pods would be marked as running on `{node}`, where nothing \
          runs\nhelp: name another cluster, or say `--beside-real-nodes`"
     )]
-    RealNodes { server: String, nodes: String, node: String },
+    RealNodes {
+        /// The URL of the API server.
+        server: String,
+        /// Names of its real nodes.
+        nodes: String,
+        /// The name of the simulated node.
+        node: String,
+    },
 }
 
-pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+/// Simulates a node until Ctrl-C or SIGTERM. Its Node object stays, and pods on it stay as they are.
+///
+/// # Errors
+/// No cluster is named, the kubeconfig is invalid, or the cluster has real nodes.
+pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     let no_kubeconfig = |why| NotStarted::NoKubeconfig { why: Box::new(why) };
     let kubeconfig = match (&options.kubeconfig, &options.context) {
         (Some(file), _) => Kubeconfig::read_from(file),
@@ -94,8 +112,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names the nodes that a kubelet has registered, if there are any. One without a container runtime is an object that somebody
-/// has made.
+/// Returns the names of the nodes that real kubelets have registered; `None` if there are no such nodes.
+///
+/// A Node without a container runtime version was created as an object, for example by a test.
 fn real(nodes: &[Node]) -> Option<String> {
     let runtime = |node: &&Node| {
         let info = node.status.as_ref()?.node_info.as_ref()?;

@@ -1,6 +1,9 @@
-//! The `kctl` tool.
+//! The `kctl` tool: an embedded API server, simulated kubelets, interpreters on files, and project templates.
+//!
+//! Each command has a module with its options and a `run` function. Results go to standard output, and messages for people to
+//! standard error. A failure ends the program with status 1, wrong usage with clap's status 2.
 
-/// Says something to people. A reader that went away is not an error of the program.
+/// Prints a line to standard error. A closed standard error is not a failure of the command.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -19,10 +22,11 @@ use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Requests are many small texts and maps, which this one makes and frees faster than the system's.
+/// mimalloc, because the API server allocates many small strings and maps per request.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+// Not a doc comment: clap would print it as the long help.
 #[derive(Parser)]
 #[command(
     name = "kctl",
@@ -38,28 +42,31 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run an API server on loopback: in memory, ready in milliseconds
-    Apiserver(apiserver::Options),
+    Apiserver(apiserver::ApiserverOptions),
     /// Schedule pods and simulate running them, on an embedded or real API server
-    Kubelet(kubelet::Options),
+    Kubelet(kubelet::KubeletOptions),
     /// Run one resource interpreter operation on files
-    Interpret(interpret::Options),
+    Interpret(interpret::InterpretOptions),
     /// Create a project with one kind and its controller
     New(new::Options),
     /// Print a script that completes commands and options in a shell
-    Completions(completions::Options),
+    Completions(completions::CompletionsOptions),
     /// Write a man page for each command
     Man(completions::ManOptions),
 }
 
+/// The error of a command, whose message and sources `main` prints.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// On one thread: requests of the API server run under one lock, and a second thread that waits for it takes more CPU than it
-/// gives (`benches/README.md`).
+/// Parses the command line, sets up logging, and runs one command.
+///
+/// It runs on one thread. Requests of the API server run under one lock, and a second thread that waits for it costs more CPU
+/// than it gains (`benches/README.md`).
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    // kube's client says each failed request a second time, without its name.
+    // kube's client logs each failed request a second time, without its name.
     let filter = filter.unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info,kube_client::client=off"));
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colored = std::io::stderr().is_terminal() && !no_color;
@@ -86,13 +93,15 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Returns the text of an error and of what caused it; some errors end with the text of their cause already.
+/// Joins an error with its sources. A source whose message the error already ends with is left out.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string);
     causes.fold(error.to_string(), |text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") })
 }
 
-/// Returns at Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C or SIGTERM.
+///
+/// Containers and service managers stop a program by SIGTERM; on other systems than Unix there is only Ctrl-C.
 async fn stopped() {
     #[cfg(unix)]
     {
@@ -114,16 +123,16 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{text}")]
-    struct Told {
+    struct WithSource {
         text: &'static str,
         source: std::io::Error,
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn source_is_printed_once() {
         for text in ["cannot read", "cannot read: gone"] {
-            let told = Told { text, source: std::io::Error::other("gone") };
-            assert_eq!(with_causes(&told), "cannot read: gone");
+            let error = WithSource { text, source: std::io::Error::other("gone") };
+            assert_eq!(with_causes(&error), "cannot read: gone");
         }
     }
 }

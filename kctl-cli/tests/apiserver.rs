@@ -1,4 +1,4 @@
-//! What `kctl apiserver` says when it cannot listen.
+//! Errors of `kctl apiserver` if it can't listen.
 
 use std::{
     net::TcpListener,

@@ -30,7 +30,7 @@ fn kctl(arguments: &[&str], input: &str) -> Output {
         };
     }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A program that does not read its input may be gone already, and that is no failure of the test.
+    // A program that does not read its input may have ended already, which the test allows.
     let _closed = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -187,7 +187,7 @@ fn a_third_party_folder_has_karmadas_layout_and_is_never_empty() {
 }
 
 #[test]
-fn help_says_whose_the_bundled_scripts_are() {
+fn help_names_the_origin_of_bundled_scripts() {
     let output = kctl(&["--help"], "");
     let help = String::from_utf8(output.stdout).unwrap();
     assert!(help.contains("kctl's own"), "{help}");
@@ -205,7 +205,7 @@ fn an_object_is_read_from_standard_input_as_json_or_yaml() {
 }
 
 #[test]
-fn a_failure_has_status_1_and_says_why_on_standard_error() {
+fn failure_has_status_1_and_a_message() {
     let broken = r#"@{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"ten"}}"#;
     let cases: [(&str, &[&str], &str); 7] = [
         (
@@ -276,7 +276,7 @@ fn a_check_of_nothing_is_wrong_usage() {
 }
 
 #[test]
-fn wrong_usage_has_status_2_and_says_what_to_give() {
+fn wrong_usage_has_status_2_and_a_hint() {
     let cases: [(&str, &[&str], &str); 7] = [
         ("Interpret", &["--object", "-"], "\"Interpret\" is no operation: use one of InterpretReplica, "),
         ("InterpretReplica", &[], "InterpretReplica needs --object"),

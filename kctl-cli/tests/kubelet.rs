@@ -56,7 +56,7 @@ async fn cluster_with_real_nodes_is_refused_unless_asked_for() {
         let mut command = kubelet(&file, &arguments);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let said = said(&output);
-        assert!(said.contains("nodes of its own (worker-1)") && said.contains("--beside-real-nodes"), "{said}");
+        assert!(said.contains("has real nodes (worker-1)") && said.contains("--beside-real-nodes"), "{said}");
     }
     assert!(server.object("", "nodes", "", "kctl-node").is_none());
     starts(&file, &["--context", "kctl", "--beside-real-nodes"]).await;

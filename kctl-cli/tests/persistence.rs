@@ -1,4 +1,4 @@
-//! `kctl apiserver --data`: what was answered is there after a kill at any moment, and a broken file is refused.
+//! `kctl apiserver --data`: acknowledged writes survive a kill at any moment, and a broken file is rejected.
 
 use std::{
     collections::BTreeMap,
@@ -109,13 +109,13 @@ async fn configs(folder: &Folder) -> Api<ConfigMap> {
 /// An object as it is after a write: nothing when it is gone.
 type State = Option<String>;
 
-/// What a writer knows of its objects.
+/// The objects of a writer, as their responses confirmed them.
 #[derive(Clone, Default)]
 struct Known {
     answered: BTreeMap<String, State>,
     /// The write that was not answered: both states are right.
     open: Option<(String, State)>,
-    /// The newest version that it was told.
+    /// The version in the last response.
     version: u64,
     n_writes: u64,
 }
@@ -126,7 +126,7 @@ impl Known {
         *found == answered || self.open.as_ref().is_some_and(|(of, state)| of == name && state == found)
     }
 
-    /// What is found is what counts from now on.
+    /// The state after the restart is the new reference.
     fn learn(&mut self, found: &BTreeMap<String, String>) {
         self.open = None;
         for (name, state) in &mut self.answered {
@@ -195,7 +195,7 @@ async fn check(configs: &Api<ConfigMap>, writers: &mut [Known], kill: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answered_write_is_there_after_a_kill_at_any_moment_and_versions_go_on() {
+async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     let folder = Folder::new("kills");
     let seed = std::env::var("PERSISTENCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut chance = Chance(seed);
@@ -222,7 +222,7 @@ async fn every_answered_write_is_there_after_a_kill_at_any_moment_and_versions_g
     assert!(n_writes > u64::try_from(N_KILLS).unwrap(), "{n_writes} writes are none to speak of");
 }
 
-/// What is done to the bytes of a file.
+/// A corruption of a file.
 type Breaks = fn(&mut Vec<u8>);
 
 /// A folder that a server has written, with this done to its file.
@@ -252,7 +252,7 @@ fn a_broken_file_is_refused_with_its_line_and_stays_as_it_is() {
             },
             false,
         ),
-        // It ends as a whole line does: somebody was answered that this was kept.
+        // It ends like a complete line, so the write was acknowledged.
         (
             "last",
             |bytes| {
@@ -319,7 +319,7 @@ async fn a_kubeconfig_and_a_token_of_before_a_kill_are_good_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_port_of_before_is_another_one_where_somebody_has_it_now() {
+async fn stored_port_changes_if_it_is_in_use() {
     let folder = Folder::new("port");
     let server = Server::start(&folder);
     let port = || fs::read_to_string(folder.data().join("port")).unwrap().trim().parse::<u16>().unwrap();

@@ -1,5 +1,5 @@
-//! Cases that were recorded from Karmada, from the command line: what `kctl interpret` prints is what Karmada answered, and how it
-//! fails is told in Karmada's words, but for a list of those that are told in others, with the reasons.
+//! Cases that were recorded from Karmada, on the command line: output and errors of `kctl interpret` are Karmada's. A list has the
+//! errors with another message, and the reasons.
 //!
 //! The cases are those of `kctl-interpreter/tests/cases`; `KARMADA_CASES` names a folder with more of the same form.
 
@@ -86,107 +86,107 @@ fn comparable(mut answer: Value, case: &Value) -> Value {
     answer
 }
 
-/// An error that is told in other words than Karmada's.
+/// An error with another message than Karmada's.
 struct Reworded {
-    /// A part of the text that Karmada's errors of this kind have.
+    /// A part of Karmada's messages for this error.
     recorded: &'static str,
-    /// What ours have, in this order.
-    told: &'static [&'static str],
+    /// Parts of our message, in this order.
+    ours: &'static [&'static str],
     why: &'static str,
 }
 
-/// All of them; every other error is told in Karmada's words.
+/// All errors with another message; every other one is equal to Karmada's.
 const REWORDED: [Reworded; 15] = [
     Reworded {
         recorded: "attempt to index a non-table object(",
-        told: &["attempt to index ", " (a nil value)"],
+        ours: &["attempt to index ", " (a nil value)"],
         why: "gopher-lua's words; those of Lua 5.1 name the variable",
     },
     Reworded {
         recorded: "attempt to call a non-function object",
-        told: &["attempt to call ", " (a nil value)"],
+        ours: &["attempt to call ", " (a nil value)"],
         why: "gopher-lua's words; those of Lua 5.1 name the variable",
     },
     Reworded {
         recorded: "syntax error",
-        told: &["line 1: unexpected symbol near 'end'"],
+        ours: &["line 1: unexpected symbol near 'end'"],
         why: "gopher-lua's words; those of Lua 5.1 say what is wrong",
     },
     Reworded {
         recorded: "json: error calling MarshalJSON for type json.jsonValue: ",
-        told: &["encode lua result to json failed: cannot encode "],
+        ours: &["encode lua result to json failed: cannot encode "],
         why: "a prefix of Go's encoder for each level of the table",
     },
     Reworded {
         recorded: "string.rep is not supported by Karmada",
-        told: &["line 2: The Lua function string.rep is not supported: write a loop over"],
+        ours: &["line 2: The Lua function string.rep is not supported: write a loop over"],
         why: "it asks for an issue in Karmada's tracker",
     },
     Reworded {
         recorded: "fail to convert lua value &lua.LTable{",
-        told: &["line 2: accuratePodRequirements: the pod template is none: ", "json: cannot unmarshal string"],
+        ours: &["line 2: accuratePodRequirements: the pod template is none: ", "json: cannot unmarshal string"],
         why: "Go's memory of the table",
     },
     Reworded {
         recorded: "int approximation unexpectedly returned a negative value: resource.Quantity{",
-        told: &["line 2: getResourceQuantity: -1 is negative"],
+        ours: &["line 2: getResourceQuantity: -1 is negative"],
         why: "Go's memory of the quantity",
     },
     Reworded {
         recorded: "json: cannot unmarshal object into Go value of type []",
-        told: &["json unmarshal obj failed: it is no list"],
+        ours: &["json unmarshal obj failed: it is no list"],
         why: "a type of Go",
     },
     Reworded {
         recorded: "json unmarshal obj failed: json: cannot unmarshal ",
-        told: &["json unmarshal obj failed: "],
+        ours: &["json unmarshal obj failed: "],
         why: "types of Go; ours says what was expected",
     },
     Reworded {
         recorded: "into Go value of type ",
-        told: &["status of cluster ", ": json: cannot unmarshal ", " into a field of type "],
+        ours: &["status of cluster ", ": json: cannot unmarshal ", " into a field of type "],
         why: "a type of Go",
     },
     Reworded {
         recorded: " into Go struct field ",
-        told: &["status of cluster ", ": json: cannot unmarshal ", " into a field of type "],
+        ours: &["status of cluster ", ": json: cannot unmarshal ", " into a field of type "],
         why: "a type of Go; ours has the cluster and the path",
     },
     Reworded {
         recorded: " accessor error: ",
-        told: &[" accessor error: ", " is of the type ", ", expected "],
-        why: "the value stands as JSON, so that text is told from a number and from nothing",
+        ours: &[" accessor error: ", " is of the type ", ", expected "],
+        why: "the value stands as JSON, so that a string can be told from a number and from null",
     },
     Reworded {
         recorded: "regex used for validation is ",
-        told: &["a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"],
+        ours: &["a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"],
         why: "the expression says the same again",
     },
     Reworded {
         recorded: "failed to convert clusterPod from unstructured object: ",
-        told: &["failed to convert Pod from unstructured object: "],
+        ours: &["failed to convert Pod from unstructured object: "],
         why: "a variable of Karmada's code",
     },
     Reworded {
         recorded: " from map[string]interface{}: ",
-        told: &["failed to convert ", " from unstructured object: "],
+        ours: &["failed to convert ", " from unstructured object: "],
         why: "a type of Go",
     },
 ];
 
 /// Checks an error; returns the index of its other words where it has such.
-fn check_error(recorded: &str, told: &str) -> Result<Option<usize>, String> {
+fn check_error(recorded: &str, ours: &str) -> Result<Option<usize>, String> {
     // Scripts: our line is in words, and the traceback, which is that of Go's machine, is left out.
     let own = recorded.split("\nstack traceback:").next().unwrap_or_default().trim_end();
     let own = own.strip_prefix("<string>:").map_or(own.to_owned(), |rest| format!("line {rest}"));
     // Native: the path of the field stands between what failed and why.
-    if in_order(told, own.split(": ")) {
+    if in_order(ours, own.split(": ")) {
         return Ok(None);
     }
     let reworded = REWORDED.iter().position(|words| recorded.contains(words.recorded));
-    match reworded.filter(|index| in_order(told, REWORDED[*index].told.iter().copied())) {
+    match reworded.filter(|index| in_order(ours, REWORDED[*index].ours.iter().copied())) {
         Some(index) => Ok(Some(index)),
-        None => Err(format!("{told}  expected {own}")),
+        None => Err(format!("{ours}  expected {own}")),
     }
 }
 

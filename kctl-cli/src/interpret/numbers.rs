@@ -1,4 +1,4 @@
-//! Answers as Go's `encoding/json` writes their numbers, so that what is printed can be compared with Karmada's text.
+//! JSON with numbers in the form of Go's `encoding/json`, so that output can be compared with that of Karmada.
 
 use std::io;
 
@@ -13,6 +13,7 @@ pub(super) fn printed(value: &Value) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// A formatter that writes floating point numbers like Go.
 struct Go;
 
 impl Formatter for Go {
