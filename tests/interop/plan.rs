@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kctl_apiserver::faults::{Asked, EventFault, Faults, Moment, RequestFault, Rule};
+use kctl_apiserver::faults::{RequestSummary, EventFault, Faults, Moment, RequestFault, Rule};
 
 /// The client that puts programs to the test, whose requests do not fail.
 pub(crate) const DRIVER: &str = "driver";
@@ -52,9 +52,9 @@ pub(crate) fn plan(seed: u64) -> Faults {
     faults
 }
 
-fn add(faults: &Faults, fault: RequestFault, per_mille: u16, picks: impl Fn(&Asked) -> bool + Send + 'static) {
+fn add(faults: &Faults, fault: RequestFault, per_mille: u16, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) {
     // A leader that cannot renew ends, which is right and another test.
-    let may = move |asked: &Asked| asked.client != DRIVER && asked.resource != "leases" && picks(asked);
+    let may = move |asked: &RequestSummary| asked.client != DRIVER && asked.resource != "leases" && picks(asked);
     faults.add(Rule::request(fault, may).per_mille(per_mille).times(TIMES_MAX));
 }
 

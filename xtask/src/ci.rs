@@ -1,4 +1,7 @@
-//! The gate: several steps, their times, and an account of what did not run.
+//! The gate: runs steps, and reports their times and the tests that no step ran.
+//!
+//! A test that needs something which a machine may lack is `#[ignore]`d with a reason, and one step runs it. If the machine lacks
+//! it, the step says so. A test that was ignored, ran nowhere and has no such explanation is an error.
 
 use std::{
     path::PathBuf,
@@ -18,29 +21,34 @@ const BY_HAND: &str = "takes an hour";
 
 /// Something that a step needs and that this machine lacks.
 struct LeftOut {
+    /// The sentence that is printed.
     what: String,
-    /// The part of the reasons for which tests are ignored, of those that therefore don't run.
+    /// Parts of `#[ignore]` reasons: it explains why tests with such a reason did not run.
     reasons: &'static [&'static str],
 }
 
-/// What steps share.
+/// State that the steps of a run share.
 pub(crate) struct Gate {
+    /// `true` if steps may install missing tools (`--install`).
     pub(crate) install: bool,
+    /// `true` if missing tools are an error (`--strict`).
     is_strict: bool,
+    /// Results of all tests so far.
     pub(crate) ledger: Ledger,
     left_out: Vec<LeftOut>,
 }
 
 impl Gate {
+    /// Creates the state of a run, before any step.
     pub(crate) fn new(options: Options) -> Self {
         let Options { install, strict } = options;
         Self { install, is_strict: strict, ledger: Ledger::default(), left_out: Vec::new() }
     }
 
-    /// Notes that something was not checked, and which ignored tests did not run because of it.
+    /// Records that something was not checked, and which ignored tests did not run because of it. Several steps may report the
+    /// same.
     pub(crate) fn leave_out(&mut self, what: impl Into<String>, reasons: &'static [&'static str]) {
         let what = what.into();
-        // Several steps may need the same.
         if self.left_out.iter().any(|left_out| left_out.what == what) {
             return;
         }
@@ -48,7 +56,10 @@ impl Gate {
         self.left_out.push(LeftOut { what, reasons });
     }
 
-    /// Prints what was left out; with `--strict` that is an error.
+    /// Prints everything that was left out.
+    ///
+    /// # Errors
+    /// With `--strict`, something was left out.
     pub(crate) fn finish(&self) -> Result {
         for left_out in &self.left_out {
             eprintln!("left out: {}", left_out.what);
@@ -70,7 +81,7 @@ impl Gate {
     }
 }
 
-/// Returns the CPU time of all child processes that have ended, where the system tells it.
+/// Returns the CPU time of all child processes that have ended; `None` on systems without `/proc`.
 fn cpu_time() -> Option<Duration> {
     /// Linux reports times in hundredths of a second to programs, whatever its own clock is.
     const TICK: Duration = Duration::from_millis(10);
@@ -81,15 +92,18 @@ fn cpu_time() -> Option<Duration> {
     Some(TICK * ticks)
 }
 
-struct Taken {
+/// The duration of a step.
+struct StepTime {
     step: Step,
     wall: Duration,
+    /// CPU time of its processes.
     cpu: Option<Duration>,
 }
 
-fn print_times(times: &[Taken]) {
+/// Prints a table of the steps with wall and CPU time, to find the step to speed up.
+fn print_times(times: &[StepTime]) {
     eprintln!("\n{:<14}{:>10}{:>12}", "step", "seconds", "CPU seconds");
-    for Taken { step, wall, cpu } in times {
+    for StepTime { step, wall, cpu } in times {
         let cpu = cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_secs().to_string());
         eprintln!("{:<14}{:>10}{cpu:>12}", step.name(), wall.as_secs());
     }
@@ -151,9 +165,12 @@ fn names(steps: &[Step]) -> String {
     steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs steps, all of them if none is named. The first that fails ends the run.
+/// Runs steps, all of them if none is named. The first one that fails ends the run; times are printed in any case.
 ///
-/// The steps `beside` start after the first one that compiles the tests, since everything later has a processor to spare.
+/// The steps `beside` start after the one that compiles the tests, since everything later has a processor to spare.
+///
+/// # Errors
+/// A step failed, a test ran in no step of a complete run, or something was left out with `--strict`.
 pub(crate) fn run(steps: &[Step], beside: &[Step], options: Options) -> Result {
     let is_beside = |step: &Step| beside.contains(step);
     let steps: Vec<Step> = if steps.is_empty() { Step::ALL.to_vec() } else { steps.to_vec() };
@@ -173,7 +190,7 @@ pub(crate) fn run(steps: &[Step], beside: &[Step], options: Options) -> Result {
         let (begun, cpu_before) = (Instant::now(), cpu_time());
         result = step.run(&mut gate).map_err(|error| format!("{}: {error}", step.name()));
         let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
-        times.push(Taken { step: *step, wall: begun.elapsed(), cpu });
+        times.push(StepTime { step: *step, wall: begun.elapsed(), cpu });
         if result.is_err() {
             break;
         }

@@ -5,14 +5,17 @@ use crate::{
     process::{cargo, root},
 };
 
-/// The names in `[features]` of a manifest.
+/// Returns the names in `[features]` of a manifest, by its lines: xtask has no TOML parser.
 fn names(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|line| line.trim() != "[features]").skip(1);
     let section = lines.take_while(|line| !line.starts_with('['));
     section.filter_map(|line| Some(line.split_once(" = ")?.0.trim())).filter(|name| !name.starts_with('#')).collect()
 }
 
-/// The sets of features to check: each version of Kubernetes alone, and each other feature with the newest version.
+/// Returns the sets of features to check, as arguments of `--features`.
+///
+/// These are the oldest and the newest version of Kubernetes alone, and each other feature with the newest version. All
+/// combinations would take hours, and features rarely interact.
 fn sets(names: &[&str]) -> Vec<String> {
     let number = |name: &str| name.strip_prefix("v1_")?.parse::<u32>().ok();
     let mut versions: Vec<u32> = names.iter().filter_map(|name| number(name)).collect();
@@ -28,6 +31,9 @@ fn sets(names: &[&str]) -> Vec<String> {
 }
 
 /// Runs clippy over the facade with each feature alone, and over the runtime without the facade.
+///
+/// # Errors
+/// Code does not compile or has a warning without some other feature, typically an unused import.
 pub(crate) fn check() -> Result {
     let manifest = root().join("kctl/Cargo.toml");
     let manifest = std::fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;

@@ -1,4 +1,6 @@
-//! A move to another version of Kubernetes: the data of the built-in kinds, and the answers that are recorded.
+//! `cargo xtask kubernetes`: moves the embedded API server to another version of Kubernetes.
+//!
+//! It regenerates the data of the built-in kinds, and records the responses of a real server again.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -11,6 +13,7 @@ use crate::{
     real_server::{self, Servers},
 };
 
+/// Arguments of `cargo xtask kubernetes`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The version, for example 1.37.2.
@@ -20,7 +23,7 @@ pub(crate) struct Arguments {
     keep_recorded: bool,
 }
 
-/// Copies the module of the real server's binaries, so that the version becomes the default of `cargo xtask server`.
+/// Makes a version the default of `cargo xtask server`, by copying the Go module of its binaries.
 fn make_default(version: &str) -> Result {
     let module = PathBuf::from(real_server::script("assets", Some(version)).arg("--module").read()?);
     let folder = root().join("tests/envtest");
@@ -33,8 +36,9 @@ fn make_default(version: &str) -> Result {
     Ok(())
 }
 
-/// Records the answers of a real server anew. What the embedded server answers otherwise is expected to fail here: that is the list of
-/// what is left to do.
+/// Records the responses of a real server again. Returns `false` if tests fail.
+///
+/// Differences of the embedded server are expected to fail: they are the list of work that the new version brings.
 fn record(kubeconfig: &OsString) -> Result<bool> {
     let recording = |arguments: &[&str]| {
         let test = cargo("test").args(["--workspace", "--no-fail-fast"]).args(arguments);
@@ -44,6 +48,10 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
     Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)
 }
 
+/// Regenerates data and recordings for a version, and prints the changed files.
+///
+/// # Errors
+/// A real server can't be built, a generator fails, or the embedded server differs from the new recordings.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let version = arguments.version.trim_start_matches('v');
     let mut gate = Gate::new(Options::default());
@@ -60,6 +68,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     python("changes.py").run()?;
     let agrees = arguments.keep_recorded || record(&servers.up("record")?)?;
     Run::new("git").args(["diff", "--stat"]).run()?;
-    eprintln!("UPDATING.md says what is left to do by hand.");
-    if agrees { Ok(()) } else { Err("the embedded API server answers otherwise than what was recorded".into()) }
+    eprintln!("UPDATING.md lists the manual steps that are left.");
+    if agrees { Ok(()) } else { Err("the embedded API server differs from the recorded responses".into()) }
 }

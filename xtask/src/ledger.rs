@@ -1,4 +1,6 @@
-//! Counts tests by what `cargo test` prints, so that a test which is ignored in one step and run in no other one is noticed.
+//! Counts tests from the output of `cargo test`, to find tests that are ignored in one step and run in no other.
+//!
+//! The output is parsed as it is printed, because libtest's JSON format is unstable.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +10,28 @@ type Test = (String, String);
 /// The tests of all steps so far.
 #[derive(Default)]
 pub(crate) struct Ledger {
+    /// The test binary that runs now.
     binary: String,
-    /// The test whose result is still to be printed; something else may be printed before it.
+    /// A test without a result yet. With `--nocapture` its own output comes between name and result.
     pending: Option<String>,
+    /// Number of times that each test passed, in all steps.
     passed: BTreeMap<Test, usize>,
     ignored: BTreeMap<Test, Ignored>,
+    /// Sums of the lines `test result: …`, with doc tests.
     n_passed: usize,
     n_failed: usize,
 }
 
+/// An ignored test.
 #[derive(Default)]
 struct Ignored {
+    /// Number of times that it was ignored: two binaries of one name may have a test of the same name.
     n: usize,
+    /// The reason of its `#[ignore]`.
     reason: String,
 }
 
-/// Returns the name of a binary by the line that cargo prints before it runs.
+/// Parses the line that cargo prints before it runs a binary, and returns the binary's name without its hash.
 fn binary(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(package) = line.strip_prefix("Doc-tests ") {
@@ -41,7 +49,7 @@ fn count(line: &str, word: &str) -> usize {
 }
 
 impl Ledger {
-    /// Forgets the test whose result was never printed.
+    /// Starts reading another `cargo test`. A test whose binary crashed has no result, and is forgotten.
     pub(crate) fn begin(&mut self) {
         self.pending = None;
     }
@@ -83,10 +91,12 @@ impl Ledger {
         true
     }
 
+    /// Returns the number of passed tests.
     pub(crate) fn n_passed(&self) -> usize {
         self.n_passed
     }
 
+    /// Returns the number of failed tests.
     pub(crate) fn n_failed(&self) -> usize {
         self.n_failed
     }

@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{ci::Gate, steps::Step};
 
-/// An error is a sentence for the person who runs the command.
+/// The result of a command. Its error is a sentence for the person who ran it.
 type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
@@ -153,13 +153,14 @@ struct Options {
     strict: bool,
 }
 
-/// Runs one step by itself.
+/// Runs one step by itself, and reports what it left out.
 fn alone(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
     let mut gate = Gate::new(options);
     step(&mut gate)?;
     gate.finish()
 }
 
+/// Runs a step of the gate that was named as a command.
 fn run_step(command: StepCommand) -> Result {
     match command {
         StepCommand::Test { options, arguments } => alone(options, |gate| steps::test(gate, &arguments)),
@@ -186,6 +187,7 @@ fn run_step(command: StepCommand) -> Result {
     }
 }
 
+/// Runs a command.
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),

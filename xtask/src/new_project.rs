@@ -1,4 +1,6 @@
-//! What `kctl new` makes: its commands work, with the same versions of everything, and its lints forbid a client of its own.
+//! The step `new-project`: the commands of a project from `kctl new` work, and its lints forbid clients outside of the context.
+//!
+//! The project uses this repository's `Cargo.lock`, so that no dependency is compiled in a second version.
 
 use std::path::Path;
 
@@ -9,16 +11,22 @@ use crate::{
     steps::cargo_test,
 };
 
-/// Code that makes or takes a client, which projects are not meant to have.
+/// Code that creates or takes a client. A project's `clippy.toml` has to reject each of them, because such a client bypasses
+/// the declared permissions.
 const CLIENTS: [&str; 2] = [
     "pub fn given(_: kctl::kube::Client) {}",
     "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
 ];
 
+/// Writes a file; the error names it.
 fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Runs the test of a new project's commands, then clippy over a project with forbidden code.
+///
+/// # Errors
+/// A command of the project fails, or a lint accepts the code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
     test.tests(&mut gate.ledger, 1)?;

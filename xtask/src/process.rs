@@ -1,4 +1,4 @@
-//! Commands that steps run: from the root of the repository, with the output of tests read on its way to the terminal.
+//! Child processes of steps. They run in the root of the repository, and the output of tests is read on its way to the terminal.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,7 +14,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository").to_owned()
 }
 
-/// Returns the folder of everything that is built.
+/// Returns the target folder, which `CARGO_TARGET_DIR` may set.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
@@ -26,7 +26,7 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Returns the path of a program in `PATH`.
+/// Returns the path of a program in `PATH`, or `None` if it is not installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let names = [program.to_owned(), format!("{program}{}", std::env::consts::EXE_SUFFIX)];
@@ -35,7 +35,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// One command.
+/// A command to run, with a builder like that of [`Command`].
 pub(crate) struct Run {
     command: Command,
 }
@@ -50,7 +50,7 @@ impl Run {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.current_dir(root());
-        // Cargo tells xtask about xtask's package; build scripts would run again for it.
+        // `cargo run` sets variables for xtask's own package. If children inherited them, build scripts would run again.
         let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
         for (name, _value) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| own.iter().any(|begin| name.starts_with(begin))) {
@@ -60,32 +60,37 @@ impl Run {
         Self { command }
     }
 
+    /// Adds an argument.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
+    /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.command.args(arguments);
         self
     }
 
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
+    /// Sets environment variables.
     pub(crate) fn envs(mut self, variables: &[(&str, OsString)]) -> Self {
         self.command.envs(variables.iter().map(|(name, value)| (name, value)));
         self
     }
 
+    /// Sets the working directory.
     pub(crate) fn folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Returns the command as a person would type it.
+    /// Returns the command as a person would type it, with short variables, for the log and for errors.
     fn line(&self) -> String {
         let variables = self.command.get_envs().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value?.to_str()?);
@@ -96,13 +101,16 @@ impl Run {
         variables.chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs the command with its output on the terminal.
+    /// Prints the command and runs it, with its output on the terminal.
+    ///
+    /// # Errors
+    /// It can't be started, or its status is not 0.
     pub(crate) fn run(self) -> Result {
         eprintln!("$ {}", self.line());
         self.quietly()
     }
 
-    /// Runs the command without printing it first, for commands whose output is what matters.
+    /// Runs the command without printing it first, for commands whose standard output a script reads.
     pub(crate) fn quietly(mut self) -> Result {
         let line = self.line();
         let status = self.command.status().map_err(|error| format!("{line}: {error}"))?;
@@ -135,7 +143,7 @@ impl Run {
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
-    /// Runs the command and returns all that it prints, whatever its result is; the terminal has it too.
+    /// Runs the command, and returns `true` for success with all that it printed. The terminal shows it as well.
     pub(crate) fn output(self) -> Result<(bool, String)> {
         let mut all = String::new();
         let succeeded = self.lines(|line| {
@@ -145,7 +153,10 @@ impl Run {
         Ok((succeeded, all))
     }
 
-    /// Runs `cargo test` and notes what each test did. Fails if fewer than `at_least` tests passed.
+    /// Runs `cargo test` and records the result of each test.
+    ///
+    /// # Errors
+    /// A test fails, or fewer than `at_least` tests passed: a renamed test or filter must not turn a step into a no-op.
     pub(crate) fn tests(self, ledger: &mut Ledger, at_least: usize) -> Result {
         let line = self.line();
         let before = ledger.n_passed();
@@ -161,7 +172,7 @@ impl Run {
         Ok(())
     }
 
-    /// Calls `read` with each line that the command prints, in the order of both outputs.
+    /// Calls `read` with each line of standard output and standard error, in the order of both: they share one pipe.
     fn lines(mut self, mut read: impl FnMut(&str)) -> Result<bool> {
         let line = self.line();
         eprintln!("$ {line}");

@@ -1,4 +1,6 @@
 //! A real kube-apiserver with etcd (`tests/envtest`), and the suites that run against it.
+//!
+//! It decides every claim about Kubernetes. The server is built from Go modules, so no binary is downloaded.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -22,6 +24,7 @@ pub(crate) struct Version {
     pub(crate) kubernetes: Option<String>,
 }
 
+// No doc comment: clap would print it as help.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Starts a server, and prints the path of an administrator's kubeconfig.
@@ -48,7 +51,7 @@ pub(crate) enum Command {
     Assets(Version),
 }
 
-/// Returns a script of `tests/envtest` with its version of Kubernetes.
+/// Returns a script of `tests/envtest`; without a version it uses the default one.
 pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
     let run = Run::new(root().join("tests/envtest").join(name));
     match version {
@@ -57,11 +60,12 @@ pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
     }
 }
 
-/// Returns the path that a person means who stands in the current folder.
+/// Returns an absolute path: scripts run in the root of the repository, and not in the folder where xtask was started.
 fn absolute(folder: &PathBuf) -> Result<PathBuf> {
     std::path::absolute(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
+/// Runs `cargo xtask server …`.
 pub(crate) fn command(command: &Command) -> Result {
     match command {
         Command::Up { folder, version } => script("up", version.kubernetes.as_deref()).arg(absolute(folder)?).quietly(),
@@ -73,15 +77,20 @@ pub(crate) fn command(command: &Command) -> Result {
     }
 }
 
-/// Running servers, which stop when this is dropped.
+/// Running servers. Dropping this stops them and deletes their data.
 pub(crate) struct Servers {
+    /// Parent of the servers' folders; its name has the process id, so that two runs don't collide.
     folder: PathBuf,
     version: Option<String>,
+    /// Names of the servers that run.
     names: Vec<String>,
 }
 
 impl Servers {
-    /// Returns `None`, and notes it, if this machine cannot have a server.
+    /// Builds the binaries. Returns `None`, and records it in the gate, if this machine lacks something that they need.
+    ///
+    /// # Errors
+    /// The Go modules are available and don't compile.
     pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
         let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
         let has_assets = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
@@ -93,7 +102,7 @@ impl Servers {
                     let folder = scratch("servers")?.join(std::process::id().to_string());
                     return Ok(Some(Self { folder, version: version.map(str::to_owned), names: Vec::new() }));
                 }
-                // Modules that cannot be had are a lack of this machine; modules that do not compile are an error.
+                // Modules that can't be downloaded are a lack of this machine, modules that don't compile are an error.
                 Err(error) => {
                     let modules = Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest"));
                     if modules.succeeds() {
@@ -107,6 +116,7 @@ impl Servers {
         Ok(None)
     }
 
+    /// Returns the folder of a server.
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -135,6 +145,7 @@ impl Servers {
         ])
     }
 
+    /// Stops the servers of a fleet.
     fn fleet_down(&mut self, name: &str) {
         for member in ["", "-member1", "-member2"] {
             self.down(&format!("{name}{member}"));
@@ -151,8 +162,11 @@ impl Drop for Servers {
     }
 }
 
-/// Runs the suites that a real server judges. Each has servers of its own: examples share the name of a kind, and no one empties
-/// the namespaces there.
+/// Runs the suites that need a real server, each with separate servers: examples share the names of kinds, and no controller
+/// empties deleted namespaces there.
+///
+/// # Errors
+/// A server does not start, or a test fails.
 pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
     let named = |kubeconfig| [("KUBECONFIG", kubeconfig)];
@@ -194,6 +208,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored"]).envs(&deploy).tests(&mut gate.ledger, 5)
 }
 
+/// Runs the clients of [`clients`] that also have a test against a real server: Go and fabric8.
 fn clients_in_other_languages(gate: &mut Gate, server: &[(&str, OsString)]) -> Result {
     let clients = clients(gate);
     let is_skipped = |part: &str| clients.skips.contains(&part);

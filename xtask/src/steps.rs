@@ -1,4 +1,6 @@
 //! The steps of the gate.
+//!
+//! Each checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless `--strict` is set.
 
 use std::ffi::OsString;
 
@@ -12,33 +14,50 @@ use crate::{
     real_server, tools,
 };
 
-/// The ordinary tests send a few thousand.
+/// Default number of requests of the step `fuzz`. The ordinary tests send a few thousand.
 pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
-/// The answers of `tests/kubectl` are of this version; others print other words.
+/// The version of kubectl whose output `tests/kubectl` recorded. Other versions print other messages.
 const KUBECTL: &str = "v1.32.";
 
 /// A step of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Step {
+    /// The formatting.
     Fmt,
+    /// All tests that need nothing but this repository.
     Test,
+    /// Random requests to the embedded API server.
     Fuzz,
+    /// The output of kubectl.
     Kubectl,
+    /// The page of `dev`.
     Browser,
+    /// Clients in other languages.
     Interop,
+    /// A project from `kctl new`.
     NewProject,
+    /// Lints.
     Clippy,
+    /// Lints with each feature alone.
     Features,
+    /// Rustdoc.
     Docs,
+    /// The book.
     Book,
+    /// The spelling.
     Spelling,
+    /// GitHub's workflows.
     Workflows,
+    /// Licences and sources of dependencies.
     Deny,
+    /// The packages of a release, and a project that is built from them.
     Packages,
+    /// Suites on a real kube-apiserver.
     RealServer,
 }
 
 impl Step {
+    /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
     pub(crate) const ALL: [Self; 16] = [
         Self::Fmt,
         Self::Test,
@@ -80,6 +99,10 @@ impl Step {
         }
     }
 
+    /// Runs the step.
+    ///
+    /// # Errors
+    /// The check failed, with the command that failed.
     pub(crate) fn run(self, gate: &mut Gate) -> Result {
         match self {
             Self::Fmt => cargo("fmt").args(["--all", "--check"]).run(),
@@ -102,8 +125,9 @@ impl Step {
     }
 }
 
-/// The pages as docs.rs builds them: pages link to items of features that are off by default.
+/// Builds the pages as docs.rs does, with features on: they link to items of features that are off by default.
 fn docs() -> Result {
+    /// Features that docs.rs turns on in the manifests.
     const FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
     let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", FEATURES]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()
@@ -111,23 +135,25 @@ fn docs() -> Result {
 
 /// Returns `cargo test` over the whole workspace.
 ///
-/// A choice of packages would be another choice of features, and the dependencies would be built anew for it.
+/// `-p` would select other features, and cargo would build all dependencies again for them.
 pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
     cargo("test").arg("--workspace").args(arguments)
 }
 
+/// Runs `cargo test`. Without arguments, at least 1,500 tests have to pass.
 pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // A test that is chosen by name may be one; of all there are many more.
     let at_least = if arguments.is_empty() { 1500 } else { 0 };
     cargo_test(&arguments).tests(&mut gate.ledger, at_least)
 }
 
+/// Sends random requests to the embedded API server. It must neither panic nor break an invariant.
 pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
     let test = cargo_test(&["--test", "fuzz", "--", "--nocapture"]);
     test.env("FUZZ_REQUESTS", n_requests.to_string()).tests(&mut gate.ledger, 1)
 }
 
+/// Compares the output of kubectl against the embedded server with that against a real one.
 fn kubectl(gate: &mut Gate) -> Result {
     let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
     if !version.is_some_and(|version| version.contains(KUBECTL)) {
@@ -137,6 +163,7 @@ fn kubectl(gate: &mut Gate) -> Result {
     cargo_test(&["--test", "kubectl", "--", "--ignored"]).tests(&mut gate.ledger, 7)
 }
 
+/// Opens the page of `dev` in a browser; npm provides the accessibility checker.
 fn browser(gate: &mut Gate) -> Result {
     if !tools::has_browser(gate) {
         gate.leave_out("chromedriver is not installed: the page is not tried in a browser", &["needs chromedriver"]);
@@ -152,13 +179,15 @@ fn browser(gate: &mut Gate) -> Result {
 
 /// Clients in other languages that this machine has: arguments that skip the tests of the others, and variables.
 pub(crate) struct Clients {
+    /// Arguments `--skip TEST` for libtest.
     pub(crate) skips: Vec<&'static str>,
+    /// Environment variables for the tests.
     pub(crate) variables: Vec<(&'static str, OsString)>,
     /// The number of tests that are skipped, of those without a real server.
     n_skipped: usize,
 }
 
-/// Finds the clients. In a gate several steps ask, and each missing one is noted once.
+/// Finds the installed clients, and records the missing ones in the gate.
 pub(crate) fn clients(gate: &mut Gate) -> Clients {
     let mut found = Clients { skips: Vec::new(), variables: Vec::new(), n_skipped: 0 };
     let programs: [(&str, &str, &'static [&'static str], usize); 5] = [
@@ -187,7 +216,7 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
         found.skips.extend(["--skip", "fabric8::"]);
         found.n_skipped += 1;
     }
-    // The Python client of Kubernetes runs with the Python of its own environment.
+    // The Python client of Kubernetes runs with the Python of its virtual environment.
     if let Some(python) = tools::python_tool("kubernetes", "python") {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = python.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
@@ -208,6 +237,7 @@ const N_GO: usize = 5;
 /// Tests of `tests/interop` that are ignored and need no real server.
 const N_INTEROP: usize = N_GO + 7;
 
+/// Runs the clients in other languages, and an OTLP collector in Go, against the embedded server.
 fn interop(gate: &mut Gate) -> Result {
     let clients = clients(gate);
     cargo_test(&["--test", "interop", "--", "--ignored", "--skip", "real_server"])
@@ -221,6 +251,7 @@ fn interop(gate: &mut Gate) -> Result {
     Ok(())
 }
 
+/// Builds the book. mdbook exits with 0 despite warnings, so its output is read.
 fn book(gate: &mut Gate) -> Result {
     let Some(mdbook) = tools::cargo_tool(gate, "mdbook", &["--no-default-features"]) else { return Ok(()) };
     let (succeeded, output) = Run::new(mdbook).args(["build", "guide"]).output()?;
@@ -228,6 +259,7 @@ fn book(gate: &mut Gate) -> Result {
     if succeeded && !output.lines().any(is_warning) { Ok(()) } else { Err("the book has warnings or errors".into()) }
 }
 
+/// Checks the spelling of code and prose; `_typos.toml` has the exceptions.
 fn spelling(gate: &mut Gate) -> Result {
     let Some(typos) = tools::typos() else {
         gate.leave_out("typos is not available: spelling is not checked", &[]);
@@ -236,6 +268,7 @@ fn spelling(gate: &mut Gate) -> Result {
     Run::new(typos).run()
 }
 
+/// Lints `.github/workflows`.
 fn workflows(gate: &mut Gate) -> Result {
     let Some(actionlint) = tools::actionlint() else {
         gate.leave_out("actionlint is not available (Go builds it): workflows are not checked", &[]);
@@ -244,20 +277,21 @@ fn workflows(gate: &mut Gate) -> Result {
     Run::new(actionlint).run()
 }
 
+/// Checks bans, licences and sources of all dependencies (`deny.toml`), without the network after the fetch.
 fn deny(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
-    // The check reads the whole graph, with what other platforms need.
+    // cargo-deny reads the whole graph, including dependencies for other platforms.
     cargo("fetch").arg("--locked").run()?;
     cargo("deny").args(["--offline", "check", "bans", "licenses", "sources"]).run()
 }
 
-/// Checks the dependencies against the database of advisories, which is fetched.
+/// Checks the dependencies against the RustSec database, which it downloads. Not a step: it can fail without a change here.
 pub(crate) fn advisories(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
     cargo("deny").args(["check", "advisories"]).run()
 }
 
-/// Returns a field of `[workspace.package]`.
+/// Returns a string field of `[workspace.package]`, such as `version`.
 pub(crate) fn of_workspace(field: &str) -> Result<String> {
     let manifest =
         std::fs::read_to_string(root().join("Cargo.toml")).map_err(|error| format!("Cargo.toml: {error}"))?;
@@ -265,7 +299,7 @@ pub(crate) fn of_workspace(field: &str) -> Result<String> {
     value.and_then(|rest| rest.split('"').next()).map(str::to_owned).ok_or_else(|| format!("Cargo.toml has no {field}"))
 }
 
-/// Compiles the workspace with the Rust version that the manifests promise.
+/// Compiles the workspace with the Rust version that the manifests promise (`rust-version`), in a separate target folder.
 pub(crate) fn msrv(gate: &mut Gate) -> Result {
     let version = of_workspace("rust-version")?;
     let toolchain = |command: &str| Run::new("rustup").args([command, &version]);

@@ -1,4 +1,7 @@
-//! Programs that steps need. Those that fit into a folder go to `target/xtask`; others are installed on request alone.
+//! Programs that steps need.
+//!
+//! Tools that fit into a folder are put into `target/xtask`. Others are installed only with `--install`, because that changes the
+//! machine.
 
 use std::path::PathBuf;
 
@@ -7,14 +10,14 @@ use crate::{
     process::{Run, cargo, find, scratch},
 };
 
-/// Checker of workflows.
+/// The linter of workflows, as a Go module.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
-/// Checker of accessibility; its major version decides about the rules.
+/// The accessibility checker, as an npm package; its major version determines the rules.
 const AXE: &str = "axe-core@4";
 
 /// Returns a program that `cargo install` provides, and installs it if that was asked for.
 ///
-/// A build without optimization is the quicker one, and these tools run for seconds.
+/// It is built without optimization, because these tools run for seconds. Returns `None`, and records it, if it is missing.
 pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Option<PathBuf> {
     if find(name).is_none() && gate.install {
         let install = cargo("install").args(["--locked", "--debug", "--quiet", name]).args(arguments);
@@ -22,7 +25,7 @@ pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Opt
             eprintln!("{error}");
         }
     }
-    // `cargo install` may put it where PATH does not lead.
+    // `cargo install` may write to a folder outside of PATH.
     let in_home = || {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))?;
@@ -35,7 +38,9 @@ pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Opt
     found
 }
 
-/// Returns a program of a Python package, in a virtual environment of its own below `target/xtask`.
+/// Returns a program of a Python package, in a separate virtual environment below `target/xtask`.
+///
+/// The file `installed` marks a complete environment, so that an interrupted installation is repeated.
 pub(crate) fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
     let folder = scratch(package).ok()?;
     let program = folder.join("bin").join(program);
@@ -48,12 +53,12 @@ pub(crate) fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns `typos`.
+/// Returns `typos`: the installed one, or that of its Python package.
 pub(crate) fn typos() -> Option<PathBuf> {
     find("typos").or_else(|| python_tool("typos", "typos"))
 }
 
-/// Returns `actionlint`.
+/// Returns `actionlint`, which Go builds if it is not installed.
 pub(crate) fn actionlint() -> Option<PathBuf> {
     if let Some(found) = find("actionlint") {
         return Some(found);
@@ -67,7 +72,7 @@ pub(crate) fn actionlint() -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns `true` if there is a browser with its driver; installs them if that was asked for.
+/// Returns `true` if chromedriver is installed, with `--install` after installing it with a browser.
 pub(crate) fn has_browser(gate: &Gate) -> bool {
     let is_missing = find("chromedriver").is_none();
     if is_missing && gate.install && find("apt-get").is_some() {
@@ -81,7 +86,7 @@ pub(crate) fn has_browser(gate: &Gate) -> bool {
     find("chromedriver").is_some()
 }
 
-/// Returns the file of axe-core.
+/// Returns the script of axe-core, which npm downloads once.
 pub(crate) fn axe() -> Option<PathBuf> {
     let folder = scratch("axe").ok()?;
     let file = folder.join("node_modules/axe-core/axe.min.js");
@@ -92,7 +97,7 @@ pub(crate) fn axe() -> Option<PathBuf> {
     Some(file).filter(|file| file.exists())
 }
 
-/// Returns the class path of fabric8's client, as Maven resolves it.
+/// Returns the class path of fabric8's Java client, as Maven resolves it; `None` without Java, Maven or the network.
 pub(crate) fn fabric8() -> Option<String> {
     find("java")?;
     find("mvn")?;

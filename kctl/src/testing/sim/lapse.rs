@@ -4,7 +4,7 @@
 
 use std::{fmt, time::Duration};
 
-use kctl_apiserver::faults::{Asked, Faults, Moment, RequestFault, Rule};
+use kctl_apiserver::faults::{RequestSummary, Faults, Moment, RequestFault, Rule};
 use kctl_runtime::manager::lease::ElectionConfig;
 use tokio::time::Instant;
 
@@ -41,7 +41,7 @@ impl Lapse {
     /// Starts the fault for the processes of one instance.
     pub(super) fn begin(self, faults: &Faults, instance: &str) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
-        let of_instance = move |asked: &Asked| asked.client.starts_with(&prefix) && Instant::now() < until;
+        let of_instance = move |asked: &RequestSummary| asked.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
         let fault = match self.renewals {
             Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
@@ -49,7 +49,7 @@ impl Lapse {
         };
         faults.add(Rule::request(fault, move |asked| asked.resource == "leases" && asks(asked)));
         let late = RequestFault::Late(longest_write());
-        let works = |asked: &Asked| asked.is_write() && !is_aside(&asked.resource);
+        let works = |asked: &RequestSummary| asked.is_write() && !is_aside(&asked.resource);
         faults.add(Rule::request(late, move |asked| works(asked) && writes(asked)));
     }
 }

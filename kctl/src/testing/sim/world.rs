@@ -7,7 +7,7 @@ use std::{
 
 use kctl_apiserver::{
     ApiServer, Change, ControllerOptions,
-    faults::{Asked, Connection, EventFault, Faults, RequestFault, Rule, Seen},
+    faults::{RequestSummary, Connection, EventFault, Faults, RequestFault, Rule, Seen},
 };
 use kctl_runtime::{
     key::ObjectKey,
@@ -510,7 +510,7 @@ impl Shared {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
                 Fault::Read { nth, what } => {
-                    let reads = |asked: &Asked| !asked.is_write() && !is_aside(&asked.resource);
+                    let reads = |asked: &RequestSummary| !asked.is_write() && !is_aside(&asked.resource);
                     let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
                     self.faults.add(rule.nth(nth).times(1));
                 }
@@ -572,7 +572,7 @@ impl Shared {
             }
         };
         let delay = RequestFault::Delay(length);
-        let fills = |asked: &Asked| ["list", "watch"].contains(&asked.verb);
+        let fills = |asked: &RequestSummary| ["list", "watch"].contains(&asked.verb);
         let of_caches = Rule::request(delay, move |asked| of_instance(&asked.client) && fills(asked) && now());
         self.faults.add(of_caches.then(holds()));
         self.faults.add(Rule::request(delay, move |asked| of_instance(&asked.client) && now()));
