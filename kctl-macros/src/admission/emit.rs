@@ -95,7 +95,7 @@ fn rules(model: &AdmissionFn) -> TokenStream {
         (_, Action::Validate) => quote!(|object, request| async move { #answer?; __p::Ok(object) }),
     };
     let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
-    quote! {{
+    quote! {
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
         let probe = __p::CrdProbe::<#kind>::NEW;
@@ -103,7 +103,7 @@ fn rules(model: &AdmissionFn) -> TokenStream {
         #(#sets)*
         let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
         __p::Vec::from([#new(#about, options, #call).defined(definition)])
-    }}
+    }
 }
 
 /// Returns the assignment of a setting to a field of `options`.

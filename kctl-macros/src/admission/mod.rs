@@ -46,6 +46,12 @@ fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStrea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::Expander;
+
+    #[test]
+    fn admission_expands_as_recorded() {
+        Expander { attribute: "admission", expand }.check("admission");
+    }
 
     #[test]
     fn function_becomes_a_webhook_and_stays_callable() {

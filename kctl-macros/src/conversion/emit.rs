@@ -76,7 +76,7 @@ fn rule(model: &ConversionFn) -> TokenStream {
     let call = quote_spanned!(model.result=> #callee(object)#wait);
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
-    quote! {{
+    quote! {
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
         let (from, to) = (__p::CrdProbe::<#from>::NEW, __p::CrdProbe::<#to>::NEW);
@@ -84,5 +84,5 @@ fn rule(model: &ConversionFn) -> TokenStream {
         let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };
         let to = __p::Definition { crd: (&&to).crd(), schema: (&&to).schema() };
         __p::Vec::from([#new(about, |object| async move { #call }).defined(from, to)])
-    }}
+    }
 }

@@ -38,6 +38,12 @@ fn recover(errors: &Error, krate: &CratePath, function: Option<&Function>, item:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::Expander;
+
+    #[test]
+    fn conversion_expands_as_recorded() {
+        Expander { attribute: "conversion", expand }.check("conversion");
+    }
 
     #[test]
     fn function_becomes_a_conversion_and_stays_callable() {

@@ -115,12 +115,12 @@ fn rules(model: &InterpreterFn) -> TokenStream {
         Shape::Change => quote!(|mut object| async move { #answer?; __p::Ok(object) }),
         _ => quote!(|mut object, second| async move { #answer?; __p::Ok(object) }),
     };
-    quote! {{
+    quote! {
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
         let probe = __p::CrdProbe::<#kind>::NEW;
         __p::Vec::from([#new(#about, #call).defined((&&probe).crd(), (&&probe).schema())])
-    }}
+    }
 }
 
 /// Emits the call of the function. `IsReplicas::answer` and its siblings turn the result into JSON; the call has the

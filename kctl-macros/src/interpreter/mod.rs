@@ -43,6 +43,12 @@ fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStrea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::Expander;
+
+    #[test]
+    fn interpreter_expands_as_recorded() {
+        Expander { attribute: "interpreter", expand }.check("interpreter");
+    }
 
     #[test]
     fn function_becomes_an_interpreter_and_stays_callable() {

@@ -1,0 +1,50 @@
+//! Expansion of `admission.rs`.
+#[allow(
+    clippy::unnecessary_wraps,
+    clippy::unused_async,
+    reason = "an admission function may fail and wait, whether it does or not"
+)]
+pub fn defaults(site: &mut Site, request: &Admission<Site>) {
+    site.spec.replicas.get_or_insert(2);
+}
+#[allow(non_camel_case_types, reason = "it has the name of its function")]
+pub struct defaults {}
+#[doc(hidden)]
+#[allow(
+    non_camel_case_types,
+    dead_code,
+    reason = "only its name counts: there is one function for it"
+)]
+enum mutate_of_Site {}
+const _: () = {
+    use ::kctl::admission::__private_0_1 as __p;
+    type __Kind = Site;
+    impl __p::Admits for defaults {
+        fn rules() -> __p::Vec<__p::Rule> {
+            #[allow(unused_imports, reason = "which one is used depends on the kind")]
+            use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+            let probe = __p::CrdProbe::<__Kind>::NEW;
+            let mut options = __p::Options::of(__p::Action::Mutate);
+            options.timeout_seconds = 3;
+            let definition = __p::Definition {
+                crd: (&&probe).crd(),
+                schema: (&&probe).schema(),
+            };
+            __p::Vec::from([
+                __p::Rule::object::<
+                    __Kind,
+                    _,
+                    _,
+                >(
+                        __p::About::new("defaults", ::core::file!(), ::core::line!()),
+                        options,
+                        |mut object, request| async move {
+                            __p::IsAdmitted::answer(defaults(&mut object, &request))?;
+                            __p::Ok(object)
+                        },
+                    )
+                    .defined(definition),
+            ])
+        }
+    }
+};

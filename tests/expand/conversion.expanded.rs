@@ -1,0 +1,48 @@
+//! Expansion of `conversion.rs`.
+#[allow(
+    clippy::unnecessary_wraps,
+    clippy::unused_async,
+    reason = "a conversion may fail and wait, whether it does or not"
+)]
+/// The old version had one host.
+pub fn up(old: v1alpha1::Site) -> Result<v1::Site> {
+    Ok(v1::Site {
+        metadata: old.metadata,
+        spec: v1::SiteSpec {
+            hosts: vec![old.spec.host],
+        },
+    })
+}
+/// The old version had one host.
+#[allow(non_camel_case_types, reason = "it has the name of its function")]
+pub struct up {}
+const _: () = {
+    use ::kctl::conversion::__private_0_1 as __p;
+    type __From = v1alpha1::Site;
+    type __To = v1::Site;
+    impl __p::Converts for up {
+        fn rules() -> __p::Vec<__p::Rule> {
+            #[allow(unused_imports, reason = "which one is used depends on the kind")]
+            use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+            let (from, to) = (__p::CrdProbe::<__From>::NEW, __p::CrdProbe::<__To>::NEW);
+            let about = __p::About::new("up", ::core::file!(), ::core::line!());
+            let from = __p::Definition {
+                crd: (&&from).crd(),
+                schema: (&&from).schema(),
+            };
+            let to = __p::Definition {
+                crd: (&&to).crd(),
+                schema: (&&to).schema(),
+            };
+            __p::Vec::from([
+                __p::Rule::new::<
+                    __From,
+                    __To,
+                    _,
+                    _,
+                >(about, |object| async move { up(object).map_err(__p::failed) })
+                    .defined(from, to),
+            ])
+        }
+    }
+};

@@ -1,0 +1,52 @@
+//! Expansion of `interpreter.rs`.
+#[allow(
+    clippy::unnecessary_wraps,
+    clippy::unused_async,
+    reason = "an interpreter may fail and wait, whether it does or not"
+)]
+/// A site is healthy when all of its replicas are ready.
+pub fn is_healthy(site: &Site) -> Result<bool> {
+    Ok(site.status.as_ref().is_some_and(|status| status.ready == site.spec.replicas))
+}
+/// A site is healthy when all of its replicas are ready.
+#[allow(non_camel_case_types, reason = "it has the name of its function")]
+pub struct is_healthy {}
+#[doc(hidden)]
+#[allow(
+    non_camel_case_types,
+    dead_code,
+    reason = "only its name counts: there is one function for it"
+)]
+enum InterpretHealth_of_Site {}
+const _: () = {
+    use ::kctl::karmada::__private_0_1 as __p;
+    type __Kind = Site;
+    impl __p::Interpreter for is_healthy {
+        type Asked = __p::OnTheWire;
+        fn rules() -> __p::Vec<__p::Rule> {
+            #[allow(unused_imports, reason = "which one is used depends on the kind")]
+            use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+            let probe = __p::CrdProbe::<__Kind>::NEW;
+            __p::Vec::from([
+                __p::Rule::read::<
+                    __Kind,
+                    _,
+                    _,
+                >(
+                        __p::About::new(
+                            __p::Operation::InterpretHealth,
+                            "is_healthy",
+                            ::core::file!(),
+                            ::core::line!(),
+                        ),
+                        |object| async move {
+                            __p::IsHealth::answer(
+                                is_healthy(&object).map_err(__p::failed)?,
+                            )
+                        },
+                    )
+                    .defined((&&probe).crd(), (&&probe).schema()),
+            ])
+        }
+    }
+};
