@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kctl_apiserver::faults::{RequestSummary, EventFault, Faults, Moment, RequestFault, Rule};
+use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, RequestSummary, Rule};
 
 /// The client that puts programs to the test, whose requests do not fail.
 pub(crate) const DRIVER: &str = "driver";

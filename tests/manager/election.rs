@@ -2,8 +2,8 @@
 
 use kctl::{json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
-    writer::ApiError,
     manager::lease::{Effect, Election, ElectionConfig, ElectionError, End, Input, Standing},
+    writer::ApiError,
 };
 use kctl_tests::Fault;
 use tokio::time::Instant;

@@ -8,8 +8,8 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::{
-    writer::WritePermit,
     manager::lease::{Elector, Leadership},
+    writer::WritePermit,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;

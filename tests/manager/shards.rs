@@ -19,6 +19,7 @@ use kctl::{
 use kctl_runtime::{
     manager::{health::Health, shards::ShardConfig},
     shard::ShardBy,
+    worker::Outcome,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
@@ -45,6 +46,10 @@ struct Seen {
     last: BTreeMap<String, (u64, &'static str, Instant)>,
     /// Errors of writes, with the replica.
     failed: Vec<(&'static str, String)>,
+    /// Keys whose Secret was written and then missing in the cache of the reconcile that followed.
+    lost: Vec<String>,
+    /// Number of reconciles of each key.
+    n_runs: BTreeMap<String, usize>,
 }
 
 /// A reconcile that runs. It may be dropped at any time.
@@ -70,6 +75,13 @@ impl Reconcile for Configs {
             self.seen.lock().twice.push(name.clone());
         }
         let busy = Busy(self.seen.clone(), name.clone());
+        {
+            let mut seen = self.seen.lock();
+            *seen.n_runs.entry(name.clone()).or_default() += 1;
+            if seen.last.contains_key(&name) && cx.owned::<Secret>().is_empty() {
+                seen.lost.push(name.clone());
+            }
+        }
         sleep(self.takes).await;
         let state: u64 = config.data.as_ref().and_then(|data| data["state"].parse().ok()).unwrap_or_default();
         let data = json!({ "by": self.replica, "state": state.to_string() });
@@ -112,6 +124,12 @@ impl Replica {
 
     fn n_owned(&self) -> usize {
         self.view.shards().unwrap().n_owned()
+    }
+
+    /// Returns the names of the cached objects of a kind.
+    fn cached(&self, plural: &str) -> BTreeSet<String> {
+        let source = self.view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap();
+        source.store().all().iter().map(|object| object.key().name.to_string()).collect()
     }
 
     /// Returns the result of the check of `/readyz` about the slots.
@@ -183,6 +201,7 @@ impl World {
 
     fn check_nothing_ran_twice(&self) {
         assert_eq!(self.seen.lock().twice, [""; 0]);
+        assert_eq!(self.seen.lock().lost, [""; 0], "a cache was older than its slot, or lacked a part of it");
     }
 
     async fn leases(&self) -> BTreeMap<String, String> {
@@ -211,6 +230,22 @@ async fn replicas_share_all_keys_and_slots_move_when_one_joins() {
     world.reaches(2).await;
     world.check_nothing_ran_twice();
     assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_lease_is_renewed_by_one_replica_without_conflicts() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
+    seconds(10).await;
+    let before = world.contest.server.requests().len();
+    seconds(60).await;
+    assert!(replicas.iter().all(|replica| replica.ready().is_ok()));
+    let requests = world.contest.server.requests().split_off(before);
+    let about = requests.iter().filter(|request| request.resource == "leases" && request.name == "podset");
+    let (reads, writes): (Vec<_>, Vec<_>) = about.partition(|request| request.verb == "get");
+    assert!((28..=31).contains(&writes.len()), "{} writes by three replicas", writes.len());
+    assert!(writes.iter().all(|request| request.code == 200));
+    assert!((85..=95).contains(&reads.len()), "{} reads", reads.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -360,6 +395,129 @@ async fn rolling_update_under_load_loses_no_key_and_runs_none_twice() {
     world.check_nothing_ran_twice();
     assert_eq!(new.iter().map(Replica::n_owned).sum::<usize>(), 8);
     assert_eq!(world.seen.lock().failed, []);
+}
+
+/// Returns the cached ConfigMaps of each replica, and checks that their Secrets are cached with them and nothing else.
+fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
+    let shares: Vec<_> = replicas.iter().map(|replica| replica.cached("configmaps")).collect();
+    for (replica, share) in replicas.iter().zip(&shares) {
+        assert_eq!(replica.cached("secrets"), *share);
+    }
+    let all: BTreeSet<_> = shares.iter().flatten().cloned().collect();
+    let n_cached: usize = shares.iter().map(BTreeSet::len).sum();
+    assert_eq!((all.len(), n_cached), (N_KEYS, N_KEYS), "each object is in one cache");
+    shares
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_caches_its_share_of_primaries_and_children() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    assert_eq!(shares(&[&a])[0].len(), N_KEYS);
+    let b = world.start("b").await;
+    let c = world.start("c").await;
+    seconds(3).await;
+    assert!(shares(&[&a, &b, &c]).iter().all(|share| share.len() < N_KEYS * 2 / 3));
+    assert_eq!([&a, &b, &c].map(|replica| replica.n_owned()).iter().max(), Some(&3), "8 slots for three");
+    world.change(1).await;
+    world.reaches(1).await;
+    shares(&[&a, &b, &c]);
+    b.stop().await.unwrap();
+    seconds(2).await;
+    shares(&[&a, &c]);
+    c.crash().await;
+    seconds(20).await;
+    assert_eq!(shares(&[&a])[0].len(), N_KEYS);
+    world.change(2).await;
+    world.reaches(2).await;
+    world.check_nothing_ran_twice();
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_that_changes_its_owner_changes_the_cache() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    let [from, to] = [&a, &b].map(|replica| replica.cached("configmaps").pop_first().unwrap());
+    let secrets = Api::<Secret>::default_namespaced(world.contest.client.clone());
+    let owned_by = async |name: &str| {
+        let uid = world.configs().get(name).await.unwrap().metadata.uid;
+        let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": true });
+        json!({ "metadata": { "name": "extra", "ownerReferences": [owner] } })
+    };
+    let extra = kctl::from_json(owned_by(&from).await).unwrap();
+    secrets.create(&PostParams::default(), &extra).await.unwrap();
+    seconds(1).await;
+    assert!(a.cached("secrets").contains("extra") && !b.cached("secrets").contains("extra"));
+    let runs = || [&from, &to].map(|name| world.seen.lock().n_runs[name]);
+    let before = runs();
+    secrets.patch("extra", &PatchParams::default(), &Patch::Merge(owned_by(&to).await)).await.unwrap();
+    seconds(1).await;
+    assert!(!a.cached("secrets").contains("extra") && b.cached("secrets").contains("extra"));
+    let after = runs();
+    assert!(after[0] > before[0] && after[1] > before[1], "both owners are reconciled: {before:?}, {after:?}");
+    // An orphan belongs to no slot.
+    let orphan = json!({ "metadata": { "ownerReferences": null } });
+    secrets.patch("extra", &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
+    seconds(1).await;
+    assert!(![&a, &b].iter().any(|replica| replica.cached("secrets").contains("extra")));
+}
+
+/// Reads more than the objects of its own primary.
+#[controller(owns = Secret(create))]
+async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
+    let configs = cx.store::<ConfigMap>();
+    let own = Key::of(&*config);
+    assert!(configs.get(&own).is_some());
+    match config.data.as_ref().map(|data| data["reads"].as_str()).unwrap_or_default() {
+        "all" => drop(configs.iter()),
+        "namespace" => drop(configs.in_namespace("default")),
+        "number" => drop(configs.len()),
+        "children" => drop(cx.store::<Secret>().get(&Key::namespaced("default", "any"))),
+        _ => {}
+    }
+    Ok(Action::await_change())
+}
+
+/// Runs one sharded replica over ConfigMaps that each read something else, and returns those whose reconcile panicked.
+async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
+    let contest = Contest::new();
+    for reads in ["all", "namespace", "number", "children", "nothing"] {
+        let config = json!({ "metadata": { "name": reads }, "data": { "reads": reads } });
+        let configs = Api::<ConfigMap>::default_namespaced(contest.client.clone());
+        configs.create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
+    }
+    let panics = Arc::<Mutex<BTreeMap<String, String>>>::default();
+    let noted = panics.clone();
+    let client = contest.client.clone();
+    let slots = ShardConfig::new(config("a"), 4, by).unwrap();
+    let manager = app.manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
+    let manager = manager.on_end(Arc::new(move |report| {
+        if let Outcome::Panicked(text) = &report.outcome {
+            noted.lock().insert(report.key.name.to_string(), text.clone());
+        }
+    }));
+    let running = tokio::spawn(manager.run(std::future::pending()));
+    seconds(5).await;
+    running.abort();
+    let panics = panics.lock().clone();
+    panics
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_beyond_the_share_panics_unless_the_cache_is_whole() {
+    let app = || App::new("podset").controller::<curious>();
+    let panics = panics_of(ShardBy::Object, app()).await;
+    assert_eq!(panics.keys().collect::<Vec<_>>(), ["all", "children", "namespace", "number"]);
+    let text = "this replica caches only its share of ConfigMap, which a list of all objects is not limited to: call \
+                `App::cache_whole::<ConfigMap>()`, or read `cx.owned` or `cx.live` instead of `cx.store`";
+    assert_eq!(panics["all"], text);
+    let by_namespace = panics_of(ShardBy::Namespace, app()).await;
+    assert_eq!(by_namespace.keys().collect::<Vec<_>>(), ["all", "children", "number"]);
+    let whole = panics_of(ShardBy::Object, app().cache_whole::<ConfigMap>().cache_whole::<Secret>()).await;
+    assert_eq!(whole, BTreeMap::new());
 }
 
 /// Runs a replica on a clock of its own, which can stand still while the others go on.

@@ -81,6 +81,13 @@ fn three_candidates_survive_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"))).instances(3)
 }
 
+/// Three replicas share the sets: each set has one owner at a time, whatever fails.
+#[kctl::test(seeds = 16)]
+fn sharded_podset_survives_simulated_faults(scenario: Scenario) -> Scenario {
+    let scenario = scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml")));
+    scenario.instances(3).sharded()
+}
+
 #[kctl::test(seeds = 64)]
 fn podset_survives_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml")))
@@ -99,6 +106,15 @@ thread_local! {
 
 #[kctl::test(seeds = 64)]
 fn config_restarter_survives_simulated_faults(scenario: Scenario) -> Scenario {
+    restarted(scenario)
+}
+
+#[kctl::test(seeds = 16)]
+fn sharded_config_restarter_survives_simulated_faults(scenario: Scenario) -> Scenario {
+    restarted(scenario).instances(3).sharded()
+}
+
+fn restarted(scenario: Scenario) -> Scenario {
     scenario
         .app(|| config_restarter::app(REGISTRY.with(Arc::clone)))
         .objects(include_str!("../../examples/config-restarter/web.yaml"))

@@ -43,7 +43,7 @@ use super::{
     lease::{End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
-    shards::serve_new_slots,
+    shards::{self, serve_new_slots},
     unreadable,
 };
 use crate::{
@@ -175,16 +175,20 @@ impl Manager {
     /// Watches are opened in the background, and the first requests leave when the runtime polls them.
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
+        if let Some(coordinator) = &self.coordinator {
+            let envs = self.controllers.iter().map(|controller| &controller.env);
+            shards::limit(envs, coordinator.tenures(), &self.whole);
+        }
         self.informers.0.begin();
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
         let tenures = self.coordinator.as_ref().map(|coordinator| coordinator.tenures().clone());
-        let (mut shards, mut leave) = (JoinSet::new(), None);
+        let (mut slots, mut leave) = (JoinSet::new(), None);
         if let (Some(coordinator), Some(leadership)) = (self.coordinator, leadership.clone()) {
             let (sender, stop) = oneshot::channel();
             leave = Some(sender);
             let envs = self.controllers.iter().map(|controller| controller.env.clone()).collect();
             let queues = self.controllers.iter().map(|controller| controller.queue.clone()).collect();
-            shards.spawn(coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
+            slots.spawn(coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
         }
         let mut workers = JoinSet::new();
         for controller in self.controllers {
@@ -224,7 +228,7 @@ impl Manager {
             _caches: self.caches,
             election,
             resign,
-            shards,
+            shards: slots,
             leave,
             workers,
             recorders,

@@ -104,6 +104,7 @@ use self::{
 use crate::{
     handler::SpawnedHandler,
     key::ObjectKey,
+    object::Kind,
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Applied, Env, NoopWrites, Reconcile, UsedCaches},
     shard::Gate,
@@ -157,6 +158,8 @@ pub struct Manager {
     elector: Option<Elector>,
     /// Set in a sharded program.
     coordinator: Option<Coordinator>,
+    /// Kinds of which each replica of a sharded program caches all objects.
+    whole: Vec<Kind>,
     graceful_timeout: Option<Duration>,
     tell_failure: Arc<AtomicU32>,
     servers: Vec<(TcpListener, Page)>,
@@ -277,6 +280,7 @@ impl Manager {
             permit: WritePermit::always(),
             elector: None,
             coordinator: None,
+            whole: Vec::new(),
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             tell_failure: Arc::new(TELL_FAILURE.into()),
             servers: Vec::new(),
@@ -431,7 +435,7 @@ impl Manager {
         bug: Option<Planted>,
     ) -> Result<Self, ElectionError> {
         let clock = self.settable.clock();
-        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?;
+        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.together();
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
         if let Some(bug) = bug {
             coordinator = coordinator.plant(bug);
@@ -445,6 +449,26 @@ impl Manager {
         self.elector = Some(elector);
         self.coordinator = Some(coordinator);
         Ok(self)
+    }
+
+    /// Makes each replica of a sharded program cache all objects of a kind.
+    ///
+    /// Without it a replica caches the primaries of its slots, and of kinds that are only owned, the objects of those
+    /// primaries. Kinds that a controller reads or watches with a mapper are whole anyway.
+    ///
+    /// ```
+    /// # use kctl_runtime::manager::Manager;
+    /// # fn add(manager: Manager) -> Manager {
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::object::Kind;
+    ///
+    /// manager.cache_whole(Kind::of::<Pod>())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cache_whole(mut self, kind: Kind) -> Self {
+        self.whole.push(kind);
+        self
     }
 
     /// Sets the time that running reconciles get after the manager is stopped.

@@ -147,7 +147,8 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
     where
         C: CachesOn<M, K>,
     {
-        Store::new(self.env.source_on::<K>(Some(M::NAME)).store().clone())
+        let source = self.env.source_on::<K>(Some(M::NAME));
+        Store::new(source.store().clone()).of_part(source.part())
     }
 
     /// Returns `true` if the API server of this cluster serves the kind `K`, like

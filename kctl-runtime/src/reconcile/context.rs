@@ -463,7 +463,8 @@ impl<C> Context<C> {
     where
         C: Caches<K>,
     {
-        Store::new(self.inner.env.source::<K>().store().clone())
+        let source = self.inner.env.source::<K>();
+        Store::new(source.store().clone()).of_part(source.part())
     }
 
     /// Returns `true` if the API server serves the kind `K`. `false` is possible only for a relation with `optional`:

@@ -5,9 +5,10 @@ use std::{fmt, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::Slots;
+use super::{ShardBy, Slots};
 use crate::{
     key::ObjectKey,
+    store::Share,
     writer::{ShardPermits, WritePermit},
 };
 
@@ -88,6 +89,7 @@ struct State {
     phases: Vec<Phase>,
     tenures: Vec<Option<Arc<Tenure>>>,
     n_begun: u64,
+    n_ended: u64,
 }
 
 /// The slots of a program, and the tenure of each one that this replica owns.
@@ -109,7 +111,7 @@ impl fmt::Debug for Tenures {
 impl Tenures {
     pub(crate) fn new(slots: Slots, common: WritePermit) -> Self {
         let n = slots.all().len();
-        let state = State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0 };
+        let state = State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0, n_ended: 0 };
         Self { slots, common, state: Mutex::new(state), changes: watch::Sender::default() }
     }
 
@@ -130,6 +132,11 @@ impl Tenures {
     /// Returns the number of tenures that began in this process.
     pub(crate) fn n_begun(&self) -> u64 {
         self.state.lock().n_begun
+    }
+
+    /// Returns the number of tenures that ended in this process.
+    pub(crate) fn n_ended(&self) -> u64 {
+        self.state.lock().n_ended
     }
 
     /// Returns the tenures during which keys are given out.
@@ -169,6 +176,7 @@ impl Tenures {
         self.change(slot, |state, idx| {
             if let Some(tenure) = state.tenures[idx].take() {
                 tenure.stage.send_replace(Stage::Over);
+                state.n_ended += 1;
             }
             state.phases[idx] = Phase::Other;
         });
@@ -204,6 +212,22 @@ impl ShardPermits for Tenures {
     }
 }
 
+/// A replica caches the objects of a slot from the begin of its tenure to the end: its last reconciles read them.
+impl Share for Tenures {
+    fn has(&self, key: &ObjectKey) -> bool {
+        self.of(self.slots.of(key)).is_some()
+    }
+
+    fn has_namespace(&self, namespace: &str) -> bool {
+        self.slots.by() == ShardBy::Namespace && self.has(&ObjectKey::new(Some(namespace), ""))
+    }
+
+    fn n_moves(&self) -> u64 {
+        let state = self.state.lock();
+        state.n_begun + state.n_ended
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -211,7 +235,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{shard::ShardBy, writer::LeaseState};
+    use crate::writer::LeaseState;
 
     const TIMEOUT: Duration = Duration::from_secs(5);
     const MARGIN: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@
 //! The comparison costs one metadata list per scope. An idle cache cannot avoid it: without events a watch does not
 //! show how far it is.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
 
 use serde::Deserialize;
 
@@ -56,13 +56,24 @@ impl Source {
     }
 
     /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
+    ///
+    /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
     pub(crate) async fn compare(&self) {
+        let _one_at_a_time = self.moving.lock().await;
+        let moves = self.n_moves();
+        let has_moved = self.listed_moves.load(Ordering::Relaxed) != moves;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
-                match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
+                let current = async {
+                    if has_moved {
+                        return self.relist(&scope).await.map(|()| true);
+                    }
+                    self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await
+                };
+                match current.await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
                     // The watch decides if the kind counts as absent.
@@ -77,6 +88,7 @@ impl Source {
             }
             self.condition.works(self.identity(), &scope, Activity::Compare);
         }
+        self.listed_moves.store(moves, Ordering::Relaxed);
     }
 
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
@@ -136,6 +148,9 @@ impl Source {
         let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
         let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
         let take = |item: &str| {
+            if self.foreign(item).is_some() {
+                return Ok(());
+            }
             let Item { metadata } = serde_json::from_str(item)?;
             let (key, version) = (ObjectKey::new(metadata.namespace.as_deref(), &metadata.name), &*metadata.version);
             let version = Version::from(version);

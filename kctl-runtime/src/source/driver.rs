@@ -12,8 +12,8 @@ use std::{
     ops::ControlFlow,
     pin::Pin,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -36,6 +36,7 @@ use super::{
     check::Arrival,
     condition::{Activity, Condition, Health},
     event::{Bookmark, Event},
+    filter::{Filter, Head},
     items::ListMeta,
     jitter::Jitter,
     lines::Lines,
@@ -48,7 +49,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     object::{DecodeError, Deduplicator, FieldMask, Kind, Meta, Readable, Stored},
-    store::{Delta, Scope, SharedStore, Store},
+    store::{Delta, Part, Scope, SharedStore, Store},
     transport::{self, ApiError},
 };
 
@@ -57,6 +58,8 @@ use crate::{
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
+/// Number of lists that may be repeated because slots move meanwhile.
+const MOVES_MAX: usize = 3;
 /// The body of a watch response.
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
@@ -122,6 +125,12 @@ pub struct Source {
     pub(super) compared: OnceCell<()>,
     /// Limits the number of concurrent lists.
     list_limiter: ListLimiter,
+    /// Selects the objects of this replica in a sharded program. `None` inside keeps all of them for good.
+    filter: OnceLock<Option<Filter>>,
+    /// Held while objects of moved slots are added or dropped.
+    pub(super) moving: tokio::sync::Mutex<()>,
+    /// The number of moves at the last list that was requested because of them.
+    pub(super) listed_moves: AtomicU64,
 }
 
 impl Source {
@@ -158,6 +167,9 @@ impl Source {
             check_served: Notify::new(),
             compared: OnceCell::new(),
             list_limiter: ListLimiter::default(),
+            filter: OnceLock::new(),
+            moving: tokio::sync::Mutex::default(),
+            listed_moves: AtomicU64::new(0),
         }
     }
 
@@ -212,6 +224,67 @@ impl Source {
     /// Objects that are in the store keep their old form until they change or are listed again.
     pub(crate) fn widen_field_mask(&self, field_mask: &FieldMask) {
         self.field_mask.write().widen(field_mask);
+    }
+
+    /// Keeps only the objects that a filter selects. Call it before [`run`](Self::run).
+    ///
+    /// It has no effect after [`keep_all`](Self::keep_all).
+    pub(crate) fn select(&self, filter: Filter) {
+        let _all = self.filter.set(Some(filter));
+    }
+
+    /// Keeps the objects of all slots, for readers that need them.
+    pub(crate) fn keep_all(&self) {
+        let _selected = self.filter.set(None);
+    }
+
+    pub(super) fn filter(&self) -> Option<&Filter> {
+        self.filter.get()?.as_ref()
+    }
+
+    /// Returns the part of the kind that the cache has, `None` if it has all objects.
+    pub(crate) fn part(&self) -> Option<Part> {
+        self.filter().map(Filter::part)
+    }
+
+    /// Returns the metadata of an object that the filter does not select.
+    pub(super) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+        self.filter()?.foreign(json)
+    }
+
+    /// Returns how many slots have moved so far.
+    pub(super) fn n_moves(&self) -> u64 {
+        self.filter().map_or(0, Filter::n_moves)
+    }
+
+    /// Returns the error of a list during which slots moved: a part of it was selected by other slots.
+    fn moved(&self) -> ApiError {
+        ApiError::Refused {
+            operation: format!("list {}", self.identity.kind.plural),
+            code: 410,
+            reason: "Expired".into(),
+            message: "slots of this replica moved during the list".into(),
+            retry_after: None,
+        }
+    }
+
+    /// Drops the objects of slots that this replica has lost.
+    ///
+    /// Call it only after the reconciles of those slots have ended. Objects of a slot that is gained meanwhile come back
+    /// with the list of [`compare`](Self::compare), which waits for this.
+    pub(crate) async fn drop_lost(&self) {
+        let Some(filter) = self.filter() else { return };
+        let _one_at_a_time = self.moving.lock().await;
+        for object in self.store.all() {
+            if !filter.has(&object) {
+                self.store.push(Delta::Delete(object)).await;
+            }
+        }
+        for one in self.unreadable.all() {
+            if !filter.has(&one.stored) {
+                self.unreadable.remove(one.stored.key());
+            }
+        }
     }
 
     /// Returns `true` if the cache keeps whole objects.
@@ -378,12 +451,13 @@ impl Source {
 
     /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits as long as it asks.
     async fn reflect(&self, scope: Scope) {
-        let streams = self.streams.load(Ordering::Relaxed);
+        // A stream has no end at which to find out that slots have moved.
+        let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut reflector = reflector.with(self.identity.presence);
         let mut jitter = Jitter::of((&self.identity, &scope));
         // Held from the first list until the watch after it has begun.
-        let mut permit = None;
+        let (mut permit, mut moves) = (None, 0);
         loop {
             // Lists are boxed, so that an informer that only watches does not hold the memory of their futures.
             let wait = match reflector.request() {
@@ -391,9 +465,9 @@ impl Source {
                     if permit.is_none() {
                         permit = Some(self.list_limiter.next().await);
                     }
-                    Box::pin(self.list(&mut reflector, &scope)).await
+                    Box::pin(self.list(&mut reflector, &scope, &mut moves)).await
                 }
-                Request::Probe => Box::pin(self.list(&mut reflector, &scope)).await,
+                Request::Probe => Box::pin(self.list(&mut reflector, &scope, &mut moves)).await,
                 Request::Stream | Request::Watch { .. } => {
                     self.watch(&mut reflector, &scope, jitter.life(WATCH_LIFE_MIN), &mut permit).await
                 }
@@ -406,9 +480,17 @@ impl Source {
     }
 
     /// Performs a list, a page or a probe, and returns the wait before the next request.
-    async fn list(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
+    ///
+    /// `moves` is the number of moves at the begin of the list. If slots have moved since, it is requested again.
+    async fn list(&self, reflector: &mut Reflector, scope: &Scope, moves: &mut u64) -> Option<Duration> {
         let request = reflector.request().clone();
-        let input = self.ask(scope, &request).await;
+        if !matches!(request, Request::List { token: Some(_), .. }) {
+            *moves = self.n_moves();
+        }
+        let mut input = self.ask(scope, &request).await;
+        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_moves() != *moves {
+            input = Input::Failed(self.moved());
+        }
         self.perform(reflector, input).await
     }
 
@@ -460,7 +542,9 @@ impl Source {
         let mut objects = Vec::new();
         let heard = || self.condition.heard();
         let take = |item: &str| {
-            objects.extend(self.accept_or_last(item, Arrival::Listed));
+            if self.foreign(item).is_none() {
+                objects.extend(self.accept_or_last(item, Arrival::Listed));
+            }
             Ok(())
         };
         let ListMeta { resource_version, token } = each_item(operation, body, heard, take).await?;
@@ -592,12 +676,16 @@ impl Source {
         line: &[u8],
         began: Instant,
     ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
-        let (input, is_over) = match self.read_event(line) {
+        let mut left = None;
+        let (input, is_over) = match self.read_event(line, &mut left) {
             Ok(None) => return (None, ControlFlow::Continue(())),
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
         };
-        let (deltas, wait) = self.apply_input(reflector, input);
+        let (mut deltas, wait) = self.apply_input(reflector, input);
+        if let Some(left) = left {
+            deltas.insert(0, Delta::Delete(left));
+        }
         let is_over = is_over || wait.is_some();
         (self.push_deltas(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
     }
@@ -625,7 +713,10 @@ impl Source {
     ///
     /// Unknown event types are ignored with a warning, so a newer API server may add some. A deleted object needs only
     /// its metadata: whatever else is wrong with it, it is gone.
-    fn read_event(&self, line: &[u8]) -> Result<Option<Input>, ApiError> {
+    ///
+    /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` is set
+    /// to its last selected state if it has just ceased to be selected.
+    fn read_event(&self, line: &[u8], left: &mut Option<Arc<Stored>>) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
@@ -634,6 +725,13 @@ impl Source {
             }
         };
         let json = event.object.get();
+        if ["ADDED", "MODIFIED", "DELETED"].contains(&event.kind)
+            && let Some(head) = self.foreign(json)
+        {
+            self.unreadable.remove(&head.key());
+            *left = self.last_selected(&head);
+            return Ok(Some(Input::Bookmark(head.resource_version.into_owned())));
+        }
         Ok(match event.kind {
             "ADDED" | "MODIFIED" => self.accept_or_last(json, Arrival::Alone).map(Input::Applied),
             // The metadata of a deleted object is enough; the rest may be unreadable.
@@ -651,6 +749,14 @@ impl Source {
                 None
             }
         })
+    }
+
+    /// Returns the state in the cache of an object that is not selected any more. A state that is newer than the event
+    /// stays: the event of it is still to come.
+    fn last_selected(&self, head: &Head<'_>) -> Option<Arc<Stored>> {
+        let known = self.store.get(&head.key()).filter(|known| known.meta().uid == *head.uid)?;
+        let versions = head.resource_version.parse::<u64>().ok().zip(known.meta().revision());
+        versions.is_none_or(|(event, known)| event >= known).then_some(known)
     }
 
     /// Applies an input, and returns the wait before the next request.
@@ -735,8 +841,19 @@ impl Source {
     /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
     ///
     /// # Errors
-    /// A request fails. Nothing is retried here.
+    /// A request fails, or slots move during each of [`MOVES_MAX`] lists. Nothing else is retried here.
     pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+        for _try in 0..MOVES_MAX {
+            let moves = self.n_moves();
+            let state = self.state_once(scope).await?;
+            if self.n_moves() == moves {
+                return Ok(state);
+            }
+        }
+        Err(self.moved())
+    }
+
+    async fn state_once(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
         let mut state = Vec::new();
         loop {
@@ -789,7 +906,7 @@ mod tests {
         let _readers = source.view::<Pod>();
         let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
         let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
-        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes()).unwrap() else {
+        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &mut None).unwrap() else {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));

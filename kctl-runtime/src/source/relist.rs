@@ -56,7 +56,8 @@ impl Source {
     /// As [`refresh`](Self::refresh).
     pub(crate) async fn refresh_object(&self, namespace: Option<&str>, name: &str, uid: &str) -> Result<(), ApiError> {
         let scope = namespace.map(Arc::from);
-        if !self.identity().labels.is_empty() || !self.identity().fields.is_empty() {
+        let is_selective = !self.identity().labels.is_empty() || !self.identity().fields.is_empty();
+        if is_selective || self.filter().is_some() {
             return self.refresh(&scope).await;
         }
         let operation = format!("list {}", self.identity().kind.plural);

@@ -40,6 +40,7 @@ mod durations;
 mod inbox;
 #[cfg(test)]
 mod schedules;
+mod share;
 #[cfg(test)]
 mod subscribers;
 mod tombstones;
@@ -52,6 +53,7 @@ use std::sync::Arc;
 pub(crate) use cache::Cache;
 pub(crate) use cache::Present;
 pub use cache::{Delta, Scope};
+pub(crate) use share::{Part, Share};
 pub use tombstones::TOMBSTONES_MAX;
 #[doc(hidden)]
 pub use view::KeyOf;

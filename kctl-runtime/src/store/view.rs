@@ -2,12 +2,13 @@
 
 use std::{
     any::type_name_of_val,
+    fmt,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-use super::{IndexFn, writer::SharedStore};
+use super::{IndexFn, Part, Share, writer::SharedStore};
 use crate::{
     key::Key,
     object::{Meta, Readable, Stored},
@@ -34,12 +35,14 @@ use crate::{
 /// ```
 pub struct Store<K> {
     shared: Arc<SharedStore>,
+    /// The part of the kind that is cached. `None` if all objects are, or if the reader asks for that part.
+    part: Option<Part>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), kind: PhantomData }
+        Self { shared: self.shared.clone(), part: self.part.clone(), kind: PhantomData }
     }
 }
 
@@ -80,7 +83,27 @@ impl<K: Readable> Store<K> {
     /// Returns a typed view of a shared store, whose objects must have been accepted as `K`.
     /// [`Source::view`](crate::source::Source::view) also makes sure of that.
     pub fn new(shared: Arc<SharedStore>) -> Self {
-        Self { shared, kind: PhantomData }
+        Self { shared, part: None, kind: PhantomData }
+    }
+
+    /// Returns a view that panics at a read beyond this part, rather than show objects of other replicas as absent.
+    pub(crate) fn of_part(self, part: Option<Part>) -> Self {
+        Self { part, ..self }
+    }
+
+    /// Panics if the cache may lack objects that the caller asks for.
+    fn check(&self, is_cached: impl FnOnce(&dyn Share) -> bool, what: impl fmt::Display) {
+        match &self.part {
+            None => {}
+            Some(Part::Primaries(share)) if is_cached(&**share) => {}
+            Some(_) => {
+                let kind = K::kind(&());
+                panic!(
+                    "this replica caches only its share of {kind}, which {what} is not limited to: call \
+                     `App::cache_whole::<{kind}>()`, or read `cx.owned` or `cx.live` instead of `cx.store`"
+                )
+            }
+        }
     }
 
     /// Adds an index, which [`by`](Self::by) reads. The path of the function names it: an index of the same name stays
@@ -131,7 +154,9 @@ impl<K: Readable> Store<K> {
     /// assert!(pods.get(&Key::namespaced("b", "web-0")).is_none());
     /// ```
     pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
-        self.shared.get(key.key().object()).and_then(|object| view(&object))
+        let key = key.key().object();
+        self.check(|share| share.has(key), key);
+        self.shared.get(key).and_then(|object| view(&object))
     }
 
     /// Iterates over a snapshot of all objects, sorted by namespace and name.
@@ -160,6 +185,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(names, ["db-0", "web-0", "web-1"]);
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
+        self.check(|_| false, "a list of all objects");
         let mut objects = self.shared.all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects.into_iter().filter_map(|object| view(&object))
@@ -190,6 +216,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.in_namespace("a").count(), 2);
     /// ```
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
+        self.check(|share| share.has_namespace(namespace), format_args!("a list of namespace {namespace}"));
         let objects = self.shared.in_namespace(Some(namespace));
         objects.into_iter().filter_map(|object| view(&object))
     }
@@ -230,6 +257,7 @@ impl<K: Readable> Store<K> {
     /// If the kind has no such index.
     pub fn by<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
+        self.check(|_| false, "an index");
         let objects = self.shared.by_index(name, value);
         let objects = objects.unwrap_or_else(|| {
             panic!("no index `{name}` on {}: declare it with `index = …` in the controller", K::kind(&()))
@@ -262,6 +290,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.keys().last(), Some(&Key::namespaced("b", "web-1")));
     /// ```
     pub fn keys(&self) -> Vec<Key<K>> {
+        self.check(|_| false, "a list of all keys");
         self.shared.all().iter().map(|object| object.key().clone().into()).collect()
     }
 
@@ -293,6 +322,7 @@ impl<K: Readable> Store<K> {
     /// # Ok::<(), &str>(())
     /// ```
     pub fn meta(&self, key: &Key<K>) -> Option<Meta> {
+        self.check(|share| share.has(key.object()), key.object());
         self.shared.get(key.object()).map(|object| object.meta().clone())
     }
 
@@ -306,12 +336,13 @@ impl<K: Readable> Store<K> {
 
     /// Returns the number of objects.
     pub fn len(&self) -> usize {
+        self.check(|_| false, "a number of objects");
         self.shared.len()
     }
 
     /// Returns `true` if the store has no objects.
     pub fn is_empty(&self) -> bool {
-        self.shared.is_empty()
+        self.len() == 0
     }
 }
 

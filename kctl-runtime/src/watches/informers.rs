@@ -128,11 +128,13 @@ impl Informers {
             return Err(WatchError::Closed);
         }
         let mut id = InformerId { identity, changeable: false, separate: false };
-        if let Some(slim) = table.informers.get(&id).filter(|informer| !informer.source.is_whole()) {
+        if let Some(slim) = table.informers.get(&id) {
+            let has_all = slim.source.is_whole() && slim.source.part().is_none();
             if table.begun {
-                id.separate = true;
+                id.separate = !has_all;
             } else {
                 slim.source.widen_field_mask(&FieldMask::whole());
+                slim.source.keep_all();
             }
         }
         if table.informers.len() >= INFORMERS_MAX && !table.informers.contains_key(&id) {

@@ -201,6 +201,8 @@ pub struct App {
     metrics: Vec<RegisterMetrics>,
     /// Number of slots and key of the division, if `run` shares the keys among replicas.
     shards: Option<(u32, ShardBy)>,
+    /// Kinds of which each replica of a sharded program caches all objects.
+    whole: Vec<kctl_runtime::object::Kind>,
     #[cfg(feature = "karmada")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
     #[cfg(feature = "webhook")]
@@ -239,6 +241,7 @@ impl App {
             namespaces: Vec::new(),
             metrics: Vec::new(),
             shards: None,
+            whole: Vec::new(),
             #[cfg(feature = "karmada")]
             interpreters: Vec::new(),
             #[cfg(feature = "webhook")]
@@ -715,6 +718,32 @@ impl App {
         self
     }
 
+    /// Makes each replica of a sharded program cache all objects of `K`, and not only those of its slots.
+    ///
+    /// Call it for a primary or an owned kind that a reconcile reads with `cx.store::<K>()`. Without it such a read
+    /// panics where it asks for objects of other replicas, rather than return that they do not exist. Kinds with
+    /// `reads` or `watches` are whole anyway. It has no effect without shards.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// /// Compares a ConfigMap with all others.
+    /// #[controller]
+    /// async fn unique(config: Arc<ConfigMap>, cx: Context<unique>) -> Result<Action> {
+    ///     let same = cx.store::<ConfigMap>().iter().filter(|other| other.data == config.data).count();
+    ///     tracing::info!("{} others have its data", same - 1);
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("unique").controller::<unique>().cache_whole::<ConfigMap>();
+    /// # let _ = app;
+    /// ```
+    #[must_use]
+    pub fn cache_whole<K: kctl_runtime::object::Object>(mut self) -> Self {
+        self.whole.push(kctl_runtime::object::Kind::of::<K>());
+        self
+    }
+
     /// Creates a manager with all controllers, ready to run against a cluster.
     ///
     /// For programs that parse the command line themselves. It connects the clusters of
@@ -761,6 +790,9 @@ impl App {
         let chain_client = client.clone();
         let manager = Manager::new(client, &self.name, run::observer()).namespaces(self.namespaces.clone());
         let mut manager = set_up(manager);
+        for kind in &self.whole {
+            manager = manager.cache_whole(kind.clone());
+        }
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);
         }

@@ -53,7 +53,7 @@
 
 mod bypass;
 mod emitted;
-mod made;
+mod created_objects;
 mod real;
 mod role;
 #[cfg(feature = "sim")]

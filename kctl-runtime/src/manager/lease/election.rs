@@ -157,6 +157,18 @@ pub struct Election {
     /// Deadline of the release, while the Lease is being released.
     releasing: Option<Instant>,
     failure: Option<Failure>,
+    holders: Holders,
+    /// Start of the last request whose answer showed the record in `seen`. A later record was written after it.
+    shown: Instant,
+}
+
+/// The number of processes that hold the Lease under one identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holders {
+    /// Only this process.
+    One,
+    /// Processes that hold it together: a renewal by one of them counts for all.
+    Together,
 }
 
 /// The last failed request.
@@ -202,7 +214,19 @@ impl Election {
             leading: None,
             releasing: None,
             failure: None,
+            holders: Holders::One,
+            shown: now,
         }
+    }
+
+    /// Makes it share the Lease with other processes of the same identity.
+    ///
+    /// A holder reads the Lease before it renews it. A record that another one has renewed since the last read was
+    /// written after that read began, so this process leads from then on, without a write of its own. One of n
+    /// holders writes, and none of them conflicts. If each renewed it, each would conflict with the one before.
+    pub(super) fn together(mut self) -> Self {
+        self.holders = Holders::Together;
+        self
     }
 
     /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
@@ -272,7 +296,7 @@ impl Election {
             return self.lose(effects);
         }
         match (&self.lease, &self.seen) {
-            (Some(lease), Some((record, _))) => {
+            (Some(lease), Some((record, _))) if self.holders == Holders::One => {
                 let next = Record::held(&self.config, record, wall).update(&self.config, lease);
                 self.send(LeaseRequest::Update(next), now);
             }
@@ -286,8 +310,10 @@ impl Election {
     fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(lease);
         self.gone = false;
+        let is_renewed = self.seen.as_ref().is_some_and(|(known, _)| *known != record);
         self.observe(record.clone(), now, effects);
         let mine = record.holder() == self.config.identity;
+        let before = std::mem::replace(&mut self.shown, self.sent);
         if self.releasing.is_some() {
             if !mine {
                 // Another process holds the Lease by now, so it is not released.
@@ -305,7 +331,12 @@ impl Election {
             return self.again(now, effects);
         }
         self.has_read();
-        if self.leading.is_some() {
+        if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, mine, is_renewed) {
+            self.failure = None;
+            self.lease = Some(lease.clone());
+            return self.leads(term.until.max(before + self.config.lease_duration), now, effects);
+        }
+        if self.leading.is_some() && self.holders == Holders::One {
             effects.push(Effect::SlowPath);
         }
         let next = Record::held(&self.config, &record, wall).update(&self.config, lease);
@@ -320,7 +351,12 @@ impl Election {
         if self.releasing.is_some() {
             return self.end(End::Released, effects);
         }
-        let until = self.sent + self.config.lease_duration;
+        self.shown = self.sent;
+        self.leads(self.sent + self.config.lease_duration, now, effects);
+    }
+
+    /// Notes that this process leads until this instant, and waits for the next renewal.
+    fn leads(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
         self.leading = Some(Term { until, deadline: None });
         effects.push(Effect::Leading(until));
         self.step = Step::Wait(now + self.config.retry_period);

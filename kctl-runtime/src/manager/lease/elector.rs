@@ -50,7 +50,12 @@ pub struct Elector {
     slow_renewals: watch::Sender<u64>,
     /// Set if another part of the process watches the Lease.
     watched: Option<Watched>,
+    /// Set if other processes hold the Lease under the same identity.
+    together: Option<Together>,
 }
+
+/// Marks a Lease that several processes hold under one identity.
+struct Together;
 
 /// A Lease that another part of the process watches, together with others.
 pub(in crate::manager) struct Watched {
@@ -80,12 +85,19 @@ impl Elector {
             failure: watch::Sender::default(),
             slow_renewals: watch::Sender::default(),
             watched: None,
+            together: None,
         })
     }
 
     /// Uses the watch of another part of the process, and opens none.
     pub(in crate::manager) fn watched(mut self, watched: Watched) -> Self {
         self.watched = Some(watched);
+        self
+    }
+
+    /// Makes it hold the Lease together with other processes of the same identity.
+    pub(in crate::manager) fn together(mut self) -> Self {
+        self.together = Some(Together);
         self
     }
 
@@ -129,6 +141,9 @@ impl Elector {
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
+        if self.together.is_some() {
+            election = election.together();
+        }
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();

@@ -45,6 +45,14 @@ pub(in crate::manager) struct Coordinator {
     planted: Option<Planted>,
 }
 
+/// The slots that this replica should own while these seats are live.
+#[derive(Default)]
+struct Wanted {
+    live: Vec<u32>,
+    own: Option<u32>,
+    slots: Vec<u32>,
+}
+
 /// A task that holds or awaits one slot.
 struct Held {
     wanted: watch::Sender<bool>,
@@ -156,12 +164,12 @@ impl Coordinator {
         let (mut held, mut tasks): (BTreeMap<u32, Held>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
         let mut seat = std::pin::pin!(self.keep_seat(left));
-        let mut seat_ended = false;
+        let (mut seat_ended, mut wishes) = (false, Wanted::default());
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
-            let wanted = if stopping { Vec::new() } else { self.wanted(now) };
-            self.update(&wanted, &holder, &mut held, &mut tasks, now);
+            let wanted = if stopping { &[] } else { self.wanted(&mut wishes, now) };
+            self.update(wanted, &holder, &mut held, &mut tasks, now);
             if stopping && tasks.is_empty() && seat_ended {
                 return;
             }
@@ -181,14 +189,20 @@ impl Coordinator {
         }
     }
 
-    /// Returns the slots that this replica should own, as far as it can see.
-    fn wanted(&self, now: Instant) -> Vec<u32> {
+    /// Returns the slots that this replica should own, as far as it can see. They are calculated again only if a seat
+    /// was taken or left: each renewal of a Lease comes here.
+    fn wanted<'a>(&self, known: &'a mut Wanted, now: Instant) -> &'a [u32] {
         let shared = self.shared.lock();
-        let Some(own) = shared.seat else { return Vec::new() };
+        let Some(own) = shared.seat else { return &[] };
         let name = self.config.name();
         let is_live = |seat: &u32| *seat == own || shared.sightings.holder(&seat_name(name, *seat), now).is_some();
         let live: Vec<u32> = self.config.slots().all().filter(is_live).collect();
-        self.config.slots().all().filter(|slot| preferred(*slot, live.iter().copied()) == Some(own)).collect()
+        if known.own != Some(own) || known.live != live {
+            let owners = preferred(self.config.slots().count(), &live);
+            let slots = (0..).zip(owners).filter(|(_, owner)| *owner == own).map(|(slot, _)| slot).collect();
+            *known = Wanted { live, own: Some(own), slots };
+        }
+        &known.slots
     }
 
     /// Starts tasks for slots that are wanted, asks those of others to hand over, and wakes candidates of free Leases.
@@ -288,11 +302,19 @@ impl Coordinator {
     }
 }
 
-/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Never returns.
+/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure, and drops the objects
+/// of tenures that have ended. Never returns.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
-    let mut changes = tenures.changes();
+    let (mut changes, mut n_dropped) = (tenures.changes(), 0);
     loop {
         changes.mark_unchanged();
+        let n_ended = tenures.n_ended();
+        if n_ended != n_dropped {
+            for source in env.caches() {
+                source.drop_lost().await;
+            }
+            n_dropped = n_ended;
+        }
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
         if new.is_empty() {
             if changes.changed().await.is_err() {

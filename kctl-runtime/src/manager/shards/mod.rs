@@ -5,6 +5,7 @@
 //! gain         slot wanted ─▶ Lease acquired ─▶ tenure ─▶ caches current ─▶ keys queued ─▶ served
 //! hand-over    slot unwanted ─▶ no key given out ─▶ reconciles end ─▶ writes resolved ─▶ Lease released
 //! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ slot given up
+//! caches       tenure begins ─▶ its objects are listed and watched; it ends ─▶ they are dropped (caches)
 //! ```
 //!
 //! All replicas also hold the Lease of the app together, as a holder that is named after their settings. So replicas
@@ -12,6 +13,7 @@
 //! renewals and the write permit are those of [`lease`](super::lease).
 
 mod assignment;
+mod caches;
 mod config;
 mod coordinator;
 mod planted;
@@ -19,6 +21,7 @@ mod sightings;
 mod slot_task;
 mod view;
 
+pub(super) use caches::limit;
 pub use config::{LABEL, ShardConfig, ShardError};
 pub(super) use coordinator::{Coordinator, serve_new_slots};
 #[doc(hidden)]

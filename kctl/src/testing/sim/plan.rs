@@ -82,6 +82,8 @@ pub(super) enum Timed {
     ClockJump { instance: usize, seconds: i64 },
     /// The current leader fails to renew its Lease.
     Lapse(Lapse),
+    /// A user deletes the Lease of a slot. Its owner is still at work.
+    LeaseDeleted { slot: u32 },
 }
 
 impl Fault {
@@ -119,6 +121,7 @@ impl fmt::Display for Fault {
                         write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
                     }
                     Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
+                    Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
                 }
             }
         }
@@ -202,6 +205,8 @@ pub(super) struct Points {
     /// Length of the run.
     pub(super) length: Duration,
     pub(super) instances: usize,
+    /// Number of slots; 0 if the instances do not share the keys.
+    pub(super) n_slots: u32,
     /// Allows servers that serve an old state as the newest one.
     pub(super) outdated_lists: bool,
     /// Forbids faults of clocks.
@@ -449,6 +454,11 @@ impl Points {
 
     fn any_timed(&self, dice: &mut Dice) -> Fault {
         let time = self.any_time(dice);
+        // Without slots nothing is chosen: the plans of other scenarios are those that they were.
+        if self.n_slots > 0 && dice.below(3) == 0 {
+            let slot = u32::try_from(dice.below(self.n_slots.into())).unwrap_or_default();
+            return Fault::At { time, what: Timed::LeaseDeleted { slot } };
+        }
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kctl_apiserver::{
     ApiServer, Change, ControllerOptions,
     faults::{RequestSummary, Connection, EventFault, Faults, RequestFault, Rule, Seen},
@@ -14,10 +15,11 @@ use kctl_runtime::{
     manager::{View, lease::Leadership},
     manifest::{self, RbacOptions},
     reconcile::{Result, ResultExt},
+    shard::slot_name,
     trace,
     worker::{Outcome, Report},
 };
-use kube::Client;
+use kube::{Api, Client, api::DeleteParams};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
@@ -184,6 +186,7 @@ impl World {
         let points = Points {
             histories: own.chain(of_others).collect(),
             instances: scenario.instances,
+            n_slots: scenario.slots.map_or(0, |slots| slots.count()),
             outdated_lists: scenario.outdated_lists,
             without_clock_faults: !scenario.clock_faults,
             ..Points::default()
@@ -530,7 +533,10 @@ impl Shared {
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
-                        shared.at_time(what);
+                        match what {
+                            Timed::LeaseDeleted { slot } => shared.delete_lease(slot).await,
+                            what => shared.at_time(what),
+                        }
                     });
                 }
             }
@@ -580,9 +586,19 @@ impl Shared {
         self.faults.add(events.then(holds()));
     }
 
+    /// Deletes the Lease of a slot, as an administrator would with kubectl.
+    async fn delete_lease(&self, slot: u32) {
+        let name = slot_name((self.scenario.app)().name(), slot);
+        self.log("fault", format!("the Lease {name} is deleted by hand"));
+        let leases = Api::<Lease>::default_namespaced(Client::new(self.server.service(), "default"));
+        // One that does not exist yet is as good as deleted.
+        drop(leases.delete(&name, &DeleteParams::default()).await);
+    }
+
     /// Injects a fault that is bound to a time rather than to a request.
     fn at_time(&self, what: Timed) {
         match what {
+            Timed::LeaseDeleted { .. } => {}
             Timed::Crash { instance } => {
                 let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
                 if let Some(connection) = connection {

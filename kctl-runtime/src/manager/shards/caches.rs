@@ -1,0 +1,57 @@
+//! Decides which caches of a sharded program have only the objects of this replica's slots.
+//!
+//! A kind is filtered if all its readers need the objects of their own primaries alone: the primaries themselves, and
+//! kinds that are only owned. A kind that a controller reads, watches with a mapper, or that is in another cluster
+//! than the primary stays whole, as do kinds of [`Manager::cache_whole`](crate::manager::Manager::cache_whole).
+
+use std::sync::Arc;
+
+use crate::{
+    declaration::{RelationSpec, Role},
+    object::Kind,
+    reconcile::Env,
+    shard::Tenures,
+    source::{BelongsTo, Filter, Source},
+};
+
+/// A cache, and the rules by which its objects belong to primaries. `None` if a reader needs all objects.
+type Use = (Arc<Source>, Option<Vec<BelongsTo>>);
+
+/// Limits the caches of these controllers to the slots of this replica where their readers allow it.
+pub(in crate::manager) fn limit<'a>(envs: impl Iterator<Item = &'a Arc<Env>>, tenures: &Arc<Tenures>, whole: &[Kind]) {
+    let mut uses: Vec<Use> = Vec::new();
+    for env in envs {
+        let primary = &env.spec.primary;
+        let related = env.sources.iter().map(|(relation, source)| (relation, source));
+        for (relation, source) in std::iter::once((primary, &env.primary)).chain(related) {
+            let rule = rule(relation, primary).filter(|_| !whole.contains(&relation.kind));
+            let known = uses.iter().position(|(known, _)| Arc::ptr_eq(known, source));
+            let index = known.unwrap_or_else(|| {
+                uses.push((source.clone(), Some(Vec::new())));
+                uses.len() - 1
+            });
+            let rules = &mut uses[index].1;
+            match (rules.as_mut(), rule) {
+                (Some(rules), Some(rule)) => rules.push(rule),
+                _ => *rules = None,
+            }
+        }
+    }
+    for (source, rules) in uses {
+        if let Some(rules) = rules {
+            source.select(Filter::new(tenures.clone(), rules));
+        }
+    }
+}
+
+/// Returns the rule by which objects of a relation belong to primaries, `None` if all of them are needed.
+fn rule(relation: &RelationSpec, primary: &RelationSpec) -> Option<BelongsTo> {
+    if relation.cluster != primary.cluster || relation.map.is_some() {
+        return None;
+    }
+    match relation.role {
+        Role::Primary => Some(BelongsTo::Itself),
+        Role::Owned => Some(BelongsTo::Controller { kind: primary.kind.clone(), namespaced: primary.namespaced }),
+        _ => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! Filters the objects of a kind before they are decoded: a replica of a sharded program keeps only those of its slots.
+//!
+//! A filter is a selector that the client evaluates. An object that it does not select is absent from lists, and an
+//! object that ceases to be selected leaves the cache as a deletion. The metadata decides, and it is read without
+//! the rest of the object.
+//!
+//! The selection changes when slots move. A list that was under way meanwhile selects by both, so it is requested
+//! again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)).
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny, MapAccess, Visitor},
+};
+
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Stored},
+    store::{Part, Share},
+};
+
+/// The rule by which an object belongs to a primary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BelongsTo {
+    /// The object is a primary.
+    Itself,
+    /// The object belongs to its controller, if that is of this kind.
+    Controller {
+        /// The kind of the primary.
+        kind: Kind,
+        /// `true` if the primary has a namespace, which is that of the object.
+        namespaced: bool,
+    },
+}
+
+/// Selects the objects that belong to the primaries of this replica's slots.
+pub(crate) struct Filter {
+    share: Arc<dyn Share>,
+    rules: Vec<BelongsTo>,
+}
+
+/// The metadata that decides.
+#[derive(Deserialize, Default, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Head<'a> {
+    #[serde(borrow)]
+    pub(super) name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) uid: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    owner_references: Option<Vec<OwnerHead<'a>>>,
+}
+
+#[derive(Deserialize, Default, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+struct OwnerHead<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    controller: Option<bool>,
+}
+
+/// The group, kind and name of a controller.
+struct Controller<'a> {
+    group: &'a str,
+    kind: &'a str,
+    name: &'a str,
+}
+
+impl Filter {
+    /// Creates a filter that selects what one of the rules assigns to a slot of `share`.
+    pub(crate) fn new(share: Arc<dyn Share>, rules: Vec<BelongsTo>) -> Self {
+        Self { share, rules }
+    }
+
+    /// Returns how many slots have moved so far.
+    pub(super) fn n_moves(&self) -> u64 {
+        self.share.n_moves()
+    }
+
+    /// Returns the part of the kind that readers find in the cache.
+    pub(super) fn part(&self) -> Part {
+        if self.rules.contains(&BelongsTo::Itself) { Part::Primaries(self.share.clone()) } else { Part::Children }
+    }
+
+    /// Returns the metadata of an object that is not selected. JSON without readable metadata is left to the decoder.
+    pub(super) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+        let head = Head::read(json).filter(|head| !head.name.is_empty())?;
+        let owners = head.owner_references.iter().flatten();
+        let controller = owners.filter(|owner| owner.controller == Some(true)).map(|owner| Controller {
+            group: owner.api_version.rsplit_once('/').map_or("", |(group, _)| group),
+            kind: &owner.kind,
+            name: &owner.name,
+        });
+        let is_selected = self.selects(&head.key(), controller.last().as_ref());
+        (!is_selected).then_some(head)
+    }
+
+    /// Returns `true` if an object of the cache is selected now.
+    pub(super) fn has(&self, object: &Stored) -> bool {
+        let controller = object.meta().controller();
+        let controller =
+            controller.map(|owner| Controller { group: owner.group(), kind: &owner.kind, name: &owner.name });
+        self.selects(object.key(), controller.as_ref())
+    }
+
+    fn selects(&self, key: &ObjectKey, controller: Option<&Controller<'_>>) -> bool {
+        self.rules.iter().any(|rule| match (rule, controller) {
+            (BelongsTo::Itself, _) => self.share.has(key),
+            (BelongsTo::Controller { kind, namespaced }, Some(owner)) => {
+                let namespace = key.namespace.as_deref().filter(|_| *namespaced);
+                let is_primary = owner.group == kind.group && owner.kind == kind.kind;
+                is_primary && self.share.has(&ObjectKey::new(namespace, owner.name))
+            }
+            (BelongsTo::Controller { .. }, None) => false,
+        })
+    }
+}
+
+impl<'a> Head<'a> {
+    /// Reads `metadata`, and nothing that follows it: API servers send it before `spec` and `status`.
+    fn read(json: &'a str) -> Option<Self> {
+        let mut head = None;
+        // The visitor stops with an error once it has the metadata.
+        let _stopped = serde_json::Deserializer::from_str(json).deserialize_map(UntilMetadata(&mut head));
+        head
+    }
+
+    /// Returns namespace and name.
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey::new(Some(&*self.namespace).filter(|namespace| !namespace.is_empty()), &self.name)
+    }
+}
+
+struct UntilMetadata<'a, 'h>(&'h mut Option<Head<'a>>);
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Metadata,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Visitor<'de> for UntilMetadata<'de, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(member) = members.next_key()? {
+            match member {
+                Member::Metadata => {
+                    *self.0 = Some(members.next_value()?);
+                    return Err(de::Error::custom("the rest is not needed"));
+                }
+                Member::Other => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+
+    use super::*;
+
+    /// A replica that owns the keys with an even last digit.
+    struct Even;
+
+    impl Share for Even {
+        fn has(&self, key: &ObjectKey) -> bool {
+            key.name.bytes().last().is_some_and(|digit| digit % 2 == 0)
+        }
+
+        fn has_namespace(&self, _namespace: &str) -> bool {
+            false
+        }
+
+        fn n_moves(&self) -> u64 {
+            0
+        }
+    }
+
+    fn pod(name: &str, owner: Option<(&str, &str, &str)>) -> String {
+        let owners = owner.map(|(version, kind, name)| {
+            format!(
+                r#","ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"n-2","uid":"n"}},
+                {{"apiVersion":"{version}","kind":"{kind}","name":"{name}","uid":"u","controller":true}}]"#
+            )
+        });
+        let owners = owners.unwrap_or_default();
+        format!(r#"{{"kind":"Pod","metadata":{{"namespace":"shop","name":"{name}"{owners}}},"spec":{{}}}}"#)
+    }
+
+    #[test]
+    fn child_is_selected_by_its_controller_of_any_version() {
+        let rule = BelongsTo::Controller { kind: Kind::of::<ReplicaSet>(), namespaced: true };
+        let filter = Filter::new(Arc::new(Even), vec![rule]);
+        for (owner, selected) in [
+            (Some(("apps/v1", "ReplicaSet", "web-2")), true),
+            (Some(("apps/v1beta1", "ReplicaSet", "web-2")), true),
+            (Some(("apps/v1", "ReplicaSet", "web-1")), false),
+            (Some(("apps/v1", "StatefulSet", "web-2")), false),
+            (Some(("example.com/v1", "ReplicaSet", "web-2")), false),
+            (None, false),
+        ] {
+            let json = pod("web-2-a", owner);
+            assert_eq!(filter.foreign(&json).is_none(), selected, "{owner:?}");
+            assert_eq!(filter.has(&Stored::accept(&Kind::of::<Pod>(), &json).unwrap()), selected, "{owner:?}");
+        }
+    }
+
+    #[test]
+    fn primary_is_selected_by_its_own_key() {
+        let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself]);
+        assert!(filter.foreign(&pod("web-2", None)).is_none());
+        let json = pod("web-1", None);
+        assert_eq!(filter.foreign(&json).unwrap().key(), ObjectKey::new(Some("shop"), "web-1"));
+    }
+
+    #[test]
+    fn metadata_is_read_without_what_follows_it() {
+        let head = Head::read(r#"{"metadata":{"name":"a","resourceVersion":"7","labels":{}},"spec":not even JSON"#);
+        let head = head.unwrap();
+        assert_eq!((&*head.name, &*head.resource_version), ("a", "7"));
+        let last = Head::read(r#"{"spec":{"metadata":{"name":"b"}},"metadata":{"name":"a","ownerReferences":null}}"#);
+        assert_eq!(last.unwrap().name, "a");
+        for unreadable in ["", "[]", "{}", r#"{"metadata":3}"#, r#"{"metadata":{"name":"#] {
+            assert_eq!(Head::read(unreadable), None, "{unreadable}");
+        }
+    }
+}
