@@ -52,8 +52,8 @@
 //! ```
 
 mod bypass;
-mod emitted;
 mod created_objects;
+mod emitted;
 mod real;
 mod role;
 #[cfg(feature = "sim")]

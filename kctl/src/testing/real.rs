@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
-use super::made::Made;
+use super::created_objects::Made;
 use crate::{App, app, refusal::Refusals};
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.

@@ -4,7 +4,7 @@
 
 use std::{fmt, time::Duration};
 
-use kctl_apiserver::faults::{RequestSummary, Faults, Moment, RequestFault, Rule};
+use kctl_apiserver::faults::{Faults, Moment, RequestFault, RequestSummary, Rule};
 use kctl_runtime::manager::lease::ElectionConfig;
 use tokio::time::Instant;
 

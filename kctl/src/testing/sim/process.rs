@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::jiff::SignedDuration;
 use kctl_apiserver::{
     User,
-    faults::{RequestSummary, Connection, Past, RequestFault, Rule},
+    faults::{Connection, Past, RequestFault, RequestSummary, Rule},
 };
 use kctl_runtime::{
     __private_0_1,
@@ -99,8 +99,10 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
 /// Returns the fault of a server that is behind for a process that starts now.
 fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
-    let reads = move |asked: &RequestSummary| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
-    let here = move |asked: &RequestSummary| asked.client == own && *asked.server == *cluster && !is_aside(&asked.resource);
+    let reads =
+        move |asked: &RequestSummary| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
+    let here =
+        move |asked: &RequestSummary| asked.client == own && *asked.server == *cluster && !is_aside(&asked.resource);
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
     let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)

@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kctl_apiserver::{
     ApiServer, Change, ControllerOptions,
-    faults::{RequestSummary, Connection, EventFault, Faults, RequestFault, Rule, Seen},
+    faults::{Connection, EventFault, Faults, RequestFault, RequestSummary, Rule, Seen},
 };
 use kctl_runtime::{
     key::ObjectKey,
