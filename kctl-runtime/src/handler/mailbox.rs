@@ -38,24 +38,31 @@ pub(crate) struct Letter {
     pub(crate) since: Instant,
 }
 
+/// The changes of a mailbox: separate ones first, then one per object.
 #[derive(Default)]
 struct Waiting {
+    /// Changes of which none is merged. Invariant: at most [`CHANGES_WAITING_MAX`].
     letters: VecDeque<Letter>,
     /// The order of `merged`. Invariant: each of its keys is here once.
     order: VecDeque<ObjectKey>,
+    /// The changes beyond the bound, by object. They are delivered after `letters`.
     merged: HashMap<ObjectKey, Merged>,
     /// Is `true` if states were merged away since the last call of [`Mailbox::has_skipped`].
     skipped: bool,
     /// Numbers of letters that were put and taken since the start; merged changes count as one.
     n_put: u64,
     n_taken: u64,
+    /// Set when the [`Inlet`] is dropped: no more letters come.
     ended: bool,
 }
 
 /// All changes of an object since the state that the subscriber saw last.
 struct Merged {
+    /// The state that the subscriber saw last; `None` if it has not seen the object.
     before: Option<Arc<Stored>>,
+    /// The newest state; `None` after a deletion.
     after: Option<Arc<Stored>>,
+    /// The newest state, or the last one before the deletion.
     last: Arc<Stored>,
     initial: bool,
     since: Instant,
@@ -65,10 +72,12 @@ struct Merged {
 pub(crate) struct Inlet(Arc<Mailbox>);
 
 impl Inlet {
+    /// Creates the writing end of a mailbox.
     pub(crate) fn new(mailbox: Arc<Mailbox>) -> Self {
         Self(mailbox)
     }
 
+    /// Puts a change into the mailbox and wakes its reader. Never waits.
     pub(crate) fn put(&self, change: &Change<Stored>, initial: bool) {
         self.0.waiting.lock().put(change, initial, Instant::now());
         self.0.waker.wake();
@@ -100,6 +109,7 @@ impl Mailbox {
         self.waiting.lock().take()
     }
 
+    /// Returns the number of letters that wait; merged changes count as one.
     pub(crate) fn len(&self) -> usize {
         let waiting = self.waiting.lock();
         waiting.letters.len() + waiting.order.len()
@@ -127,6 +137,10 @@ impl Mailbox {
 }
 
 impl Waiting {
+    /// Appends a change. At the bound it is merged with the waiting change of its object.
+    ///
+    /// Once one change is merged, all later ones are, until the merged ones are taken. Otherwise a separate change of an
+    /// object could overtake its merged one.
     fn put(&mut self, change: &Change<Stored>, initial: bool, now: Instant) {
         if self.order.is_empty() && self.letters.len() < CHANGES_WAITING_MAX {
             self.letters.push_back(Letter { change: change.clone(), initial, unseen: false, since: now });
@@ -151,11 +165,13 @@ impl Waiting {
         }
     }
 
+    /// Takes the oldest letter. A merged change is built from the first and the last of its states.
     fn take(&mut self) -> Option<Letter> {
         if let Some(letter) = self.letters.pop_front() {
             self.n_taken += 1;
             return Some(letter);
         }
+        debug_assert_eq!(self.order.len(), self.merged.len(), "each merged object is in `order` once");
         let key = self.order.pop_front()?;
         let Merged { before, after, last, initial, since } = self.merged.remove(&key)?;
         let unseen = before.is_none() && after.is_none();

@@ -163,6 +163,7 @@ fn concerned(
     keys
 }
 
+/// Queues a key for a change, with the priority and the tag of the initial list or of the relation.
 fn add(
     queue: &WorkQueue<ObjectKey>,
     change: &Change<Stored>,
@@ -178,14 +179,17 @@ fn add(
     queue.add_from_event(key, priority(initial), cause, tag(index, initial), own_writes::version_number(change));
 }
 
+/// Returns the priority of a key: objects of the initial list wait behind fresh changes.
 fn priority(initial: bool) -> i32 {
     if initial { PRIORITY_INITIAL } else { 0 }
 }
 
+/// Returns the tag by which a reconcile learns the reason of its key.
 fn tag(index: usize, initial: bool) -> u32 {
     if initial { TAG_INITIAL } else { relation_tag(index) }
 }
 
+/// Returns `true` unless the predicate of the relation (`when = f`) drops the change.
 fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
     relation.when.as_ref().is_none_or(|when| when(change))
 }

@@ -126,7 +126,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`ManagerError`] if a task of the loop ended, the Lease was lost, or reconciles were cut off at the end
-    /// of the graceful timeout. The process should exit then: after a lost Lease another one works.
+    /// of the graceful timeout. The process should exit then: after a lost Lease another process works.
     ///
     /// # Cancel safety
     /// Dropping the future cancels everything at once and leaves the Lease to expire.
@@ -139,7 +139,7 @@ impl Manager {
         tokio::select! {
             biased;
             () = shutdown => {}
-            error = running.fails() => return Err(error),
+            error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
         let begun = Instant::now();
@@ -160,10 +160,11 @@ impl Manager {
         let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
         if drained.is_ok() {
-            running.leaves(graceful.map(|period| begun + period)).await;
+            running.hand_over_slots(graceful.map(|period| begun + period)).await;
         }
         if let Some(resign) = running.resign.take() {
-            let quiet = drained.is_ok() && running.resolves(&permit, graceful.map(|period| begun + period)).await?;
+            let quiet =
+                drained.is_ok() && running.wait_for_writes(&permit, graceful.map(|period| begun + period)).await?;
             let _ended = resign.send(quiet);
             while running.election.join_next().await.is_some() {}
         }
@@ -241,10 +242,10 @@ impl Running {
     /// Returns when a task ends that should not.
     ///
     /// Workers and recorders are not among them: they end only when the manager stops.
-    async fn fails(&mut self) -> ManagerError {
+    async fn wait_for_failure(&mut self) -> ManagerError {
         tokio::select! {
             biased;
-            Some(end) = self.election.join_next() => lost(end),
+            Some(end) = self.election.join_next() => unexpected_end(end),
             cause = self.informers.0.failed() => ManagerError::Ended(cause),
         }
     }
@@ -255,7 +256,7 @@ impl Running {
     /// reconciles and those without a response.
     ///
     /// The permit is closed first, so the set of writes in question can only shrink.
-    async fn resolves(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
+    async fn wait_for_writes(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
         permit.close();
         while let Some(over) = permit.unresolved_until() {
             if limit.is_some_and(|limit| limit < over) {
@@ -266,7 +267,7 @@ impl Running {
             }
             tokio::select! {
                 biased;
-                Some(end) = self.election.join_next() => return Err(lost(end)),
+                Some(end) = self.election.join_next() => return Err(unexpected_end(end)),
                 () = sleep_until(over) => {}
             }
         }
@@ -274,7 +275,7 @@ impl Running {
     }
 
     /// Waits until all slots are handed over, at most until `limit`. Slots that are not are left to expire.
-    async fn leaves(&mut self, limit: Option<Instant>) {
+    async fn hand_over_slots(&mut self, limit: Option<Instant>) {
         let Self { shards, election, .. } = self;
         let limit = async {
             match limit {
@@ -311,14 +312,14 @@ impl Running {
         tokio::select! {
             biased;
             () = &mut done => return Ok(()),
-            Some(end) = election.join_next() => return Err(lost(end)),
+            Some(end) = election.join_next() => return Err(unexpected_end(end)),
             () = limit => {}
         }
         if busy(queues).is_empty() {
             tokio::select! {
                 biased;
                 () = done => return Ok(()),
-                Some(end) = election.join_next() => return Err(lost(end)),
+                Some(end) = election.join_next() => return Err(unexpected_end(end)),
                 () = sleep(IDLE_ENDS_WITHIN) => {}
             }
         }
@@ -333,7 +334,7 @@ fn busy(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
 }
 
 /// Turns an unexpected end of the election into an error.
-fn lost(end: Result<End, JoinError>) -> ManagerError {
+fn unexpected_end(end: Result<End, JoinError>) -> ManagerError {
     match end {
         Ok(End::Lost(cause)) => ManagerError::LeaseLost(cause),
         Ok(End::Stopped | End::Released) => ManagerError::LeaseLost("it was stopped".into()),

@@ -34,7 +34,7 @@
 //! # });
 //! ```
 //!
-//! [`worker::settle`](crate::worker::settle) decides which of these methods a controller's worker calls.
+//! [`worker::decide`](crate::worker::decide) determines which of these methods a controller's worker calls.
 
 mod backoff;
 mod keys;
@@ -138,6 +138,7 @@ pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
 
+/// The state behind all clones of a queue. A task is woken only after the lock of `state` was released.
 struct Shared<K> {
     state: Mutex<QueueState<K>>,
     /// Woken when a key becomes ready, when no worker keeps the time, and at the end.
@@ -215,9 +216,9 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Removes all keys of `of` that the [filter](Self::filter) rejects, with their waits and failures. A key that is
-    /// processed stays until [`done`](Self::done), and is not added again by what happened meanwhile.
+    /// processed stays until [`done`](Self::done), and adds from before are forgotten.
     ///
-    /// The filter is asked under the lock. So a key that is added after the filter has changed its mind stays.
+    /// The filter is called under the lock, so a key that is added after the filter began to accept it stays.
     pub(crate) fn evict(&self, of: impl Fn(&K) -> bool) {
         let leaves = |key: &K| of(key) && !self.shared.admits(key);
         self.shared.state.lock().evict(leaves);

@@ -209,7 +209,7 @@ impl Apply<'_> {
     /// proves nothing.
     fn unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
         let (source, by) = (self.source, self.primary.key());
-        if source.store().bars(desired.key.namespace.as_deref()) {
+        if source.store().blocks_writes(desired.key.namespace.as_deref()) {
             return None;
         }
         let known = source.store().get(&desired.key)?;

@@ -78,15 +78,15 @@ impl Source {
                     Ok(false) => n_opaque += 1,
                     // The watch decides if the kind counts as absent.
                     Err(error) if self.lacks_optional(&error) => {
-                        self.condition.absent(self.identity(), &scope);
+                        self.condition.record_absent(self.identity(), &scope);
                         continue 'scopes;
                     }
-                    Err(error) => self.condition.fails(self.identity(), &scope, Activity::Compare, &error),
+                    Err(error) => self.condition.record_failure(self.identity(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(jitter.wait(wait)).await;
                 wait = (wait * 2).min(AGAIN.1);
             }
-            self.condition.works(self.identity(), &scope, Activity::Compare);
+            self.condition.record_success(self.identity(), &scope, Activity::Compare);
         }
         self.listed_moves.store(moves, Ordering::Relaxed);
     }

@@ -85,19 +85,19 @@ impl Condition {
     }
 
     /// Records that the API server sent something.
-    pub(super) fn heard(&self) {
+    pub(super) fn record_response(&self) {
         *self.heard.lock() = Some(Instant::now());
     }
 
     /// Counts an object that could not be decoded.
-    pub(super) fn undecodable(&self) {
+    pub(super) fn count_undecodable(&self) {
         self.undecodable.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records a failure, and logs it from time to time instead of at each retry.
     ///
     /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
-    pub(super) fn fails(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
+    pub(super) fn record_failure(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
         let mut failures = self.failures.lock();
         let known = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
         let reported = match known.as_ref().map(|failure| failure.reported.clone()) {
@@ -114,9 +114,9 @@ impl Condition {
     }
 
     /// Records that the API server does not serve an optional kind, which is not a failure.
-    pub(super) fn absent(&self, identity: &Identity, scope: &Scope) {
-        self.heard();
-        self.drops(scope);
+    pub(super) fn record_absent(&self, identity: &Identity, scope: &Scope) {
+        self.record_response();
+        self.forget_scope(scope);
         if !self.absent.swap(true, Ordering::Relaxed) {
             let kind = &identity.kind;
             tracing::info!(
@@ -135,8 +135,8 @@ impl Condition {
     /// Records that a request succeeded.
     ///
     /// An activity that failed before logs `works again`, if its failure was logged.
-    pub(super) fn works(&self, identity: &Identity, scope: &Scope, activity: Activity) {
-        self.heard();
+    pub(super) fn record_success(&self, identity: &Identity, scope: &Scope, activity: Activity) {
+        self.record_response();
         if self.absent.swap(false, Ordering::Relaxed) {
             tracing::info!("the API server serves {}.{} now", identity.kind.plural, identity.kind.api_version());
         }
@@ -148,7 +148,7 @@ impl Condition {
     }
 
     /// Forgets the failures of a scope that is no longer followed.
-    pub(super) fn drops(&self, scope: &Scope) {
+    pub(super) fn forget_scope(&self, scope: &Scope) {
         self.failures.lock().retain(|failure| failure.scope != *scope);
     }
 }

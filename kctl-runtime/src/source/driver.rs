@@ -418,7 +418,7 @@ impl Source {
             for (scope, handle) in go {
                 // No delta of the scope is sent after this, so `Close` is its last one.
                 handle.abort();
-                self.condition.drops(&scope);
+                self.condition.forget_scope(&scope);
                 Box::pin(self.store.push(Delta::Close(scope))).await;
             }
             for scope in scopes {
@@ -487,7 +487,7 @@ impl Source {
         if !matches!(request, Request::List { token: Some(_), .. }) {
             *moves = self.n_moves();
         }
-        let mut input = self.ask(scope, &request).await;
+        let mut input = self.request_list(scope, &request).await;
         if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_moves() != *moves {
             input = Input::Failed(self.moved());
         }
@@ -497,7 +497,7 @@ impl Source {
     /// Requests a list or one page of it.
     ///
     /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
-    pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
+    pub(super) async fn request_list(&self, scope: &Scope, request: &Request) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
             // The list reports again those that are still unreadable.
             self.unreadable.clear(scope);
@@ -540,7 +540,7 @@ impl Source {
     /// their last good state is part of the result.
     pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
-        let heard = || self.condition.heard();
+        let heard = || self.condition.record_response();
         let take = |item: &str| {
             if self.foreign(item).is_none() {
                 objects.extend(self.accept_or_last(item, Arrival::Listed));
@@ -597,7 +597,7 @@ impl Source {
                 Some(object)
             }
             Err(error) => {
-                self.condition.undecodable();
+                self.condition.count_undecodable();
                 if let Ok(unread) = self.kept(json) {
                     self.unreadable.add(unread, error.source.to_string());
                 }
@@ -625,9 +625,9 @@ impl Source {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
         };
-        self.condition.works(&self.identity, scope, Activity::Follow);
+        self.condition.record_success(&self.identity, scope, Activity::Follow);
         let (mut lines, mut any) = (Lines::default(), false);
-        while self.hears(&mut chunks, &mut lines, reflector, life).await {
+        while self.receive_chunk(&mut chunks, &mut lines, reflector, life).await {
             while let Some(line) = lines.next() {
                 any = true;
                 let (rest, next) = self.apply_line(reflector, line, began);
@@ -652,7 +652,13 @@ impl Source {
     /// The server ends a watch at its `timeoutSeconds`. Only a dead connection is silent for longer, because a healthy
     /// one brings a bookmark about once a minute. Pings find most dead connections earlier
     /// ([`connection`](crate::connection)).
-    async fn hears(&self, chunks: &mut Chunks, lines: &mut Lines, reflector: &Reflector, life: Duration) -> bool {
+    async fn receive_chunk(
+        &self,
+        chunks: &mut Chunks,
+        lines: &mut Lines,
+        reflector: &Reflector,
+        life: Duration,
+    ) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
         let chunk = tokio::select! {
@@ -661,7 +667,7 @@ impl Source {
             () = self.check_served.notified() => return false,
         };
         let Ok(Some(Ok(chunk))) = chunk else { return false };
-        self.condition.heard();
+        self.condition.record_response();
         lines.push(&chunk);
         true
     }
@@ -790,12 +796,12 @@ impl Source {
     fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if self.lacks_optional(error) {
-                self.condition.absent(&self.identity, reflector.scope());
+                self.condition.record_absent(&self.identity, reflector.scope());
             } else if !error.is_expired() {
-                self.condition.fails(&self.identity, reflector.scope(), Activity::Follow, error);
+                self.condition.record_failure(&self.identity, reflector.scope(), Activity::Follow, error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.condition.works(&self.identity, reflector.scope(), Activity::Follow);
+            self.condition.record_success(&self.identity, reflector.scope(), Activity::Follow);
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.on(input) {
@@ -857,7 +863,7 @@ impl Source {
         let mut request = Request::Whole { version: None };
         let mut state = Vec::new();
         loop {
-            match self.ask(scope, &request).await {
+            match self.request_list(scope, &request).await {
                 Input::Page { objects, version, token } => {
                     state.extend(objects);
                     match token.filter(|token| !token.is_empty()) {

@@ -78,7 +78,9 @@ pub(crate) struct Cache {
     n_bytes: usize,
     /// The same objects, sorted by key.
     sorted: BTreeSet<ByKey>,
+    /// The objects of each controller, by its uid.
     owners: Map<Uid, BTreeSet<ByKey>>,
+    /// The indexes of `reads = K(index = f)`. A controller has few of them.
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid. Invariant: none of them is in `objects`.
     tombstones: Tombstones,
@@ -91,7 +93,7 @@ pub(crate) struct Cache {
     /// deleted.
     read: BTreeMap<Scope, u64>,
     /// Scopes in which nothing may be written, because their objects are not known completely.
-    barred: BTreeSet<Scope>,
+    blocked: BTreeSet<Scope>,
 }
 
 impl Default for Cache {
@@ -113,10 +115,11 @@ impl Cache {
             unreported: BTreeMap::new(),
             scopes: Marks::of(scopes),
             read: BTreeMap::new(),
-            barred: BTreeSet::new(),
+            blocked: BTreeSet::new(),
         }
     }
 
+    /// Returns the present state of an object.
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.objects.get(key).map(|ByKey(object)| object)
     }
@@ -126,10 +129,12 @@ impl Cache {
         self.sorted.iter().map(|ByKey(object)| object)
     }
 
+    /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }
 
+    /// Returns the size of the JSON of all objects in bytes, after compression.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
@@ -139,6 +144,7 @@ impl Cache {
         self.scopes.all().map(|mark| mark.revision).min().unwrap_or(0)
     }
 
+    /// Returns the number of own deletes that the watch has not reported.
     pub(crate) fn n_tombstones(&self) -> usize {
         self.tombstones.len()
     }
@@ -154,8 +160,8 @@ impl Cache {
     }
 
     /// Returns `true` if nothing may be written in the namespace.
-    pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
-        !self.barred.is_empty() && (self.barred.contains(&None) || self.barred.contains(&namespace.map(Arc::from)))
+    pub(crate) fn blocks_writes(&self, namespace: Option<&str>) -> bool {
+        !self.blocked.is_empty() && (self.blocked.contains(&None) || self.blocked.contains(&namespace.map(Arc::from)))
     }
 
     /// Returns the scope that an object belongs to, if there is one.
@@ -163,10 +169,13 @@ impl Cache {
         scope_among(&self.scopes, key)
     }
 
+    /// Returns `true` if an object belongs to the scope.
     fn is_in(&self, key: &ObjectKey, scope: &Scope) -> bool {
         self.scope_of(key).is_some_and(|of| of == *scope)
     }
 
+    /// Returns the revision up to which objects of this namespace are known: an unknown object that is not newer was
+    /// deleted.
     fn revision_of(&self, key: &ObjectKey) -> u64 {
         let told = self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision);
         if self.read.is_empty() {
@@ -176,10 +185,12 @@ impl Cache {
         told.max(read.copied().unwrap_or(0))
     }
 
+    /// Returns the objects of one namespace, sorted by name. `None` selects cluster-scoped objects.
     pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         self.among(namespace).cloned().collect()
     }
 
+    /// Iterates over one namespace, at a cost of its objects and not of all.
     fn among(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
         // The empty name sorts before all names of the namespace.
         let first = ObjectKey::new(namespace, "");
@@ -187,6 +198,7 @@ impl Cache {
         self.sorted.range(first..).map(|ByKey(object)| object).take_while(is_there)
     }
 
+    /// Returns the objects whose controller has this uid.
     pub(crate) fn owned_by(&self, uid: &Uid) -> Vec<Arc<Stored>> {
         self.owners.get(uid).into_iter().flatten().map(|ByKey(object)| object.clone()).collect()
     }
@@ -214,6 +226,7 @@ impl Cache {
         changes
     }
 
+    /// Applies a delta and returns all changes, with those of fields that the cache does not keep.
     fn changes_of(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
@@ -245,7 +258,7 @@ impl Cache {
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
             Delta::Open(scope) => {
                 self.scopes.entry(&scope).listed = false;
-                self.barred.insert(scope);
+                self.blocked.insert(scope);
                 Vec::new()
             }
             Delta::Clear(scope) => self.clear(&scope),
@@ -256,13 +269,13 @@ impl Cache {
                 let changes = self.clear(&scope);
                 let mark = self.scopes.entry(&scope);
                 (mark.listed, mark.absent) = (true, true);
-                self.barred.insert(scope);
+                self.blocked.insert(scope);
                 changes
             }
             Delta::Close(scope) => {
                 let changes = self.clear(&scope);
                 self.scopes.remove(&scope);
-                self.barred.insert(scope);
+                self.blocked.insert(scope);
                 changes
             }
         }
@@ -294,6 +307,7 @@ impl Cache {
             && self.all().filter(|known| self.is_in(known.key(), scope)).all(is_there)
     }
 
+    /// Removes all objects of a scope.
     fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
         let objects = self.of_scope(scope);
@@ -324,6 +338,7 @@ impl Cache {
         outside.into_iter().map(|last| Change::Deleted { last }).collect()
     }
 
+    /// Stores the state of an own write, and expects the watch to report it.
     fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let (revision, key) = (object.meta().revision(), object.key().clone());
         let changes = self.upsert(object);
@@ -333,9 +348,11 @@ impl Cache {
         changes
     }
 
+    /// Stores a state unless it is old: older than the cached one, from before an own delete, or of an object that the
+    /// watch has already passed without reporting it.
     fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let revision = object.meta().revision();
-        if self.tombstones.bars(&object.meta().uid, object.key(), revision) {
+        if self.tombstones.block(&object.meta().uid, object.key(), revision) {
             return self.end_predecessor(&object);
         }
         let known = self.get(object.key());
@@ -398,6 +415,7 @@ impl Cache {
         }
     }
 
+    /// Removes an object that the watch reported as deleted, unless the cached state is later or of a successor.
     fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
         if self.tombstones.ended(uid, object.meta().revision()) {
@@ -423,6 +441,7 @@ impl Cache {
         vec![Change::Deleted { last }]
     }
 
+    /// Removes an object that this process deleted, and leaves a tombstone until the watch reports the delete.
     fn gone(&mut self, key: &ObjectKey, uid: Uid) -> Vec<Change<Stored>> {
         match self.get(key).cloned() {
             Some(old) if old.meta().uid == uid => {
@@ -439,6 +458,7 @@ impl Cache {
         }
     }
 
+    /// Applies a list of a scope: objects that it lacks were deleted, unless the cached state is newer than the list.
     fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list that is older than the cache is ignored, and so is one of a scope that is no longer followed.
@@ -509,9 +529,10 @@ impl Cache {
     /// Records that the scope has been listed up to this revision.
     fn set_mark(&mut self, scope: &Scope, revision: u64) {
         *self.scopes.entry(scope) = Mark { listed: true, absent: false, revision };
-        self.barred.remove(scope);
+        self.blocked.remove(scope);
     }
 
+    /// Adds an object to the cache and all indexes. Its name is free.
     fn insert(&mut self, object: Arc<Stored>) {
         for index in &mut self.user {
             index.put(&object);
@@ -523,6 +544,7 @@ impl Cache {
         }
         self.sorted.insert(entry.clone());
         self.objects.insert(entry);
+        debug_assert_eq!(self.objects.len(), self.sorted.len(), "both hold the same objects");
     }
 
     /// Replaces the state of an object by a newer one of the same object.
@@ -552,6 +574,7 @@ impl Cache {
         }
     }
 
+    /// Removes an object from the cache and all indexes.
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
         if let Some(ByKey(known)) = self.objects.take(key) {
@@ -565,9 +588,11 @@ impl Cache {
         for index in &mut self.user {
             index.take(key);
         }
+        debug_assert_eq!(self.objects.len(), self.sorted.len(), "both hold the same objects");
     }
 }
 
+/// Returns the followed scope of a key: its namespace, or the scope of all namespaces.
 fn scope_among(known: &Marks, key: &ObjectKey) -> Option<Scope> {
     let scopes = [key.namespace.clone(), None];
     scopes.into_iter().find(|scope| known.has(scope))

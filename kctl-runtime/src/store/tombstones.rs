@@ -83,7 +83,7 @@ impl Tombstones {
     }
 
     /// Returns `true` if a state is from before a delete: of the object itself, or of an earlier object of its name.
-    pub(super) fn bars(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
+    pub(super) fn block(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
         let successor = || self.by_uid.get(self.by_key.get(key)?)?.revision;
         self.has(uid) || successor().zip(revision).is_some_and(|(last, revision)| last > revision)
     }

@@ -354,8 +354,8 @@ impl SharedStore {
     }
 
     /// Returns `true` if nothing may be written in a namespace, because the store does not know all objects there.
-    pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
-        self.cache.read().bars(namespace)
+    pub(crate) fn blocks_writes(&self, namespace: Option<&str>) -> bool {
+        self.cache.read().blocks_writes(namespace)
     }
 
     /// Returns `true` if the store has this state of an object, or a newer one.

@@ -237,7 +237,7 @@ impl Writer {
         path: &str,
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Done, ApiError> {
-        if target.source.store().bars(target.namespace) {
+        if target.source.store().blocks_writes(target.namespace) {
             return Err(ApiError::NotFollowed { operation: operation.into() });
         }
         let guard = self.permit.of_key(target.by).acquire(operation).await?;

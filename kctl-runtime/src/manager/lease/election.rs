@@ -267,7 +267,7 @@ impl Election {
                 }
                 self.gone = true;
                 self.failure = None;
-                self.again(now, &mut effects);
+                self.retry_later(now, &mut effects);
             }
             Input::Absent => {
                 self.has_read();
@@ -328,7 +328,7 @@ impl Election {
         }
         if self.is_held(now) {
             self.failure = None;
-            return self.again(now, effects);
+            return self.retry_later(now, effects);
         }
         self.has_read();
         if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, mine, is_renewed) {
@@ -377,8 +377,8 @@ impl Election {
         let conflict = updating && error.is_conflict();
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
         // Another candidate was faster. The next read returns the holder.
-        let outrun = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
-        if outrun {
+        let lost_race = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
+        if lost_race {
             self.failure = None;
         } else {
             let request = if updating || creating { FailedRequest::Write } else { FailedRequest::Read };
@@ -398,7 +398,7 @@ impl Election {
             self.lease = None;
             return self.send(LeaseRequest::Get, now);
         }
-        self.again(now, effects);
+        self.retry_later(now, effects);
         if let (Step::Wait(at), true, true) = (&mut self.step, conflict, self.leading.is_some()) {
             *at = (*at).min(now + CONFLICT_AGAIN_AFTER);
         }
@@ -416,7 +416,7 @@ impl Election {
     ///
     /// Without the random part all candidates of a Deployment that was scaled up would read the Lease in the same
     /// moment.
-    fn again(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+    fn retry_later(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let period = self.config.retry_period;
         let Some(term) = self.leading else {
             let jittered = period + period.mul_f64(JITTER * self.chance());

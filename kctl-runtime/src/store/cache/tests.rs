@@ -228,7 +228,7 @@ fn objects_of_other_namespaces_are_ignored() {
 #[test]
 fn scope_takes_writes_only_while_complete() {
     let mut cache = Cache::of([Some("a".into())]);
-    assert!(!cache.is_complete() && !cache.bars(Some("a")));
+    assert!(!cache.is_complete() && !cache.blocks_writes(Some("a")));
     let scope = || Some("a".into());
     let steps = [
         (Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()), true, false),
@@ -241,11 +241,11 @@ fn scope_takes_writes_only_while_complete() {
         (Delta::Open(scope()), false, true),
         (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),
     ];
-    for (delta, complete, barred) in steps {
+    for (delta, complete, blocked) in steps {
         let text = format!("{delta:?}");
         cache.apply(delta);
-        assert_eq!((cache.is_complete(), cache.bars(Some("a"))), (complete, barred), "{text}");
-        assert!(!cache.bars(Some("b")), "what was never followed is nobody's business");
+        assert_eq!((cache.is_complete(), cache.blocks_writes(Some("a"))), (complete, blocked), "{text}");
+        assert!(!cache.blocks_writes(Some("b")), "a namespace that is not followed is not blocked");
     }
 }
 
