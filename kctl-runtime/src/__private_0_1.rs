@@ -229,7 +229,7 @@ macro_rules! primary {
             missing_debug_implementations,
             missing_docs,
             unreachable_pub,
-            reason = "nobody names it; it has the place of the kind"
+            reason = "generated code alone names it; it has the span of the kind"
         )]
         $public $struct $grant $end
         $crate::has!($name: Caches<$kind>);
@@ -248,7 +248,7 @@ macro_rules! grant {
             missing_debug_implementations,
             missing_docs,
             unreachable_pub,
-            reason = "nobody names it; it has the place of the kind"
+            reason = "generated code alone names it; it has the span of the kind"
         )]
         $public $struct $grant $end
         $crate::has!($name: $reads<$($on,)? $read>);

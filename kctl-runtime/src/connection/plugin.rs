@@ -46,7 +46,7 @@ use tokio::time::Instant;
 
 /// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
-/// Time limit of a plugin without a terminal, as in a Pod. It has to ask a server for a token at most.
+/// Time limit of a plugin without a terminal, as in a Pod. It only has to request a token from a server.
 const ALONE_MAX: Duration = Duration::from_secs(60);
 /// Time limit of a plugin that may ask the user. Logging in by a browser takes minutes.
 const WITH_USER_MAX: Duration = Duration::from_secs(600);
@@ -62,7 +62,7 @@ pub(super) enum PluginError {
     /// The `exec` section has no `command`.
     #[error("`exec` of the kubeconfig names no command")]
     NoCommand,
-    /// The plugin wants to ask the user, and the program runs without a terminal, as in a Pod.
+    /// The plugin wants to prompt the user, and the program runs without a terminal, as in a Pod.
     #[error(
         "the plugin `{command}` of the kubeconfig is interactive (`interactiveMode: Always`), and stdin is not a terminal"
     )]

@@ -217,8 +217,8 @@ mod tests {
         Change::Deleted { last: pod("a", "1", version) }
     }
 
-    /// Checks the letters after this many untaken changes of another object: `!` is an object that came and went
-    /// unseen, and `…` at the end says that states were skipped.
+    /// Checks the letters after `behind` waiting changes of another object. `!` is an object that was created and deleted
+    /// unseen, and `…` at the end means that states were skipped.
     fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
         let mut waiting = Waiting::default();
         for version in 0..behind {

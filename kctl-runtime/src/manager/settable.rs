@@ -63,7 +63,7 @@ impl Settable {
         *self.traces.write() = Traces::of_seed(seed);
     }
 
-    /// Returns a clock that asks the one that is set at that moment. No lock is held while it runs.
+    /// Returns a clock that reads the one that is set at that moment. No lock is held while it runs.
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let set = self.clone();
         Arc::new(move || {

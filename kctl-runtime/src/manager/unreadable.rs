@@ -21,7 +21,7 @@ use crate::{
 /// The states that were reported, by uid and version.
 ///
 /// An object that becomes readable leaves the map, so the same fault is reported again when it comes back.
-type Told = BTreeMap<ObjectKey, (Uid, String)>;
+type Reported = BTreeMap<ObjectKey, (Uid, String)>;
 
 /// Reports unreadable objects of all caches of a controller. Runs as long as its workers do.
 ///
@@ -41,19 +41,19 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
 
 /// Reports the unreadable objects of one cache, each state once.
 ///
-/// At most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX) objects are known to a source, and the recorder limits
-/// what is sent about each.
+/// A source remembers at most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX) of them, and the recorder limits the
+/// Events of each.
 async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>) {
     let is_primary = Arc::ptr_eq(source, &env.primary);
-    let (mut changes, mut told) = (source.unreadable_changes(), Told::new());
+    let (mut changes, mut reported) = (source.unreadable_changes(), Reported::new());
     loop {
         changes.mark_unchanged();
         let all = source.all_unreadable();
-        told.retain(|key, _| all.iter().any(|one| one.stored.key() == key));
+        reported.retain(|key, _| all.iter().any(|one| one.stored.key() == key));
         for one in all {
             let meta = one.stored.meta();
             let state = (meta.uid.clone(), meta.resource_version.to_string());
-            if told.insert(meta.key.clone(), state.clone()).as_ref() == Some(&state) {
+            if reported.insert(meta.key.clone(), state.clone()).as_ref() == Some(&state) {
                 continue;
             }
             record_event(env, source, &one);

@@ -21,7 +21,7 @@ pub const DECODED_BYTES_MAX: usize = 512 << 10;
 /// A decoded object of any type.
 type Decoded = Arc<dyn Any + Send + Sync>;
 
-/// The ring of the process. All stores share one, because no one knows beforehand which is read most.
+/// The ring of the process. All stores share one, because the share of each in the reads is not known beforehand.
 ///
 /// Objects hold a [`StateId`] instead of a weak reference: a `Weak` would keep the allocation alive.
 static CACHE: LazyLock<Mutex<DecodeCache>> = LazyLock::new(Mutex::default);
@@ -44,11 +44,11 @@ struct Entry {
     value: Decoded,
 }
 
-/// Decoded values by id, and the order in which they came.
+/// Decoded values by id, and the order of their insertion.
 #[derive(Default)]
 struct DecodeCache {
     values: HashMap<StateId, Entry, FixedState>,
-    /// Ids in the order of insertion.
+    /// Ids in the order of insertion. Invariant: the keys of `values`.
     ids: VecDeque<StateId>,
     n_bytes: usize,
 }
@@ -70,6 +70,7 @@ impl DecodeCache {
         self.n_bytes += entry.n_bytes;
         self.values.insert(id, entry);
         self.ids.push_back(id);
+        debug_assert_eq!(self.ids.len(), self.values.len(), "each value has one place in the order");
         gone
     }
 

@@ -26,7 +26,7 @@ const BESIDE: [&str; 11] = [
     "ownerReferences",
     "managedFields",
 ];
-/// Kept of the metadata in addition to [`Meta`]: it says whether a deleted Pod is still running.
+/// Kept of the metadata in addition to [`Meta`]: it is greater than 0 while a deleted Pod is still running.
 const ALWAYS: &str = "deletionGracePeriodSeconds";
 
 /// The fields of each object that a cache keeps: the union of what its readers need.

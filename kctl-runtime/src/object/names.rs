@@ -37,8 +37,8 @@ pub(super) fn name_of<T: DeserializeOwned>(field: &str) -> Cow<'static, str> {
 
 /// Returns the members that a struct lists, `None` for a type that takes any name.
 fn names_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
-    match T::deserialize(Asker) {
-        Err(Answer::Names(names)) => Some(names),
+    match T::deserialize(FieldNameProbe) {
+        Err(ProbeError::Names(names)) => Some(names),
         _ => None,
     }
 }
@@ -59,35 +59,35 @@ fn camel_case(field: &str) -> String {
     name
 }
 
-/// A deserializer without values: it fails with the names that it is asked for.
-struct Asker;
+/// A deserializer without values: it fails with the field names that the type expects.
+struct FieldNameProbe;
 
-/// The error by which [`Asker`] returns what it learned.
+/// The error by which [`FieldNameProbe`] returns what it learned.
 #[derive(Debug)]
-enum Answer {
+enum ProbeError {
     Names(&'static [&'static str]),
     Nothing,
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("asked for its names")
     }
 }
 
-impl std::error::Error for Answer {}
+impl std::error::Error for ProbeError {}
 
-impl Error for Answer {
+impl Error for ProbeError {
     fn custom<T: fmt::Display>(_text: T) -> Self {
         Self::Nothing
     }
 }
 
-impl<'de> Deserializer<'de> for Asker {
-    type Error = Answer;
+impl<'de> Deserializer<'de> for FieldNameProbe {
+    type Error = ProbeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Answer> {
-        Err(Answer::Nothing)
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, ProbeError> {
+        Err(ProbeError::Nothing)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -95,8 +95,8 @@ impl<'de> Deserializer<'de> for Asker {
         _name: &'static str,
         names: &'static [&'static str],
         _visitor: V,
-    ) -> Result<V::Value, Answer> {
-        Err(Answer::Names(names))
+    ) -> Result<V::Value, ProbeError> {
+        Err(ProbeError::Names(names))
     }
 
     forward_to_deserialize_any! {

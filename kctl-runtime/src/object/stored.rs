@@ -55,7 +55,7 @@ pub struct Stored {
     id: decode_cache::StateId,
 }
 
-/// The kept JSON, either as it came or compressed.
+/// The kept JSON, plain or compressed.
 enum Text {
     Plain(Box<str>),
     Compressed(Compressed),
@@ -89,7 +89,7 @@ impl Stored {
     /// Accepts one item of a list response.
     ///
     /// API servers leave `apiVersion` and `kind` out of the items of built-in kinds, so they are added from
-    /// `kind`. `known` is asked with the metadata first: it returns the `Stored` that a cache already holds
+    /// `kind`. `known` is called with the metadata first: it returns the `Stored` that a cache already holds
     /// for the same state, and then nothing is allocated. `Ok(Ok(_))` is that known state, `Ok(Err(_))` a
     /// new one.
     ///

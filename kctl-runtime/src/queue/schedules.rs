@@ -127,8 +127,8 @@ fn any_schedule_keeps_wakeups_of_dropped_workers() {
 }
 
 /// Wake-ups without a waiting worker merge into one, so a worker that takes a key passes it on while more are ready.
-/// Nothing else wakes these workers, and no other task runs, so that many schedules come by: without passing it on, the
-/// usual number of them was seen to find the deadlock, while the test above found it in one run and in another one not.
+/// Nothing else wakes these workers, and no other task runs, so few decisions are left and most schedules are covered.
+/// Without passing the wake-up on, this test found the deadlock in each run, and the test above only in some.
 #[test]
 fn any_schedule_wakes_one_worker_per_key() {
     any_schedule(|| {

@@ -119,7 +119,7 @@ pub(super) struct QueueState<K> {
 /// Number of consecutive conflicts that are normal with concurrent writers. A key with more counts as failing.
 pub const CONFLICTS_USUAL: u32 = 5;
 
-/// All that the queue knows about one key.
+/// The state of one key.
 #[derive(Default)]
 struct Entry {
     /// Its position in `ready`. Invariant: `None` while it is processed.
@@ -426,8 +426,8 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         entry.own_versions = written;
     }
 
-    /// Counts a conflict; the key waits for at least `wait`, and for as long as after so many failures. Each add makes
-    /// it ready earlier.
+    /// Counts a conflict. The key waits for `wait` or for the backoff of that many failures, whichever is longer. Each
+    /// add makes it ready earlier.
     pub(super) fn add_conflict(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
         let sequence = self.next_number();
         let id = self.keys.ensure(key);

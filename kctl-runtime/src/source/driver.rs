@@ -1,4 +1,4 @@
-//! The source: performs the requests, waits and effects that the reflector asks for.
+//! The source: performs the requests, waits and effects that the reflector returns.
 //!
 //! The decisions are in [`Reflector`]. This file does the I/O: it builds URLs, decodes and checks objects, measures
 //! silence, and pushes deltas to the store.
@@ -204,7 +204,7 @@ impl Source {
     /// Keeps only these parts of each object in the cache. Call it before [`run`](Self::run).
     ///
     /// A controller that only needs names, labels and owner references uses a fraction of the memory this way. If
-    /// metadata is all that is kept, the API server is asked for `PartialObjectMetadata` and sends no more.
+    /// only metadata is kept, `PartialObjectMetadata` is requested and the API server sends no more.
     #[must_use]
     pub fn with_field_mask(self, field_mask: FieldMask) -> Self {
         *self.field_mask.write() = field_mask;
@@ -449,7 +449,7 @@ impl Source {
         &self.scopes
     }
 
-    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits as long as it asks.
+    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits as long as it says.
     async fn reflect(&self, scope: Scope) {
         // A stream has no end at which to find out that slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();

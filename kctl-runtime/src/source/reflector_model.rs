@@ -1,6 +1,6 @@
-//! The reflector and the cache behind it against a model of an API server that lists, streams, forgets, breaks off and
-//! repeats itself: whatever comes in which order, what is cached is a true state, never an older one, and the newest
-//! one in the end.
+//! Tests the reflector and the cache behind it against a model of an API server that lists, streams, compacts, breaks
+//! off and repeats events. In any order of responses the cache holds a true state that never goes back, and in the end
+//! the newest one.
 //!
 //! proptest draws up to 60 steps: writes by this process and by others, answers that are late, repeated or cut, errors,
 //! and compactions. [`Watcher`] checks after each delta that no object goes back in version, that changes and cache
@@ -28,11 +28,11 @@ use crate::{
 const NAMES: u8 = 4;
 /// The namespace of each name. The last one is not watched where namespaces are.
 const NAMESPACES: [&str; NAMES as usize] = ["a", "a", "b", "c"];
-/// So short that lists of several pages are common, which begin only once a whole list has broken off twice.
+/// Short, so that lists have several pages. Pages are requested only after a whole list broke off twice.
 const PAGE_LEN: usize = 1;
-/// Answers within which everything is known once nothing goes wrong any more.
+/// Number of responses without faults within which the cache must equal the server.
 const SETTLED_WITHIN: usize = 200;
-/// The server forgets all but so many of its newest events when it compacts.
+/// Number of events that the server keeps when it compacts.
 const KEPT: usize = 2;
 
 /// One step of a sequence: a change in the server, or a response to one of the reflectors.
@@ -51,13 +51,13 @@ enum Step {
     },
     /// The server forgets older events, so a watch from an old version gets 410.
     Compact,
-    /// The server answers as it should; of the states that it may show the one so far back. Which reflector has asked,
-    /// here and below, is counted round.
+    /// The server responds correctly, with the state `back` versions ago if that is allowed. `of` is the index of the
+    /// reflector, modulo their number.
     Answer {
         of: usize,
         back: usize,
     },
-    /// An event comes again, so far back.
+    /// The event `back` versions ago is sent again.
     Repeat {
         of: usize,
         back: usize,

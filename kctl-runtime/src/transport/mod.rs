@@ -114,7 +114,7 @@ async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, 
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
 }
 
-/// Returns the response to a request that succeeded, repeating a rejected one where the server asks for it.
+/// Returns the response to a request that succeeded. A rejected one with `Retry-After` is repeated.
 ///
 /// Only a `Retry-After` that ends before `until` is waited for here. A longer one is returned, and the
 /// work queue waits.
@@ -175,7 +175,7 @@ async fn exchange(
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
 }
 
-/// Returns the message of the innermost error; the outer ones only say which layer it passed.
+/// Returns the message of the innermost error; the outer ones only name the layers that it passed.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let Some(last) = causes.last() else { return String::new() };

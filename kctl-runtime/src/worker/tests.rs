@@ -61,7 +61,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new(Some("default"), name)
 }
 
-/// A pool at work on the objects `a` to `h`.
+/// A running pool, with the objects `a` to `h` in its cache.
 struct World {
     queue: WorkQueue<ObjectKey>,
     reports: Arc<Mutex<Vec<Report>>>,

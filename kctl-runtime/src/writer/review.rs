@@ -1,4 +1,4 @@
-//! Reviews: asks the API server who sent a token, and what a user may do.
+//! Reviews: requests the user of a token, and the permissions of a user, from the API server.
 //!
 //! Both are POST requests that store nothing, so they need neither a permit nor a cache.
 //!

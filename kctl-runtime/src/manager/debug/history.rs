@@ -117,7 +117,7 @@ impl History {
 }
 
 impl Kept {
-    /// Remembers or forgets the error of a key. A conflict or two say nothing about it.
+    /// Remembers or forgets the error of a key. A few conflicts change nothing.
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
             // A few conflicts are normal and not an error of the key.

@@ -5,7 +5,7 @@
 //!
 //! | Path | Content |
 //! |---|---|
-//! | `/debug/` | the page; its script asks for the state again and again |
+//! | `/debug/` | the page; its script polls the state |
 //! | `/debug/state.json?after=N` | [`state::DebugState`], with the reconciles after number N |
 //! | `/debug/graph.svg` | kinds and controllers, and the relations between them |
 //!

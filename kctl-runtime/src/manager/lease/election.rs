@@ -110,7 +110,7 @@ pub enum End {
     Stopped,
     /// The process stopped and released the Lease.
     Released,
-    /// The process led and could not renew the Lease; the string says why.
+    /// The process led and could not renew the Lease; the string is the reason.
     Lost(String),
 }
 

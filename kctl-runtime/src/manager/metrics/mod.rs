@@ -1,6 +1,6 @@
 //! Metrics under the names and labels of controller-runtime and client-go, so that existing dashboards work.
 //!
-//! Durations and counts are recorded as they happen; sizes and states are read when a scraper asks. Label
+//! Durations and counts are recorded as they happen; sizes and states are read at each scrape. Label
 //! values come from the declaration (controllers, kinds, HTTP methods), never from names of objects, so the
 //! number of series is bounded.
 //!

@@ -1,4 +1,4 @@
-//! Authorization of requests: the API server says whose token it is, and whether that user may get the path.
+//! Authorizes requests: the API server returns the user of a token, and decides if that user may get the path.
 //!
 //! This is how Kubernetes components protect their own `/metrics`.
 //!
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that knows three tokens, and what was asked of it.
+    /// Returns an API server with three valid tokens, and the record of its requests.
     fn cluster() -> (Client, Arc<Mutex<Vec<String>>>) {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let noted = asked.clone();

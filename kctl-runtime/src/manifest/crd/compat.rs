@@ -396,7 +396,7 @@ fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
     }
 }
 
-/// Returns the allowed values of an `allOf` that says nothing else.
+/// Returns the `enum` of an `allOf` that contains nothing else.
 fn only_allowed(all_of: &Value) -> Option<&Vec<Value>> {
     match all_of.as_array()?.as_slice() {
         [Value::Object(only)] if only.len() == 1 => only.get("enum")?.as_array(),

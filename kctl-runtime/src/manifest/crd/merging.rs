@@ -64,7 +64,7 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
 }
 
-/// Applies a mark, unless the schema says something already: an attribute of the user wins.
+/// Applies a mark, unless the schema has the keyword already: an attribute of the user wins.
 fn apply(mark: &str, schema: &mut JSONSchemaProps) {
     let is_list = schema.type_.as_deref() == Some("array");
     let mut words = mark.split(' ');

@@ -100,7 +100,7 @@ fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
 
 /// Adds the bounds and the known format of an integer type.
 ///
-/// Bounds outside of the format are removed, because the format says it already and an API server would
+/// Bounds outside of the format are removed, because the format implies them and an API server would
 /// reject every value.
 fn integers(schema: &mut Map<String, Value>) {
     if !has_type(schema, "integer") {

@@ -1,7 +1,7 @@
-//! Words an issue of the CEL compiler for people: the problem, and the remedy.
+//! Translates an issue of the CEL compiler into a problem and its remedy.
 //!
-//! cel-go's messages speak of overloads: `found no matching overload for '_+_' applied to '(string, int)'`. Authors of
-//! rules know fields and values, so the words here are `+` does not go with string and int, and the conversion to write.
+//! cel-go reports overloads: `found no matching overload for '_+_' applied to '(string, int)'`. Authors of rules know
+//! fields and values, so the message here says that `+` does not go with string and int, and names the conversion.
 
 use kctl_cel::{Environment, Type, Why};
 

@@ -39,7 +39,7 @@ const RESTRICTIONS: [&[&str]; 16] = [
 /// Descriptive keywords. The field gets those of the first variant that has some.
 const WORDS: [&str; 5] = ["description", "title", "example", "examples", "externalDocs"];
 
-/// A field, and what is left of each of the schemas that it was merged of.
+/// A merged field, and the remaining restrictions of each schema that was merged into it.
 pub(super) type Merged = (Value, Vec<Option<Value>>);
 
 /// Returns one schema that accepts what any of several does, and the remaining restrictions of each.
@@ -233,7 +233,7 @@ fn widen(all: &mut [Map<String, Value>]) {
     }
 }
 
-/// Merges the items of lists. Lists of which one does not describe its items are left alone.
+/// Merges the items of lists. If one of the lists does not describe its items, none is merged.
 fn merge_items(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
