@@ -1,0 +1,182 @@
+//! The item below `#[controller]`: the signature of a reconcile function, or a struct with `of = Kind`.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0001 | a method |
+//! | K0002, K0009 | `of` on a function, or none on a struct |
+//! | K0003, K0004, K0005 | not `async`, generic, without a result |
+//! | K0006, K0007, K0008 | the parameters, their order and their types |
+//! | K0030 | a spec in the place of its kind |
+//!
+//! rustc checks the types behind the names: that the kind is a Kubernetes kind, and that the result is a `Result<Action>`.
+
+use quote::ToTokens;
+use syn::{FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
+
+use super::super::{
+    model::Signature,
+    parse::{Entry, Value},
+};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    function::{Function, argument_of, compact_text, strip_pointers},
+    source_file,
+};
+
+/// Returns the spans of the context and the result. `None` for a function that lacks either: such a function gets no model
+/// to use them.
+pub(super) fn signature(function: &Function) -> Option<Signature> {
+    let (Some(FnArg::Typed(cx)), ReturnType::Type(_, result)) =
+        (function.sig.inputs.iter().nth(1), &function.sig.output)
+    else {
+        return None;
+    };
+    Some(Signature { context: cx.ty.span(), result: result.span() })
+}
+
+/// Checks the signature of a reconcile function, and returns its kind. `None` if the first parameter is not an `Arc`
+/// of a kind.
+pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
+    let signature = &function.sig;
+    let name = &signature.ident;
+    if let Some(of) = of {
+        errors.push(
+            &of.name,
+            codes::OF_ON_A_FUNCTION,
+            "the kind of a function is the type of its first parameter",
+            "remove `of = …`",
+        );
+    }
+    if signature.asyncness.is_none() {
+        let help = format!("write `async fn {name}`");
+        errors.push(signature.fn_token, codes::NOT_ASYNC, "a reconcile function must be `async`", &help);
+    }
+    if !signature.generics.params.is_empty() {
+        let help = "name the kind, and move shared code into a generic helper function";
+        errors.push(
+            &signature.generics,
+            codes::GENERIC_CONTROLLER_OR_KIND,
+            "a reconcile function can't be generic: it is one controller of one kind",
+            help,
+        );
+    }
+    if matches!(signature.output, ReturnType::Default) {
+        let help = "write `-> Result<Action>` and end with `Ok(Action::await_change())`";
+        errors.push(name, codes::NOT_A_RESULT_OF_ACTION, "a reconcile function returns `Result<Action>`", help);
+    }
+    let inputs: Vec<_> = signature.inputs.iter().collect();
+    if let Some(FnArg::Receiver(receiver)) = inputs.first() {
+        let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
+        errors.push(receiver, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function, not on a method", help);
+        return None;
+    }
+    let [FnArg::Typed(primary), FnArg::Typed(cx)] = inputs.as_slice() else {
+        let help = format!("write `async fn {name}(object: Arc<Kind>, cx: Context<{name}>) -> Result<Action>`");
+        errors.push(
+            name,
+            codes::NOT_TWO_PARAMETERS,
+            "a reconcile function has two parameters: its object and its context",
+            &help,
+        );
+        return None;
+    };
+    if argument_of(&primary.ty, "Context").is_some() && argument_of(&cx.ty, "Context").is_none() {
+        let kind = compact_text(strip_pointers(&cx.ty));
+        let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
+        errors.push(&primary.ty, codes::NOT_TWO_PARAMETERS, "the object comes first, then the context", &help);
+        return None;
+    }
+    let help = format!("write `cx: Context<{name}>`");
+    match argument_of(&cx.ty, "Context") {
+        Some(Type::Path(of)) if of.path.get_ident().is_some_and(|of| of != name) => {
+            errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
+        }
+        Some(_) => {}
+        // rustc reports the missing argument of `Context`.
+        None if is_bare(&cx.ty, "Context") => {}
+        None => {
+            errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help);
+        }
+    }
+    let kind = argument_of(&primary.ty, "Arc");
+    if kind.is_none() {
+        let inner = match &*primary.ty {
+            Type::Reference(reference) => compact_text(&reference.elem),
+            other => compact_text(other),
+        };
+        let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
+        errors.push(&primary.ty, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
+    }
+    kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
+}
+
+/// Reports K0030 for a spec in the place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere
+/// in the source, so people name what they wrote.
+fn report_spec_as_kind(kind: &Type, errors: &mut Errors) {
+    if let Some((spec, kind)) = kind_of_spec(kind) {
+        let what = format!("`{spec}` is not a Kubernetes kind: it is the spec of `{kind}`");
+        errors.push(spec, codes::NOT_A_KIND, &what, &format!("write `{kind}`"));
+    }
+}
+
+/// Returns a spec with the kind that it belongs to, if the file defines it.
+pub(in crate::controller) fn kind_of_spec(ty: &Type) -> Option<(&Ident, Ident)> {
+    let Type::Path(path) = ty else { return None };
+    let spec = path.path.get_ident().filter(|name| name.to_string().ends_with("Spec"))?;
+    let kind = source_file::kind_of_spec(&source_file::read()?, spec)?;
+    Some((spec, Ident::new(&kind, spec.span())))
+}
+
+/// Checks a controller struct, and returns the kind of `of`.
+pub(super) fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
+    if !item.generics.params.is_empty() {
+        let what = "a controller can't be generic: it is one type with one role";
+        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object(item));
+    }
+    if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
+        report_spec_as_kind(kind, errors);
+        return Some(kind.clone());
+    }
+    let what = "a controller struct needs `of = Kind`";
+    errors.push(&item.ident, codes::MISSING_OF, what, "write `#[controller(of = Kind, …)]`");
+    None
+}
+
+/// Returns the help for a generic struct: a field with a trait object of the first bound of its type parameter, or a
+/// concrete type. A controller is one type, because its role and its name are static.
+fn trait_object(item: &ItemStruct) -> String {
+    let name = &item.ident;
+    let Some(parameter) = item.generics.type_params().next() else {
+        return format!("write `struct {name}`, with owned fields in the place of borrowed ones");
+    };
+    let is_auto = |path: &syn::Path| ["Send", "Sync", "Sized", "Unpin"].iter().any(|auto| path.is_ident(auto));
+    let mut bounds = parameter.bounds.iter().chain(item.generics.where_clause.iter().flat_map(|clause| {
+        clause
+            .predicates
+            .iter()
+            .filter_map(|predicate| match predicate {
+                syn::WherePredicate::Type(of) if parameter.ident == compact_text(&of.bounded_ty) => Some(&of.bounds),
+                _ => None,
+            })
+            .flatten()
+    }));
+    let bound = bounds.find_map(|bound| match bound {
+        syn::TypeParamBound::Trait(bound) if !is_auto(&bound.path) => Some(bound.path.to_token_stream().to_string()),
+        _ => None,
+    });
+    let parameter = &parameter.ident;
+    match bound {
+        Some(bound) => format!(
+            "write `struct {name}` with a field of the type `Arc<dyn {bound} + Send + Sync>` in the place of `{parameter}`"
+        ),
+        None => format!("write `struct {name}`, with a type in the place of `{parameter}`"),
+    }
+}
+
+/// Returns `true` for a type that has this name and no arguments. rustc reports `Context` without its argument better
+/// than a macro could.
+fn is_bare(ty: &Type, name: &str) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == name && last.arguments.is_empty())
+}

@@ -1,0 +1,188 @@
+//! Verbs in the parentheses of a kind, and the messages about other forms of them.
+//!
+//! People bring verbs from roles (`"*"`, `["create"]`), from kubebuilder's markers (`verbs=get;list`) and from other languages
+//! (`read`, `remove`). The help answers with the verbs that they named, in the form that belongs here.
+//!
+//! | written | help |
+//! |---|---|
+//! | `owns = Pod("create,delete")` | write `owns = Pod(create, delete)` |
+//! | `owns = Pod(verbs = [create, patch])` | write `owns = Pod(create, patch)` |
+//! | `owns = Pod(status(patch))` | write `owns = Pod(status)` |
+//! | `owns = Pod(evict)` | write `owns = Pod(eviction)` |
+//! | `primary(*)` | write the verbs that are used |
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Expr, Ident};
+
+use super::super::model::{DeclaredVerb, Role, Verb};
+use crate::{
+    codes,
+    diagnostics::{Errors, nearest},
+};
+
+/// The flag of `reads` for a kind that is read from the API server at each call.
+pub(super) const LIVE: &str = "live";
+/// The flag of a kind whose CRD may be missing.
+pub(super) const OPTIONAL: &str = "optional";
+
+/// Reads one verb. K0022 for a repeated one, K0015 for an unknown one.
+pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Parentheses, errors: &mut Errors) {
+    let text = word.to_string();
+    if verbs.iter().any(|declared| declared.word == *word) {
+        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+        return;
+    }
+    if let Some(verb) = Verb::of(&text) {
+        verbs.push(DeclaredVerb { verb, word: word.clone() });
+        return;
+    }
+    if WILDCARDS.contains(&text.to_lowercase().as_str()) {
+        parentheses.report_wildcard(word, errors);
+        return;
+    }
+    let nearest = nearest(&text, &parentheses.words().collect::<Vec<_>>());
+    let other = VERB_SYNONYMS.iter().find(|(other, _)| *other == text).map(|(_, verbs)| *verbs);
+    let help = match (other, nearest) {
+        (Some(verbs), _) => format!("write `{}({verbs})`", parentheses.prefix),
+        (None, _) if UNSUPPORTED_VERBS.contains(&text.as_str()) => {
+            format!("no operation of kctl uses `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
+        }
+        (None, _) if text == "finalizers" => "a declared finalizer includes this permission: remove it".to_owned(),
+        (None, Some(known)) => format!("did you mean `{known}`?"),
+        (None, None) => format!("the verbs are {}", Verb::WORDS.join(", ")),
+    };
+    errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
+}
+
+/// Words that are not verbs of Kubernetes, with the verbs to write.
+const VERB_SYNONYMS: [(&str, &str); 5] = [
+    ("read", "get, list, watch"),
+    ("write", "create, update, patch, delete"),
+    ("remove", "delete"),
+    ("evict", "eviction"),
+    ("deletecollections", "deletecollection"),
+];
+/// Verbs and subresources of Kubernetes for which a `Context` has no operation.
+const UNSUPPORTED_VERBS: [&str; 12] = [
+    "approve",
+    "attach",
+    "bind",
+    "escalate",
+    "exec",
+    "impersonate",
+    "log",
+    "portforward",
+    "proxy",
+    "resize",
+    "sign",
+    "use",
+];
+
+/// Words of other tools for every verb.
+const WILDCARDS: [&str; 3] = ["all", "any", "everything"];
+
+/// The owner of the parentheses that are read, for messages that show what to write in them.
+pub(super) struct Parentheses {
+    pub(super) subject: Subject,
+    /// The text before the parentheses: `owns = Pod`.
+    pub(super) prefix: String,
+}
+
+/// The object that the parentheses are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Primary,
+    /// A related kind. The role is that of the option; `live` does not change it.
+    Related(Role),
+}
+
+impl Parentheses {
+    /// Returns the words that may stand here alone: verbs, and the flags of the role.
+    fn words(&self) -> impl Iterator<Item = &'static str> {
+        let flags: &[&str] = match self.subject {
+            Subject::Primary => &[],
+            Subject::Related(Role::Owns | Role::Watches) => &[OPTIONAL],
+            Subject::Related(Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => &[LIVE, OPTIONAL],
+        };
+        Verb::WORDS.iter().chain(flags).copied()
+    }
+
+    /// Returns `true` for an option that stands for verbs: `verbs = [create]`, `operations = …`, or `create = true`.
+    pub(super) fn is_verb_in_another_form(&self, option: &Ident) -> bool {
+        let text = option.to_string();
+        text.starts_with("verb") || text == "operations" || self.words().any(|word| word == text)
+    }
+
+    /// Reports K0015 for all verbs at once. A role with every verb would allow more than the controller does.
+    pub(super) fn report_wildcard(&self, place: impl ToTokens, errors: &mut Errors) {
+        let Self { subject, prefix } = self;
+        let what = "a rule lists its verbs: all verbs would allow more than is needed";
+        let help = match subject {
+            Subject::Related(Role::Owns) => format!(
+                "write `{prefix}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{prefix}(create, delete)`"
+            ),
+            Subject::Primary => {
+                "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
+                    .into()
+            }
+            Subject::Related(_) => {
+                format!("write `{prefix}` to read only, or list the verbs that are used, for example `{prefix}(patch)`")
+            }
+        };
+        errors.push(place, codes::UNKNOWN_VERB, what, &help);
+    }
+
+    /// Reports K0013 for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`. The help
+    /// lists the verbs that it finds in the value.
+    pub(super) fn report_not_an_argument(&self, place: impl ToTokens, value: &Expr, errors: &mut Errors) {
+        let mut words = vec![place.to_token_stream().to_string()];
+        collect_words(value.to_token_stream(), &mut words);
+        let mut known: Vec<&str> = Vec::new();
+        for word in &words {
+            let word = self.words().find(|known| word.eq_ignore_ascii_case(known));
+            known.extend(word.filter(|word| !known.contains(word)));
+        }
+        let Self { subject, prefix } = self;
+        let example = if *subject == Subject::Related(Role::Owns) { "create" } else { "patch" };
+        let (start, verbs) =
+            if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
+        errors.push(
+            place,
+            codes::NEITHER_VERB_NOR_OPTION,
+            "neither a verb nor an option",
+            &format!("{start} `{prefix}({verbs})`"),
+        );
+    }
+
+    /// Reports K0013 for a word with parentheses: `status(patch)`.
+    pub(super) fn report_parentheses(&self, word: &Ident, inner: &Ident, errors: &mut Errors) {
+        let Self { subject, prefix } = self;
+        let is_verb = |word: &Ident| Verb::of(&word.to_string()).is_some();
+        let what = format!("`{word}` takes no parentheses");
+        let help = if !is_verb(word) && *subject == Subject::Related(Role::Reads) {
+            "write `live` or `live(cluster)`".to_owned()
+        } else if !is_verb(word) {
+            format!("write for example `{prefix}(patch)`")
+        } else if is_verb(inner) && inner != word {
+            format!("write `{prefix}({word})`; `{inner}` beside it would be of the object itself")
+        } else {
+            format!("write `{prefix}({word})`")
+        };
+        errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, &help);
+    }
+}
+
+/// Appends the words of an expression, including those in strings.
+fn collect_words(tokens: TokenStream, words: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect_words(group.stream(), words),
+            TokenTree::Punct(_) => {}
+            token => {
+                let text = token.to_string();
+                words.extend(text.split(|c: char| !c.is_alphanumeric()).map(ToOwned::to_owned));
+            }
+        }
+    }
+}
