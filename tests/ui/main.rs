@@ -91,7 +91,7 @@ fn interpreters_of_every_operation_compile_and_are_registered() {
 }
 
 #[test]
-fn webhooks_of_every_form_compile_and_have_the_paths_of_kubebuilder() {
+fn webhooks_of_every_form_have_kubebuilder_paths() {
     let app = webhooks::app();
     let paths: Vec<_> = app.admissions().iter().map(kctl::admission::Rule::path).collect();
     assert_eq!(
@@ -137,18 +137,35 @@ impl Case {
 /// Returns all cases, sorted by folder and name.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for group in sorted(&folder()).into_iter().filter(|path| path.join("fail").is_dir()) {
-        for source in
-            sorted(&group.join("fail")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"))
-        {
-            let text = fs::read_to_string(&source).unwrap();
-            let rule =
-                text.lines().next().and_then(|line| line.strip_prefix("//! ")).expect("a sentence about the rule");
-            let message = fs::read_to_string(source.with_extension("stderr")).unwrap_or_default();
-            cases.push(Case { group: name(&group), name: name(&source), rule: rule.to_owned(), message });
+    for group in groups() {
+        for Source { path, about } in sources(&group.join("fail")) {
+            let message = fs::read_to_string(path.with_extension("stderr")).unwrap_or_default();
+            cases.push(Case { group: name(&group), name: name(&path), rule: about, message });
         }
     }
     cases
+}
+
+/// A Rust file with its first line: one sentence.
+struct Source {
+    path: PathBuf,
+    about: String,
+}
+
+/// Returns the Rust files of a folder, sorted by name. A folder that does not exist has none.
+fn sources(folder: &Path) -> Vec<Source> {
+    let paths = if folder.is_dir() { sorted(folder) } else { Vec::new() };
+    let source = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let about = text.lines().next().and_then(|line| line.strip_prefix("//! ")).expect("a sentence").to_owned();
+        Source { path, about }
+    };
+    paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs")).map(source).collect()
+}
+
+/// Returns the folders of the attributes.
+fn groups() -> Vec<PathBuf> {
+    sorted(&folder()).into_iter().filter(|path| path.is_dir()).collect()
 }
 
 fn folder() -> PathBuf {
@@ -224,15 +241,20 @@ fn index(cases: &[Case]) -> String {
     let of_rustc = cases.iter().filter(|case| case.codes().is_empty());
     let of_rustc: Vec<_> = of_rustc.map(|case| format!("`{}`", case.path())).collect();
     writeln!(text, "| none | reported by rustc alone | {} |", of_rustc.join(", ")).unwrap();
-    let mut group = "";
-    for case in cases {
-        if case.group != group {
-            group = &case.group;
-            let title =
-                if group == "context" { "The `Context` in functions".to_owned() } else { format!("`#[{group}]`") };
-            write!(text, "\n## {title}\n\n| Case in `{group}/fail` | Code | Rule |\n|---|---|---|\n").unwrap();
+    for group in groups() {
+        let folder = name(&group);
+        let title = if folder == "context" { "The `Context` in functions".into() } else { format!("`#[{folder}]`") };
+        write!(text, "\n## {title}\n\n| Case in `{folder}/fail` | Code | Rule |\n|---|---|---|\n").unwrap();
+        for case in cases.iter().filter(|case| case.group == folder) {
+            writeln!(text, "| `{}` | {} | {} |", case.name, case.codes().join(", "), case.rule).unwrap();
         }
-        writeln!(text, "| `{}` | {} | {} |", case.name, case.codes().join(", "), case.rule).unwrap();
+        let programs = sources(&group.join("pass"));
+        if !programs.is_empty() {
+            write!(text, "\n| Program in `{folder}/pass` | Contents |\n|---|---|\n").unwrap();
+        }
+        for Source { path, about } in programs {
+            writeln!(text, "| `{}` | {about} |", name(&path)).unwrap();
+        }
     }
     text
 }
