@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_function_with_a_unique_name_is_found() {
+    fn function_with_unique_name_is_found() {
         let name = syn::parse_str::<Ident>("users_of").unwrap();
         let found = |text: &str| unique_signature(text, &name).map(|found| found.inputs.len());
         assert_eq!(found("mod m { fn users_of(a: &A) -> Vec<B> { Vec::new() } }"), Some(1));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_of_a_spec_is_found_in_its_file() {
+    fn kind_of_spec_is_found_in_file() {
         let spec = syn::parse_str::<Ident>("WebSpec").unwrap();
         let cases = [
             ("#[resource(group = \"a.b\", version = \"v1\", kind = \"Web\")]\nstruct WebSpec { a: i32 }", Some("Web")),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_reported_if_nothing_can_implement_its_traits() {
+    fn part_without_possible_traits_is_reported() {
         let web = "#[schema]\nstruct Web { port: Option<Vec<Port>> }\n";
         let cases = [
             ("struct Port;", 1),
@@ -199,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_reported_once_in_a_file() {
+    fn part_is_reported_once_in_a_file() {
         let file = "#[schema]\nstruct Web { port: Port, other: Vec<Port> }\nstruct Port;";
         assert_eq!(n_errors(file), 1);
         assert_eq!(n_errors(&format!("#[schema]\nstruct Before {{ port: Port }}\n{file}")), 0);
     }
 
     #[test]
-    fn a_field_with_options_of_serde_is_not_checked() {
+    fn field_with_serde_options_is_not_checked() {
         assert_eq!(n_errors("#[schema]\nstruct Web { #[serde(skip)] port: Port }\nstruct Port;"), 0);
     }
 }

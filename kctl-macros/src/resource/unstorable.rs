@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_with_options_of_serde_is_left_alone() {
+    fn field_with_serde_options_is_left_alone() {
         let text = "struct Spec { #[serde(skip)] since: Option<Instant> }";
         let mut input: DeriveInput = syn::parse_str(text).unwrap();
         let mut errors = Errors::default();

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_options_and_fields_say_what_to_write() {
+    fn wrong_options_and_fields_get_help() {
         let cases = [
             ("", "struct A { #[view(spec.a)] a: i32 }", "write `#[view(of = Kind)]`"),
             ("off = Pod", "struct A { #[view(spec.a)] a: i32 }", "write `#[view(of = Kind)]`"),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn struct_without_resource_is_found_where_it_is_certain() {
+    fn struct_certainly_without_resource_is_found() {
         let first = "#[controller] async fn site(site: Arc<Site>, cx: Context<site>) -> Result<Action> {}";
         let other = "#[controller] async fn other(site: Arc<Site>, cx: Context<other>) -> Result<Action> {}";
         for (file, expected) in [
