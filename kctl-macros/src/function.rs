@@ -4,11 +4,12 @@
 //! three to a macro. So helpers here compare the last segment of a path, and callers use them only to word a help or
 //! to reject what can't be right under any import.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, Visibility,
     parse::{Parse, ParseStream},
+    spanned::Spanned,
 };
 
 use crate::{codes::Code, diagnostics::Errors};
@@ -55,10 +56,37 @@ impl Function {
         })
     }
 
+    /// Returns the parts of the signature that `emit` needs.
+    pub(crate) fn head(&self) -> Head {
+        let Signature { ident, asyncness, output, .. } = &self.sig;
+        Head {
+            name: ident.clone(),
+            vis: self.vis.clone(),
+            docs: self.docs(),
+            is_async: asyncness.is_some(),
+            result: return_type(output).map_or_else(|| ident.span(), Spanned::span),
+        }
+    }
+
     /// Returns the doc comments, which the type of the function's name shows, too.
     pub(crate) fn docs(&self) -> Vec<Attribute> {
         self.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect()
     }
+}
+
+/// The parts of a function that `emit` needs beside its parameters. The attributes of functions put a type of the same name
+/// beside it.
+pub(crate) struct Head {
+    /// The function's name, which its type gets, too.
+    pub(crate) name: Ident,
+    /// The visibility of function and type.
+    pub(crate) vis: Visibility,
+    /// The function's doc comments, for the type.
+    pub(crate) docs: Vec<Attribute>,
+    /// `true` if the call needs `.await`.
+    pub(crate) is_async: bool,
+    /// The span of the return type, or of the name without one: mistakes in the result are shown there.
+    pub(crate) result: Span,
 }
 
 /// Returns the keyword of an item, such as `struct` or `impl`: the smallest token for an error about an item of the

@@ -11,7 +11,7 @@
 //! diagnostic is K0110.
 
 use proc_macro2::{Span, TokenStream};
-use syn::{Attribute, Ident, Type, TypeReference, Visibility, spanned::Spanned};
+use syn::{Ident, Type, TypeReference};
 
 use super::options::{Action, Options, Setting, options};
 use crate::{
@@ -19,17 +19,13 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, argument_of, compact_text, first_word, return_type, strip_pointers},
+    function::{Function, Head, argument_of, compact_text, first_word, strip_pointers},
 };
 
 /// A valid admission function.
 pub(super) struct AdmissionFn {
-    /// The function's name, which its type gets, too.
-    pub(super) name: Ident,
-    /// The visibility of function and type.
-    pub(super) vis: Visibility,
-    /// The function's doc comments, for the type.
-    pub(super) docs: Vec<Attribute>,
+    /// The function without its parameters.
+    pub(super) head: Head,
     /// The path of the framework.
     pub(super) krate: CratePath,
     /// The kind of webhook.
@@ -42,10 +38,6 @@ pub(super) struct AdmissionFn {
     pub(super) takes: Parameters,
     /// The options of the webhook configuration, in the order of the attribute.
     pub(super) settings: Vec<Setting>,
-    /// `true` if the call needs `.await`.
-    pub(super) is_async: bool,
-    /// The span of the return type: mistakes in it are shown there.
-    pub(super) result: Span,
 }
 
 /// The parameters of the function.
@@ -88,19 +80,14 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
         check_object_available(function, &options, *takes, &mut errors);
     }
     let (kind, takes) = taken.unwrap_or_else(|| (syn::parse_quote!(()), Parameters::Object));
-    let sig = &function.sig;
     errors.into_result(AdmissionFn {
-        name: sig.ident.clone(),
-        vis: function.vis.clone(),
-        docs: function.docs(),
+        head: function.head(),
         krate,
         action,
         word,
         kind,
         takes,
         settings: options.settings,
-        is_async: sig.asyncness.is_some(),
-        result: return_type(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
     })
 }
 

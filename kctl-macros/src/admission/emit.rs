@@ -37,8 +37,8 @@ use crate::marker_type::{marker, name_fragment, uniqueness_guard};
 
 /// Emits the function, its type, the guard against duplicates and the implementation of `Admits`.
 pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
-    let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
-    let (krate, name) = (&model.krate, &model.name);
+    let (marker, one) = (marker(&model.head.docs, &model.head.vis, &model.head.name), one_for_each_kind(model));
+    let (krate, name) = (&model.krate, &model.head.name);
     let (alias, kind) = (alias(model), &model.kind);
     let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
     let rules = rules(model);
@@ -82,7 +82,7 @@ fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
 
 /// Emits the body of `rules()`: options, and a closure that calls the function with the parameters that it has.
 fn rules(model: &AdmissionFn) -> TokenStream {
-    let (kind, text, sets) = (alias(model), model.name.to_string(), model.settings.iter().map(assignment));
+    let (kind, text, sets) = (alias(model), model.head.name.to_string(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
@@ -137,14 +137,14 @@ fn assignment(setting: &Setting) -> TokenStream {
 /// Emits the call of the function. It has the span of the return type, where rustc shows K0110 for a type that is not
 /// an answer.
 fn answer(model: &AdmissionFn) -> TokenStream {
-    let at = model.result;
-    let callee = Ident::new(&model.name.to_string(), at);
+    let at = model.head.result;
+    let callee = Ident::new(&model.head.name.to_string(), at);
     let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };
     let arguments = match model.takes {
         Parameters::Object => quote!({ let _request = &request; #object }),
         Parameters::Both => quote!(#object, &request),
         Parameters::Request => quote!(&request),
     };
-    let wait = model.is_async.then(|| quote!(.await));
+    let wait = model.head.is_async.then(|| quote!(.await));
     quote_spanned!(at=> __p::IsAdmitted::answer(#callee(#arguments)#wait))
 }

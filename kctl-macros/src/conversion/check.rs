@@ -11,38 +11,29 @@
 
 use proc_macro2::{Span, TokenStream};
 use syn::{
-    Attribute, Error, FnArg, Ident, Path, Result, Token, Type, Visibility,
+    Error, FnArg, Path, Result, Token, Type,
     parse::{ParseStream, Parser},
-    spanned::Spanned,
 };
 
 use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, argument_of, compact_text, first_word, is_result, return_type},
+    function::{Function, Head, argument_of, compact_text, first_word, is_result, return_type},
 };
 
 /// A valid conversion function.
 pub(super) struct ConversionFn {
-    /// The function's name, which its type gets, too.
-    pub(super) name: Ident,
-    /// The visibility of function and type.
-    pub(super) vis: Visibility,
-    /// The function's doc comments, for the type.
-    pub(super) docs: Vec<Attribute>,
+    /// The function without its parameters.
+    pub(super) head: Head,
     /// The path of the framework.
     pub(super) krate: CratePath,
     /// The version that the function takes.
     pub(super) from: Type,
     /// The version that it returns, without the `Result`.
     pub(super) to: Type,
-    /// `true` if the call needs `.await`.
-    pub(super) is_async: bool,
     /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
-    /// The span of the return type: mistakes in it are shown there.
-    pub(super) result: Span,
 }
 
 /// Reads `crate = path`, the only option. The caller reports the error: it says that versions are not options.
@@ -87,15 +78,11 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
     let to = check_return_type(function, from, &mut errors);
     let nothing: Type = syn::parse_quote!(());
     errors.into_result(ConversionFn {
-        name: sig.ident.clone(),
-        vis: function.vis.clone(),
-        docs: function.docs(),
+        head: function.head(),
         krate,
         from: from.unwrap_or(&nothing).clone(),
         to: to.unwrap_or(&nothing).clone(),
-        is_async: sig.asyncness.is_some(),
         is_fallible: is_result(&sig.output),
-        result: return_type(&sig.output).map_or_else(|| sig.ident.span(), Spanned::span),
     })
 }
 

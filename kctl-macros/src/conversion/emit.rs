@@ -32,11 +32,11 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::check::ConversionFn;
-use crate::marker_type;
+use crate::{function::Head, marker_type};
 
 /// Emits the function, its type and the implementation of `Converts`.
 pub(super) fn emit(model: &ConversionFn, item: &TokenStream) -> TokenStream {
-    let ConversionFn { name, vis, docs, krate, from, to, .. } = model;
+    let ConversionFn { head: Head { name, vis, docs, .. }, krate, from, to, .. } = model;
     let (marker, rule) = (marker_type::marker(docs, vis, name), rule(model));
     let (taken, made) = (alias("__From", from), alias("__To", to));
     let from = quote_spanned!(from.span()=> type #taken = #from;);
@@ -70,10 +70,10 @@ fn alias(name: &str, ty: &syn::Type) -> Ident {
 /// function without `Result` is wrapped in `Ok`.
 fn rule(model: &ConversionFn) -> TokenStream {
     let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
-    let text = model.name.to_string();
-    let callee = Ident::new(&text, model.result);
-    let wait = model.is_async.then(|| quote!(.await));
-    let call = quote_spanned!(model.result=> #callee(object)#wait);
+    let text = model.head.name.to_string();
+    let callee = Ident::new(&text, model.head.result);
+    let wait = model.head.is_async.then(|| quote!(.await));
+    let call = quote_spanned!(model.head.result=> #callee(object)#wait);
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
     quote! {

@@ -12,7 +12,7 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, Expr, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
+use syn::{Expr, Ident, ReturnType, Type, TypeReference};
 
 use super::operation::{OPERATIONS, Operation, Shape};
 use crate::{
@@ -20,17 +20,13 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, nearest},
-    function::{Function, compact_text, first_word, is_result, strip_pointers},
+    function::{Function, Head, compact_text, first_word, is_result, strip_pointers},
 };
 
 /// A valid interpreter function.
 pub(super) struct InterpreterFn {
-    /// The function's name, which its type gets, too.
-    pub(super) name: Ident,
-    /// The visibility of function and type.
-    pub(super) vis: Visibility,
-    /// The function's doc comments, for the type.
-    pub(super) docs: Vec<Attribute>,
+    /// The function without its parameters.
+    pub(super) head: Head,
     /// The path of the framework.
     pub(super) krate: CratePath,
     /// The row of the table of operations.
@@ -41,12 +37,8 @@ pub(super) struct InterpreterFn {
     pub(super) kind: Type,
     /// The type of a status item, for `AggregateStatus`: `AggregatedStatusItem`, or the user's type.
     pub(super) item: Option<Type>,
-    /// `true` if the call needs `.await`.
-    pub(super) is_async: bool,
     /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
-    /// The span of the return type: mistakes in it are shown there.
-    pub(super) result: Span,
 }
 
 /// The options of the attribute.
@@ -86,20 +78,13 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     let (kind, item) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
     let sig = &function.sig;
     errors.into_result(InterpreterFn {
-        name: sig.ident.clone(),
-        vis: function.vis.clone(),
-        docs: function.docs(),
+        head: function.head(),
         krate,
         operation,
         word,
         kind,
         item,
-        is_async: sig.asyncness.is_some(),
         is_fallible: is_result(&sig.output),
-        result: match &sig.output {
-            ReturnType::Type(_, result) => result.span(),
-            ReturnType::Default => sig.ident.span(),
-        },
     })
 }
 

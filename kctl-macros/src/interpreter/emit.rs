@@ -37,8 +37,8 @@ use crate::marker_type::{marker, name_fragment, uniqueness_guard};
 
 /// Emits the function, its type, the guard against duplicates and the implementation of `Interpreter`.
 pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
-    let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
-    let (krate, name) = (&model.krate, &model.name);
+    let (marker, one) = (marker(&model.head.docs, &model.head.vis, &model.head.name), one_for_each_kind(model));
+    let (krate, name) = (&model.krate, &model.head.name);
     let (alias, kind) = (alias(model), &model.kind);
     let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
     let rules = rules(model);
@@ -94,7 +94,7 @@ fn has_status(model: &InterpreterFn) -> TokenStream {
 fn rules(model: &InterpreterFn) -> TokenStream {
     let kind = alias(model);
     let Operation { name: operation, shape, .. } = *model.operation;
-    let (operation, text) = (format_ident!("{operation}"), model.name.to_string());
+    let (operation, text) = (format_ident!("{operation}"), model.head.name.to_string());
     let about = quote!(__p::About::new(__p::Operation::#operation, #text, ::core::file!(), ::core::line!()));
     let new = match shape {
         Shape::Read => "read",
@@ -126,15 +126,15 @@ fn rules(model: &InterpreterFn) -> TokenStream {
 /// Emits the call of the function. `IsReplicas::answer` and its siblings turn the result into JSON; the call has the
 /// span of the return type, where rustc shows K0058 for a type that is not an answer.
 fn answer(model: &InterpreterFn) -> TokenStream {
-    let at = model.result;
-    let callee = Ident::new(&model.name.to_string(), at);
+    let at = model.head.result;
+    let callee = Ident::new(&model.head.name.to_string(), at);
     let arguments = match model.operation.shape {
         Shape::Read => quote!(&object),
         Shape::Change => quote!(&mut object),
         Shape::Revise => quote!(&mut object, second),
         Shape::Retain | Shape::Aggregate => quote!(&mut object, &second),
     };
-    let wait = model.is_async.then(|| quote!(.await));
+    let wait = model.head.is_async.then(|| quote!(.await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));
     let is = Ident::new(model.operation.answer, at);
     quote_spanned!(at=> __p::#is::answer(#callee(#arguments)#wait #fallible))
