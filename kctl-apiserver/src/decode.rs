@@ -78,11 +78,11 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes an object fit the type of its built-in kind: nulls are nothing, fields that the type does not have are
-/// dropped. Returns the paths of those, in order. What is as in the stored object has been made to fit before.
+/// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the
+/// dropped fields, in order.
 ///
-/// # Errors
-/// Fails with the first value of a wrong type.
+/// Parts that equal the stored object were decoded before and are skipped. `integers` decides about numbers that are
+/// too large for their type.
 pub(crate) fn typed(
     schema: Schema<'_>,
     object: &mut Value,

@@ -3,7 +3,7 @@
 /// The effect of a delete on dependents (`metav1.DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// The default of the object: what its finalizers demand, or else what its kind has.
+    /// The default of the object: its finalizers decide, or else its kind.
     Default,
     Background,
     Foreground,

@@ -58,7 +58,7 @@ impl FieldError {
     }
 }
 
-/// Joins the text of an error type with its detail, if there is a detail.
+/// Joins the text of an error type with its detail, if it has one.
 pub(crate) fn with_detail(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }

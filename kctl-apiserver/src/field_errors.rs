@@ -7,19 +7,25 @@ use crate::{
     names::{NameRule, check_label_value, check_qualified_name},
 };
 
-/// Field errors in the order in which they were found (`field.ErrorList`).
+/// The field errors of one object, in the order in which they were found (`field.ErrorList`).
+///
+/// Methods add one error each. `field` is the whole path, such as `spec.ports[0].name`. A `value` is printed as JSON,
+/// which is Go's form of strings and numbers.
 #[derive(Default)]
 pub(crate) struct Errors(Vec<FieldError>);
 
 impl Errors {
+    /// Returns the errors.
     pub(crate) fn into_causes(self) -> Vec<FieldError> {
         self.0
     }
 
+    /// Adds errors of another validation.
     pub(crate) fn extend(&mut self, found: Vec<FieldError>) {
         self.0.extend(found);
     }
 
+    /// Returns the number of errors so far, so that a caller can see if a part added some.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -34,64 +40,74 @@ impl Errors {
         self.0.retain(|cause| !cause.field.starts_with(path));
     }
 
+    /// Adds an error of any type.
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
         self.0.push(FieldError::new(reason, field, message));
     }
 
+    /// Adds `Invalid value`.
     pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
         self.shown(field, &value.to_string(), detail);
     }
 
-    /// An invalid value that Go writes otherwise than it came.
+    /// Adds `Invalid value` with the value as Go prints it, if that is not JSON.
     pub(crate) fn shown(&mut self, field: &str, value: &str, detail: &str) {
         self.add("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail));
     }
 
-    /// Something invalid whose value is not shown.
+    /// Adds `Invalid value` without the value.
     pub(crate) fn invalid_as_such(&mut self, field: &str, detail: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
 
+    /// Adds `Internal error`.
     pub(crate) fn internal(&mut self, field: &str, why: &str) {
         self.add("InternalError", field, format!("Internal error: {why}"));
     }
 
+    /// Adds `Required value`.
     pub(crate) fn required(&mut self, field: &str, detail: &str) {
         self.0.push(FieldError::required(field, detail));
     }
 
+    /// Adds `Forbidden`.
     pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
         self.0.push(FieldError::forbidden(field, detail));
     }
 
+    /// Adds `Duplicate value`, for the second item with the same key.
     pub(crate) fn duplicate(&mut self, field: &str, value: &str) {
         self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
     }
 
-    /// A value that is missing, with a word about where it should be.
+    /// Adds `Not found` with a detail about where the value is missing.
     pub(crate) fn not_found_in(&mut self, field: &str, value: &Value, detail: &str) {
         self.add("FieldValueNotFound", field, format!("Not found: {value}: {detail}"));
     }
 
+    /// Adds `Not found`.
     pub(crate) fn not_found(&mut self, field: &str, value: &Value) {
         self.add("FieldValueNotFound", field, format!("Not found: {value}"));
     }
 
+    /// Adds `Unsupported value` with the supported ones, in the given order.
     pub(crate) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
         self.add("FieldValueNotSupported", field, message);
     }
 
+    /// Adds `Too many`, for a list longer than its limit.
     pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
         self.add("FieldValueTooMany", field, format!("Too many: {found}: must have at most {most} items"));
     }
 
+    /// Adds `Too long`, for a string longer than its limit in bytes.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
     }
 
-    /// A text that has to be there, and to be one of a few.
+    /// Requires a string that is one of a few.
     pub(crate) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if text(value).is_empty() {
             self.required(field, "");
@@ -100,7 +116,7 @@ impl Errors {
         }
     }
 
-    /// A text that is one of a few, or else is shown, be it empty.
+    /// Requires a string that is one of a few; an absent one counts as empty.
     pub(crate) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         let value = text(value);
         if !supported.contains(&value) {
@@ -108,32 +124,35 @@ impl Errors {
         }
     }
 
-    /// A text that has to be one of a few; nothing is said about one that is not there.
+    /// Checks that a string is one of a few. An absent one is valid.
     pub(crate) fn one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if value.as_str().is_some_and(|value| !supported.contains(&value)) {
             self.unsupported(field, &value.to_string(), supported);
         }
     }
 
+    /// Checks that a number is at least 0 (`ValidateNonnegativeField`).
     pub(crate) fn not_negative(&mut self, field: &str, value: &Value) {
         if value.as_i64().is_some_and(|number| number < 0) {
             self.invalid(field, value, "must be greater than or equal to 0");
         }
     }
 
+    /// Checks that a number is within inclusive bounds.
     pub(crate) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
         if value.as_i64().is_some_and(|number| !(least..=most).contains(&number)) {
             self.invalid(field, value, &format!("must be between {least} and {most}, inclusive"));
         }
     }
 
+    /// Checks a name by the rule of its kind.
     pub(crate) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
         for message in rule.check(text(value)) {
             self.invalid(field, value, &message);
         }
     }
 
-    /// A name that has to be there.
+    /// Requires a name.
     pub(crate) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
         if text(value).is_empty() {
             self.required(field, "");
@@ -142,6 +161,7 @@ impl Errors {
         }
     }
 
+    /// Checks the key of a label or annotation (`ValidateQualifiedName`).
     pub(crate) fn qualified_name(&mut self, field: &str, name: &str) {
         for message in check_qualified_name(name) {
             self.invalid(field, &name.into(), &message);
@@ -155,6 +175,7 @@ impl Errors {
         }
     }
 
+    /// Checks keys and values of labels (`ValidateLabels`).
     pub(crate) fn labels(&mut self, field: &str, labels: &Value) {
         for (key, value) in pairs(labels) {
             self.qualified_name(field, key);
@@ -164,6 +185,7 @@ impl Errors {
         }
     }
 
+    /// Checks keys of annotations, whose prefixes may have upper-case letters.
     pub(crate) fn annotations(&mut self, field: &str, annotations: &Value) {
         for (key, _) in pairs(annotations) {
             for message in check_qualified_name(&key.to_lowercase()) {
@@ -172,7 +194,7 @@ impl Errors {
         }
     }
 
-    /// A count, or a share of the whole with a `%`.
+    /// Checks a number of at least 0, or a percentage (`ValidatePositiveIntOrPercent`).
     pub(crate) fn count_or_percent(&mut self, field: &str, value: &Value) {
         if let Some(text) = value.as_str() {
             let digits = text.strip_suffix('%').unwrap_or_default();
@@ -186,7 +208,7 @@ impl Errors {
         }
     }
 
-    /// A name with a domain before it.
+    /// Checks a name with a domain before a slash (`IsDomainPrefixedPath`).
     pub(crate) fn domain_prefixed(&mut self, field: &str, value: &Value) {
         let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
         match text(value).split_once('/') {
@@ -206,7 +228,7 @@ impl Errors {
         }
     }
 
-    /// A share that is at most all.
+    /// Checks that a percentage is at most 100% (`IsNotMoreThan100Percent`).
     pub(crate) fn at_most_all(&mut self, field: &str, value: &Value) {
         let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
         if percent.is_some_and(|percent| percent > 100) {

@@ -138,7 +138,7 @@ pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     })
 }
 
-/// The names of units, and how many nanoseconds one is; what begins with the last name is one, too.
+/// Names of units, with their length in nanoseconds. A word that starts with the last name of a unit names it too.
 const UNITS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),

@@ -134,7 +134,7 @@ fn is_only_named(wanted: &Caller) -> bool {
     wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty()
 }
 
-/// Returns `true` if a service account impersonates the node of its own Pod.
+/// Returns `true` if a service account impersonates the node on which its Pod runs.
 fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
     let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
     is_only_named(wanted)

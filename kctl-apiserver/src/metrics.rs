@@ -128,8 +128,8 @@ impl Counts {
     }
 }
 
-/// Returns all metrics in the text format of Prometheus: the counters, the number of objects of each resource (`sizes`), and
-/// for a client under a plan of faults the number of injected faults.
+/// Returns all metrics in Prometheus' exposition format: the counters, the number of objects of each resource
+/// (`sizes`), and for a client under a plan of faults the number of injected faults.
 pub(crate) fn exposed<'a>(
     Counts { requests, handled }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,

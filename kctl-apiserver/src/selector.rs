@@ -71,7 +71,7 @@ impl Selector {
         is_free.then_some(self)
     }
 
-    /// The name that it selects, so that there is nothing else to look for.
+    /// Returns the name, if the selector selects a single object by name: a list then reads that object only.
     pub(crate) fn name(&self) -> Option<&str> {
         let named = self.fields.iter().find(|wanted| wanted.equal && wanted.path == "metadata.name");
         named.map(|wanted| wanted.value.as_str())

@@ -72,7 +72,7 @@ fn failed(call: &WebhookCall, why: &str) -> String {
     format!("Post {:?}: {why}", call.url)
 }
 
-/// Sends a call over TLS on a connection of its own.
+/// Sends a call over TLS on a new connection.
 ///
 /// Connections are not reused: webhooks of tests come and go on the same port with other certificates.
 async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {

@@ -120,7 +120,8 @@ impl WebhookRound {
     /// Checks that no call is pending.
     ///
     /// # Errors
-    /// [`StatusError::waiting`] otherwise: what the run has computed since may be wrong and must not be used.
+    /// [`StatusError::waiting`] otherwise. Results that the run has computed since may be wrong, so the verb must
+    /// return.
     pub(crate) fn check_complete(&self) -> Result<(), StatusError> {
         if self.is_waiting() { Err(StatusError::waiting()) } else { Ok(()) }
     }

@@ -115,8 +115,12 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 
 /// Evaluates all policies that match the request.
 ///
+/// Each pair of policy and binding is evaluated once per parameter. `validationActions` of the binding decide if a
+/// violation denies the request, warns or is audited. All policies are evaluated even after a denial, because they
+/// may add warnings and audit annotations.
+///
 /// # Errors
-/// Fails if one of them denies it.
+/// Fails with the first denial.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
     for bound in bound(state, attributes.info, "validating") {
@@ -191,11 +195,15 @@ impl Misconfigured {
 
 /// Returns the parameters with which a policy is evaluated, one after the other. `None` stands for no parameters.
 ///
+/// A `paramRef` names one object, or selects several by labels. For a namespaced `paramKind`, an absent
+/// `paramRef.namespace` means the namespace of the request. Without a match and with `parameterNotFoundAction:
+/// Allow`, the list is empty and the policy is not evaluated.
+///
 /// Upstream: `CollectParams` of `plugin/policy/generic/policy_dispatcher.go`.
 ///
 /// # Errors
-/// Fails if no parameter exists and the binding requires one (`parameterNotFoundAction`), or if parameters cannot be
-/// looked up.
+/// Fails if no parameter exists and the binding requires one (`parameterNotFoundAction: Deny`), or if parameters
+/// cannot be looked up.
 pub(super) fn parameters(
     state: &State,
     policy: &Value,
@@ -347,6 +355,10 @@ fn names_variable(text: &str, name: &str) -> bool {
 }
 
 /// Returns the violations of a policy, with these parameters.
+///
+/// Match conditions come first. The cost of all validations is charged before the first is evaluated, so that a
+/// policy is denied as a whole if its budget does not suffice. Audit annotations have a budget of their own size
+/// after that.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";

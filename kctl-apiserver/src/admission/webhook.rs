@@ -79,6 +79,12 @@ fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 }
 
 /// Returns the resource under which a webhook matches the request, or `None` if it does not match.
+///
+/// Selectors come first, then rules, then match conditions, as in `ShouldCallHook`
+/// (`k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go`).
+///
+/// # Errors
+/// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
 fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
@@ -199,7 +205,14 @@ impl Mutating {
         }
     }
 
-    /// Calls all webhooks, or (`once_more`) those that are due again. Returns `true` if one changed the object.
+    /// Calls all webhooks in order, or (`once_more`) those that are due again. Returns `true` if one changed the
+    /// object.
+    ///
+    /// A webhook with `reinvocationPolicy: IfNeeded` is due again if the object changed after its call. Each webhook
+    /// runs at most twice, as upstream (`mutatingDispatcher.Dispatch`).
+    ///
+    /// # Errors
+    /// Fails with the first webhook that denies the request or fails, or with [`StatusError::waiting`].
     pub(super) fn run(
         &mut self,
         state: &State,
@@ -269,6 +282,8 @@ fn ask_mutating(
 }
 
 /// Calls all validating webhooks that match, in parallel. Returns the first error in their order.
+///
+/// All calls of the request are pending together, so that a request with several webhooks runs only once more.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();

@@ -1,5 +1,18 @@
-//! Server-side apply: field ownership, and the object that results from an apply. Takes objects and their schema,
-//! returns objects with `metadata.managedFields`; does no I/O.
+//! Server-side apply: computes field ownership, and the object that results from an apply. Takes objects and their
+//! schema, returns objects with `metadata.managedFields`; does no I/O.
+//!
+//! | Module | Does |
+//! |---|---|
+//! | `shape` | the merge behaviour of each position: scalar, list, map, atomic |
+//! | `field_set` | sets of field paths in `FieldsV1` form |
+//! | `typed` | the field set of a value, and the comparison of two values |
+//! | `managed` | the entries of `managedFields` |
+//! | `validate` | the types of values |
+//! | `merge`, `prune` | the applied object into the live one, and removed fields out of it |
+//! | `versions`, `fit` | managers of other versions and of older schemas |
+//! | `last_applied` | kubectl's migration from client-side apply |
+//!
+//! Upstream: `sigs.k8s.io/structured-merge-diff` and `k8s.io/apimachinery/pkg/util/managedfields/internal`.
 
 pub mod field_set;
 mod fit;
@@ -252,8 +265,15 @@ enum Unapplied {
     Unconverted(String),
 }
 
-/// Applies an object (`Updater.Apply` upstream, structured-merge-diff, `merge/update.go`). An error returns the
-/// managers unchanged.
+/// Applies an object (`Updater.Apply` upstream, structured-merge-diff, `merge/update.go`).
+///
+/// 1. Merges the applied object into the live one.
+/// 2. Removes fields that the manager applied last time and no longer applies, unless another manager owns them.
+/// 3. Compares the result with the live object: a changed field of another manager is a conflict, unless the apply is
+///    forced.
+/// 4. Takes the changed fields from all other managers.
+///
+/// An error returns the managers as they were.
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
@@ -363,6 +383,9 @@ fn is_reset(entries: &[Value]) -> bool {
 }
 
 /// Makes the manager the owner of what changed (`Updater.Update` upstream, structured-merge-diff, `merge/update.go`).
+///
+/// Changed and removed fields are taken from all managers, then the changed ones are added to this manager. Beyond a
+/// number of managers, the oldest are merged ([`Managed::cap_updaters`]).
 ///
 /// # Errors
 /// Fails if an object cannot be converted to the version of a manager.

@@ -54,7 +54,7 @@ pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, la
         .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
     let last = there.named(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
-    // What was below a removed field without being applied stays.
+    // Children of a removed field stay if they were not applied.
     let pruned = Read::of(request, &pruned, version).map_err(|why| {
         format!("failed add back dangling items: failed to convert pruned object to last applied version: {why}")
     })?;

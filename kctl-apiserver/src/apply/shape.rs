@@ -84,7 +84,7 @@ impl<'a> Position<'a> {
     }
 
     fn at(schema: Schema<'a>) -> Self {
-        // No built-in type holds objects of its own, or keeps what it does not know.
+        // No built-in type has embedded objects, or keeps unknown fields.
         if DECLARED.get(&schema).is_some() {
             return Self { schema: Some(schema), ..Self::UNKNOWN };
         }
@@ -207,8 +207,8 @@ impl<'a> Position<'a> {
 
     /// Returns the value that a key field has in items that omit it.
     ///
-    /// Required fields of built-in types default to their zero value, so that such an item can be told from the
-    /// others. Validation reports it later.
+    /// Required fields of built-in types default to their zero value, so that such an item has a key. Validation
+    /// reports it later.
     fn key_default(&self, name: &str) -> Option<Value> {
         let schema = self.schema?;
         let key = schema.property(name)?;

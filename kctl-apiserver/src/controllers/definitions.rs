@@ -19,7 +19,11 @@ use crate::{
 /// The field manager of the status of CRDs.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// Accepts the names of a CRD if they are free in its group, and sets its conditions.
+/// Accepts the names of a CRD if they are free in its group, and sets its conditions: `NamesAccepted`, `Established`,
+/// and `KubernetesAPIApprovalPolicyConformant` for groups of Kubernetes.
+///
+/// On a cluster, controllers do this some time after the CRD was created. Here it is part of the same request, so the
+/// kind is served by the next one.
 pub(crate) fn name(store: &mut Store, key: &Key) {
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
         write(store, key, &definition, crd::judge);

@@ -1,4 +1,8 @@
 //! Garbage collection by owner references (`garbagecollector.go` of `pkg/controller/garbagecollector`).
+//!
+//! The graph of owners (`store/owners.rs`) decides which objects are looked at; this module decides about one of
+//! them. kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the
+//! newest one.
 
 use std::sync::Arc;
 
@@ -76,6 +80,10 @@ fn references(object: &Value) -> &[Value] {
 
 /// Deletes an object whose owners are all gone, and otherwise removes references to owners that are gone
 /// (`attemptToDeleteItem`).
+///
+/// - One owner exists: the references to all others are removed.
+/// - An owner is in foreground deletion and the object has dependents: the object is deleted in the foreground, too.
+/// - Otherwise the object is deleted by the finalizer that it has, or in the background.
 fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     let references = references(object);
     if references.is_empty() {

@@ -94,6 +94,9 @@ impl Remaining {
 
 /// Deletes the objects of a namespace, reports the remaining ones in its status, and removes the finalizer once the
 /// namespace is empty.
+///
+/// Runs again whenever an object of the namespace is removed. Objects with finalizers are deleted (marked) once and
+/// then only counted.
 pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());

@@ -92,7 +92,7 @@ mod tests {
         let hard = json!({ "configmaps": "2", "count/widgets.example.com": "3", "pods": "1" });
         let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": hard } });
         ask(&client, "POST", QUOTA.trim_end_matches("/q"), &quota).await.unwrap();
-        // As kube-apiserver 1.36 and its controller show it: nobody counts widgets.
+        // Recorded from kube-apiserver 1.36 and its controller: no evaluator counts widgets.
         assert_eq!(status(&client).await, json!({ "hard": hard, "used": { "configmaps": "1", "pods": "0" } }));
         ask(&client, "POST", configs, &json!({ "metadata": { "name": "a" } })).await.unwrap();
         let refused = ask(&client, "POST", configs, &json!({ "metadata": { "name": "b" } })).await.unwrap_err();

@@ -1,4 +1,7 @@
 //! The queues of the controllers: note which objects changes concern, and work on one object at a time.
+//!
+//! Work is noted in sets, so that many changes of one object cause one pass, as in a work queue. The sets are
+//! ordered, so that a seed gives one order of work. After each pass the changes that it made are observed again.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -101,7 +104,8 @@ impl Controllers {
         self.runs(Controller::ServiceAccount) || self.runs(Controller::RootCaCertificatePublisher)
     }
 
-    /// Queues the work of all changes since the last call.
+    /// Queues the work of all changes since the last call. Work of controllers that don't run is queued only if
+    /// another server may need it after a fork.
     fn observe(&mut self, store: &mut Store) {
         let announced = store.take_announced();
         if announced.is_empty() {
@@ -168,7 +172,10 @@ impl Controllers {
         is_left
     }
 
-    /// Works on one object of the first queue that is not empty.
+    /// Works on one object of the first queue that is not empty. Returns `false` if all are empty.
+    ///
+    /// The order is fixed: roles, APIServices, names of CRDs, quotas, objects of namespaces, tokens, and last the
+    /// garbage collector, whose queue is the longest.
     fn step_once(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         if std::mem::take(&mut self.roles_changed) {
             if self.runs(Controller::ClusterRoleAggregation) {

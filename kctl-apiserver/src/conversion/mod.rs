@@ -47,7 +47,10 @@ pub(crate) fn is_asked(to: &Resource) -> bool {
     to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook")
 }
 
-/// Returns the way in which an object is converted to the version of a resource.
+/// Returns how an object is converted to the version of a resource.
+///
+/// Only custom kinds with `conversion.strategy: Webhook` need a call. With the strategy `None` only `apiVersion`
+/// changes, and fields that the new version does not have are dropped.
 pub(crate) fn way(to: &Resource, object: &Value) -> Way {
     let wanted = to.api_version();
     if object["apiVersion"] == wanted.as_str() {
@@ -181,7 +184,13 @@ pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: 
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
 }
 
-/// Converts objects to the version of a resource, all of them in one webhook call.
+/// Converts objects to the version of a resource.
+///
+/// Objects that only the conversion webhook can convert go into one call. kube-apiserver sends one call per list item
+/// where it reads items one by one; the result is the same.
+///
+/// # Errors
+/// Fails if the webhook fails, or with [`StatusError::waiting`].
 fn convert_all(
     state: &State,
     info: &RequestInfo,

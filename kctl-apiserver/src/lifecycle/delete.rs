@@ -31,6 +31,11 @@ pub(crate) enum Deletion {
 
 impl Deletion {
     /// Returns the effect of a delete with these options. Nothing is written.
+    ///
+    /// A CRD and a Namespace are only marked: their controllers delete what belongs to them. A Pod with a node is
+    /// marked with its grace period, and the kubelet deletes it again with a grace period of 0. Any object with
+    /// finalizers is marked and stays until the last of them is removed ([`update`](super::update)). Everything else
+    /// is gone at once.
     pub(crate) fn of(
         store: &Store,
         resource: &Resource,
@@ -124,6 +129,8 @@ enum Graceful {
 
 /// Sets the grace period of a Pod. A later delete may shorten it but not extend it (`BeforeDelete` of
 /// `k8s.io/apiserver/pkg/registry/rest/delete.go`).
+///
+/// `deletionTimestamp` is the end of the grace period, not the time of the delete.
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
     if !resource.rules.deletes_gracefully {
         return Graceful::No;

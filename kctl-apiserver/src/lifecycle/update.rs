@@ -13,7 +13,12 @@ use crate::{
     store::{Key, Store},
 };
 
-/// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is removed.
+/// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is
+/// removed.
+///
+/// A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of etcd3. Times in
+/// `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is removed
+/// instead of written (`deleteWithoutFinalizers` upstream).
 pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
     let new = at_version_of(old, new);
     if is_over(of, &new) {

@@ -102,7 +102,7 @@ pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
     }
 }
 
-/// A line for each check, and one about those that are excluded and that there are not.
+/// Formats one line per check, and one line about excluded checks and unknown ones.
 fn told(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
     let line = |check: &str| {
         if failed.contains(&check) {

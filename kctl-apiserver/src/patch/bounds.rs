@@ -1,4 +1,5 @@
-//! Limits of JSON patches: what an operation may copy, and how deep it may nest. Checked before each operation.
+//! Limits of JSON patches: the bytes that operations may copy, and the depth of the result. Checked before each
+//! operation.
 
 use json_patch::PatchOperation;
 use kctl_webhook::client::{CopiedTooMuch, CopyBudget};
@@ -96,7 +97,7 @@ mod tests {
         }
         assert_eq!(n_done, 4);
         assert!(depth(&object) <= DEPTH_MAX, "{}", depth(&object));
-        // What is no deeper than before is still done.
+        // An operation that does not increase the depth is always allowed.
         json_patch(&mut object, br#"[{"op": "add", "path": "/z", "value": {}}, {"op": "remove", "path": "/x"}]"#)
             .unwrap();
     }

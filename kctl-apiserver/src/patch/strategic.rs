@@ -132,7 +132,8 @@ fn additions(patch: &Value) -> Option<Value> {
     }
 }
 
-/// A map that stands for another one. What is in it is taken as it is: directives there are fields that the type does not have.
+/// Returns a map that replaces another one. Its fields are taken as they are: directives become fields that the type
+/// does not have.
 fn without_directive(fields: &Fields) -> Fields {
     let kept = fields.iter().filter(|(name, _)| *name != DIRECTIVE);
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()

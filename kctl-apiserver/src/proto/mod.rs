@@ -1,6 +1,7 @@
-//! From a body in `application/vnd.kubernetes.protobuf` to the JSON of its object. The body is a `runtime.Unknown`
-//! behind four bytes (`k8s.io/apimachinery/pkg/runtime/serializer/protobuf`); what it contains is the message of its
-//! kind. Fields that the messages do not have are skipped, as the real server does.
+//! Decodes a body of type `application/vnd.kubernetes.protobuf` into the JSON of its object.
+//!
+//! The body is a `runtime.Unknown` after four magic bytes (`k8s.io/apimachinery/pkg/runtime/serializer/protobuf`).
+//! The envelope contains the message of the kind. Unknown fields are skipped, as kube-apiserver does.
 
 mod special;
 mod table;

@@ -118,7 +118,7 @@ where
     match read {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large()),
-        // The client closed the connection, so nobody reads the message.
+        // The client closed the connection and does not see the message.
         Err(error) => Err(StatusError::bad_request(error.to_string())),
     }
 }

@@ -79,7 +79,7 @@ impl Object {
     /// Returns the object as `read` changes it, or `None` if that changes nothing. The written line stays the same.
     pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
         let written = self.written.as_ref().unwrap_or(&self.line);
-        // What has been serialised can be parsed.
+        // JSON that was serialized here can be parsed.
         let mut value: Value = serde_json::from_slice(written).unwrap_or_default();
         read(&mut value);
         let line = line(&value);
@@ -129,7 +129,7 @@ impl Object {
     }
 
     fn parse(&self) -> Arc<Value> {
-        // What has been serialised can be parsed.
+        // JSON that was serialized here can be parsed.
         let value: Arc<Value> = Arc::new(serde_json::from_slice(&self.line).unwrap_or_default());
         *self.value.lock() = Arc::downgrade(&value);
         value

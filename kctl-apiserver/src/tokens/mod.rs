@@ -262,7 +262,7 @@ fn caller(claims: &Claims) -> Caller {
     caller
 }
 
-/// `/.well-known/openid-configuration`: who issues tokens, and where the keys are.
+/// Returns `/.well-known/openid-configuration`: the issuer, and the URL of its keys.
 pub(crate) fn configuration(host: &str) -> Value {
     serde_json::json!({
         "issuer": ISSUER,

@@ -27,6 +27,14 @@ use crate::{
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Deletes one object.
+///
+/// Decides the effect first ([`Deletion::of`]), then asks admission, then writes. A delete of an object that is being
+/// deleted already and would not change reaches no webhook. The response has the object, or a `Status` for kinds that
+/// return one (`delete_answer`).
+///
+/// # Errors
+/// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
+/// admission.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     let options = Options::of(info)?;
@@ -136,7 +144,11 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     Answer::ok(status)
 }
 
-/// Deletes the objects that a list with the same options returns.
+/// Deletes the objects that a list with the same options returns, one after the other in the order of their keys.
+///
+/// Objects that were deleted before an error stay deleted, as upstream (`DeleteCollection` of
+/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`). A dry run asks admission about all of them and deletes
+/// none.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let asked = list::asked(info)?;
     let mut options = Options::of(info)?;

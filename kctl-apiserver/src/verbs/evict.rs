@@ -27,6 +27,13 @@ const DISRUPTED_LEN_MAX: usize = 2_000;
 const ALLOWED: &str = "DisruptionAllowed";
 
 /// Evicts a Pod, if its budget allows that.
+///
+/// The budget is charged before the Pod is deleted: `disruptionsAllowed` is decremented and the Pod is added to
+/// `disruptedPods`, until the disruption controller has seen the deletion. The Pod gets the condition
+/// `DisruptionTarget` first, so that its Job can tell an eviction from a failure.
+///
+/// # Errors
+/// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
 pub(super) fn evict(
     state: &mut State,
     info: &RequestInfo,
@@ -93,7 +100,7 @@ fn agree_on_dry_run(info: &RequestInfo, options: &Value) -> Result<(), StatusErr
     Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
-/// Returns the budget of a Pod. A Pod that is pending or has ended needs none.
+/// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none.
 ///
 /// # Errors
 /// Fails if several budgets select the Pod.

@@ -40,7 +40,11 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     }
 }
 
-/// Patches an object, by the steps of `write/mod.rs`.
+/// Patches an object.
+///
+/// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written
+/// like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the
+/// whole request runs under the lock.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let media = media_type(info)?;
@@ -119,6 +123,13 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 }
 
 /// Performs server-side apply.
+///
+/// Creates the object if it does not exist, for which the user needs the verb `create` as well. The applied object is
+/// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls
+/// and unknown fields.
+///
+/// # Errors
+/// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let old = conversion::find(state, info)?;

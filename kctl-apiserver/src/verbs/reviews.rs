@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// As kube-apiserver 1.36 answers: what is not stored has no columns.
+    /// Recorded from kube-apiserver 1.36: objects that are not stored have no columns.
     #[tokio::test(start_paused = true)]
     async fn answers_without_columns_are_no_tables() {
         let server = ApiServer::new();

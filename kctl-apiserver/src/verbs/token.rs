@@ -31,8 +31,15 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-/// Issues a token. Admission sees the request before the account is looked up, and again when everything but the
-/// token is known.
+/// Issues a token for a ServiceAccount.
+///
+/// Admission sees the request twice: mutating admission before the account is looked up, validating admission when
+/// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.
+/// `status.expirationTimestamp` is the time that was requested, even if the token lives longer for old clients.
+///
+/// # Errors
+/// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
+/// uid.
 pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
     admission::mutate(state, &mut attributes)?;
@@ -156,7 +163,7 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&of, name))
     };
     let (group, version) = match api_version.split_once('/') {
-        // A version that cannot be read is none (`FromAPIVersionAndKind`).
+        // An invalid version counts as empty (`FromAPIVersionAndKind`).
         Some((_, version)) if version.contains('/') => ("", ""),
         Some(both) => both,
         None => ("", api_version),

@@ -95,9 +95,20 @@ impl Write {
 
 /// Stores a decoded object, and returns it in the version of the request.
 ///
-/// The order of the steps is that of `Store.Create` and `Store.Update` in
-/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`, with the admission of `handlers/create.go` and
-/// `handlers/update.go` around them.
+/// The steps, in the order of kube-apiserver (`handlers/create.go` and `handlers/update.go` around `Store.Create` and
+/// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
+///
+/// 1. `place`: the namespace exists and is not being deleted.
+/// 2. `mutate`: policies, webhooks and plugins change the object.
+/// 3. `escalation`, `precondition`: the writer may grant what it grants, and has seen the stored version.
+/// 4. `prepare`: defaults, fields that the write resets, generation.
+/// 5. `plugins`, `name`: allocated values and a generated name.
+/// 6. `validate`: field errors of the object and of the change, together in one `Invalid`.
+/// 7. `ownership`: `metadata.managedFields`.
+/// 8. `admit`: validating plugins, policies, webhooks and quotas.
+/// 9. `store`: conversion to the storage version, and the commit.
+///
+/// Nothing is written before the last step, so a request that waits for a webhook can run again from its start.
 ///
 /// # Errors
 /// Fails with the first step that rejects the object, or with [`StatusError::waiting`] if a webhook has not replied

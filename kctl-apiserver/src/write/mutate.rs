@@ -22,6 +22,8 @@ pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) ->
 }
 
 /// Runs policies and webhooks. Returns the `managedFields` that they leave.
+///
+/// Webhooks see `managedFields` as the write would set them without admission.
 fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, info, write)?;
     show(state, info, write)?;
@@ -38,6 +40,9 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 }
 
 /// Brings an object into the form that webhooks see.
+///
+/// A new object loses the metadata that only the server sets, gets the defaults of decoding, and what mutating
+/// plugins add. An updated object gets the same defaults, and keeps values that are set only once.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (rules, object) = (info.resource.rules, &mut write.object);
     if write.old.is_some() {
@@ -50,7 +55,7 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
     plugins::fill(state, info, object)?;
     (rules.complete_by_plugins)(object);
     if rules.set_once.is_some() {
-        // The plugins complete a new object later.
+        // Webhooks see the status as it was sent. The strategy resets it later.
         object["status"] = status.unwrap_or_else(|| json!({}));
     }
     Ok(())

@@ -113,7 +113,11 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> Owned {
     write.old().map_or(Owned::Stored, |old| changed_as_sent(info, old, &write.object))
 }
 
-/// Returns the source for an update.
+/// Returns the source of `managedFields` for an update.
+///
+/// Most kinds are compared as they are stored ([`Owned::Stored`]). Exceptions are kinds whose strategy or plugins
+/// fill in fields: a client that omits such a field must not become its owner, so the object is compared as it was
+/// sent, with defaults only. The kind says so in `owned_state` and `filled_in_by_update`.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
     let (resource, rules) = (&info.resource, info.resource.rules);
     // No manager owns what the server fills in or copies within the object, nor what others have left out.

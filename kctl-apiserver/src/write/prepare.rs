@@ -78,7 +78,8 @@ fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     (info.resource.rules.set_times)(state, object);
 }
 
-/// Prepares an updated object. The defaults come before the strategy: what they fill in is not a change.
+/// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
+/// change.
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let rules = info.resource.rules;
@@ -123,7 +124,8 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     (rules.drop_unstored)(object);
 }
 
-/// Runs `PrepareForUpdate`: keeps what the subresource does not write, and increments the generation.
+/// Runs `PrepareForUpdate`: restores what this subresource does not write, restores the metadata that only the server
+/// sets, and increments the generation if something that counts has changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
     reset(resource, subresource, old, new);
@@ -137,6 +139,6 @@ fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut
     if counts_generations(resource) && changes_generation(resource, subresource, old, new) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
-    // A field that is sent and pruned counts as a change of the object.
+    // Dropped after the generation was counted: a field that is sent and not stored counts as a change.
     (rules.drop_unstored)(new);
 }

@@ -27,7 +27,13 @@ pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<Fi
     errors
 }
 
-/// Validates an object, and warns about it. `errors` were found before.
+/// Validates an object, and adds warnings to the response. `errors` were found before and are reported first.
+///
+/// An object of another type than the path is rejected before its fields are validated. The order of field errors
+/// within one `Invalid` is not part of the promise of this server.
+///
+/// # Errors
+/// Fails with `Invalid` and all field errors.
 pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&info.resource, object) {

@@ -106,7 +106,7 @@ async fn a_rollout_that_gets_nowhere_is_late_and_keeps_what_must_be_available() 
     tokio::time::sleep(Duration::from_secs(12)).await;
     assert_eq!(world.progress().await, told("False", "ProgressDeadlineExceeded"));
     assert_eq!(world.revisions().await, [at("1", None, 3), at("2", None, 2)]);
-    // What is added is shared by all sets.
+    // All sets share the additional Pods.
     world.patch(json!({ "replicas": 8 })).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(world.revisions().await, [at("1", None, 5), at("2", None, 3)]);
