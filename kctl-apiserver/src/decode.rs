@@ -28,7 +28,13 @@ use crate::{
 /// looks at an object.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// Reads a body by its content type.
+/// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages.
+///
+/// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded
+/// by the messages of its kind.
+///
+/// # Errors
+/// Fails with the message of kube-apiserver if the body cannot be parsed or has no kind.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Validates OpenAPI string formats. Upstream: `pkg/validation/strfmt` of kube-openapi.
+//! Validates `OpenAPI` string formats. Upstream: `pkg/validation/strfmt` of kube-openapi.
 
 use std::{
     collections::BTreeSet,

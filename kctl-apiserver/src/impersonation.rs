@@ -34,8 +34,11 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers.
 ///
+/// All modes that fit the headers are tried, the last successful one of this user first. The first mode that allows
+/// the impersonation wins. The audit log and admission then see the impersonated user only.
+///
 /// # Errors
-/// Fails if the headers name no user, or one that the caller may not impersonate.
+/// Fails if the headers name no user, or with the error of the first mode if none allows it.
 pub(crate) fn impersonated(
     resolver: &impl RuleResolver,
     last_modes: &mut LastModes,

@@ -90,7 +90,7 @@ impl Selector {
     }
 }
 
-/// Fields of ResourceSlices. Only their error about an unsupported field names the kind.
+/// Fields of `ResourceSlices`. Only their error about an unsupported field names the kind.
 pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
 pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
 pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];

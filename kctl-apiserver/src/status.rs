@@ -113,7 +113,7 @@ impl StatusError {
     }
 
     /// Marks the error as one of a filter; see [`Self::is_from_filter`].
-    pub(crate) fn from_filter(mut self) -> Self {
+    pub(crate) fn into_filter_error(mut self) -> Self {
         self.is_from_filter = true;
         self
     }

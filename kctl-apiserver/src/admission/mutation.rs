@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicies: change the object as their expressions say.
+//! `MutatingAdmissionPolicies`: change the object as their expressions say.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings: evaluate the expressions, and return the first denial.
+//! `ValidatingAdmissionPolicies` and their bindings: evaluate the expressions, and return the first denial.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
 

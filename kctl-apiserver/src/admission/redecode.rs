@@ -19,6 +19,8 @@ use crate::{
 
 /// Makes an object conform to its type again: unknown fields are dropped, and new values get defaults.
 ///
+/// Runs after each webhook or policy that changed the object, so that the next one sees a complete object.
+///
 /// # Errors
 /// Fails if the object has another type, or if a value does.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {

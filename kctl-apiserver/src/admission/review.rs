@@ -9,6 +9,9 @@ use crate::{client_config, decode::misfit, go, kinds::core::namespace, webhook_r
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
+///
+/// `requestKind` and `requestResource` name what the client sent. They differ if the webhook matches an equivalent
+/// version (`matchPolicy: Equivalent`); the objects are then converted to that version.
 pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
     let info = attributes.info;
     let mut request = json!({

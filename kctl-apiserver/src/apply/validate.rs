@@ -109,7 +109,7 @@ impl Validator {
                     let way = Way::Field(way, name);
                     match place.field(name) {
                         FieldPosition::Named(place) | FieldPosition::Entry(place) => {
-                            self.visit(place, value, checked, &way)
+                            self.visit(place, value, checked, &way);
                         }
                         // Upstream also reports only the first such field of a map.
                         FieldPosition::Undeclared => return self.fail(&way, "field not declared in schema"),

@@ -30,7 +30,7 @@ pub(crate) struct Attributes<'a> {
 /// # Errors
 /// Fails with 403 if no role allows it.
 pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
-    authorize_to(info.verb.name(), resolver, info).map_err(StatusError::from_filter)
+    authorize_to(info.verb.name(), resolver, info).map_err(StatusError::into_filter_error)
 }
 
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
@@ -83,7 +83,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     if allowed(resolver, user, &attributes) {
         return Ok(());
     }
-    Err(denied(resolver, user, &attributes).from_filter())
+    Err(denied(resolver, user, &attributes).into_filter_error())
 }
 
 /// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
@@ -118,7 +118,7 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError
     let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
     let mut error = StatusError::new(StatusCode::FORBIDDEN, "Forbidden", why);
     error.details = json!({});
-    error.from_filter()
+    error.into_filter_error()
 }
 
 /// Returns `true` if a user may do everything.

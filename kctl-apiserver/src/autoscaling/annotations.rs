@@ -1,4 +1,4 @@
-//! Annotations of HorizontalPodAutoscalers, formatted as Go's `encoding/json` does: fields in the order of their
+//! Annotations of `HorizontalPodAutoscalers`, formatted as Go's `encoding/json` does: fields in the order of their
 //! type, and `<`, `>`, `&` escaped.
 
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Converts HorizontalPodAutoscalers between `autoscaling/v1` and `autoscaling/v2`.
+//! Converts `HorizontalPodAutoscalers` between `autoscaling/v1` and `autoscaling/v2`.
 //!
 //! Version 2 is stored. Version 1 has one metric, the utilization of CPU. It keeps everything else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`) that only the conversion writes: version 2 drops them.
@@ -27,7 +27,7 @@ const OWN: [&str; 6] = [
 /// The target utilization of an autoscaler without metrics (`DefaultCPUUtilization`).
 const UTILIZATION: i64 = 80;
 
-/// An autoscaler in a version.
+/// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
 pub(crate) fn converted(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
         (Some(FIRST), SECOND) => second(object),

@@ -1,4 +1,4 @@
-//! Other objects of a new cluster: PriorityClasses, the objects of API priority and fairness, and the Service
+//! Other objects of a new cluster: `PriorityClasses`, the objects of API priority and fairness, and the Service
 //! `kubernetes`.
 
 use std::sync::LazyLock;
@@ -52,7 +52,7 @@ pub(super) fn objects(store: &mut Store) {
     }
 }
 
-/// Returns `true` for a PriorityClass that cannot be deleted.
+/// Returns `true` for a `PriorityClass` that cannot be deleted.
 pub(crate) fn is_of_system(class: &str) -> bool {
     KNOWN.iter().any(|(of, (_, name), _)| priority_class::KIND.is_of(of) && name == class)
 }

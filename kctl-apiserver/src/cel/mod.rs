@@ -1,4 +1,8 @@
 //! CEL expressions: compiles and evaluates them for admission, CRDs and validation.
+//!
+//! The way of an expression: `bounds` rejects sources that are too long or deep, `conditions` parses and caches them,
+//! `cost` charges them for the values of their variables, and `evaluate/` evaluates them. `functions` and `messages`
+//! add what the evaluator lacks.
 
 mod bounds;
 pub(crate) mod conditions;

@@ -1,4 +1,4 @@
-//! Creates the `default` ServiceAccount and the ConfigMap `kube-root-ca.crt` in each namespace, and restores them
+//! Creates the `default` `ServiceAccount` and the `ConfigMap` `kube-root-ca.crt` in each namespace, and restores them
 //! (`serviceaccounts_controller.go` of `pkg/controller/serviceaccount`, `publisher.go` of
 //! `pkg/controller/certificates/rootcacertpublisher`).
 
@@ -14,11 +14,11 @@ use crate::{
     store::{Event, Key, Store},
 };
 
-/// The ServiceAccount of Pods that name none.
+/// The `ServiceAccount` of Pods that name none.
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 /// The `ConfigMap` with the certificate authority of the server.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
-/// The annotation `kubernetes.io/description` of the ConfigMap.
+/// The annotation `kubernetes.io/description` of the `ConfigMap`.
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as \
                            the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                            Kubernetes clusters.";
@@ -79,7 +79,7 @@ fn create_account(store: &mut Store, namespace: &str) {
     store.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
 }
 
-/// Creates or restores the ConfigMap with the server's certificate authority.
+/// Creates or restores the `ConfigMap` with the server's certificate authority.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let of = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());

@@ -1,7 +1,7 @@
-//! The condition `Available` of APIServices (`kube-aggregator/pkg/controllers/status`), and the response for the
+//! The condition `Available` of `APIServices` (`kube-aggregator/pkg/controllers/status`), and the response for the
 //! paths of those with a Service.
 //!
-//! Requests are not forwarded to other servers: an APIService that a cluster could reach is `Available=False` here,
+//! Requests are not forwarded to other servers: an `APIService` that a cluster could reach is `Available=False` here,
 //! and its paths return 503, as of a server that does not respond.
 
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::{
 };
 
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
-/// The label of an EndpointSlice with the name of its Service.
+/// The label of an `EndpointSlice` with the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The port of a Service that the APIService does not name (`SetDefaults_ServiceReference`).
+/// The port of a Service that the `APIService` does not name (`SetDefaults_ServiceReference`).
 const DEFAULT_PORT: i64 = 443;
 
 /// The status, reason and message of the condition `Available`.
@@ -30,7 +30,7 @@ pub(super) fn depend_on(of: &GroupResource) -> bool {
     service::KIND.is_of(of) || endpoint_slice::KIND.is_of(of)
 }
 
-/// Updates the conditions of all APIServices.
+/// Updates the conditions of all `APIServices`.
 pub(super) fn update(store: &mut Store) {
     let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
@@ -48,7 +48,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns the condition of an APIService.
+/// Returns the condition of an `APIService`.
 fn availability(store: &Store, api_service: &Value) -> Availability {
     let spec = &api_service["spec"];
     if !spec["service"].is_object() {

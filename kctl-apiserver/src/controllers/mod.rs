@@ -1,6 +1,6 @@
 //! The controllers of kube-controller-manager that simulate no workloads: garbage collection, Namespaces and their
-//! objects, ResourceQuotas, service account tokens and aggregated ClusterRoles. Also the controllers of CRDs and
-//! APIServices, which are part of kube-apiserver.
+//! objects, `ResourceQuotas`, service account tokens and aggregated `ClusterRoles`. Also the controllers of CRDs and
+//! `APIServices`, which are part of kube-apiserver.
 //!
 //! The way of a change: the store announces it, [`Controllers`] notes which objects may need work, and
 //! `server/run_controllers.rs` lets it work on one object at a time under the lock.

@@ -1,4 +1,4 @@
-//! The usage of ResourceQuotas (`pkg/controller/resourcequota`): computed again when an object is deleted or shrinks,
+//! The usage of `ResourceQuotas` (`pkg/controller/resourcequota`): computed again when an object is deleted or shrinks,
 //! and for a new quota. The admission plugin charges creates and updates.
 
 use std::{collections::BTreeMap, sync::Arc};

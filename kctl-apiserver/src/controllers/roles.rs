@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles (`pkg/controller/clusterroleaggregation`).
+//! Aggregated `ClusterRoles` (`pkg/controller/clusterroleaggregation`).
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ pub(super) enum TokenWork {
     Secret(Key),
     /// A Secret of the type was deleted, to which an account may refer.
     Removed { account: Key, secret: String },
-    /// A ServiceAccount was deleted.
+    /// A `ServiceAccount` was deleted.
     Account(Key),
 }
 
@@ -159,7 +159,8 @@ fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     }
 }
 
-/// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of `pkg/serviceaccount/legacy.go`).
+/// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of
+/// `pkg/serviceaccount/legacy.go`).
 pub(crate) fn label_used(store: &mut Store, key: &Key) {
     let of = secrets();
     let Some(secret) = store.get(&of, key) else { return };

@@ -28,11 +28,11 @@ pub(crate) struct Controllers {
     names_freed: BTreeSet<String>,
     /// Namespaces whose quotas may be used less than their status says.
     quotas_touched: BTreeSet<String>,
-    /// Namespaces that may lack their ServiceAccount or ConfigMap. Empty if no controller creates them.
+    /// Namespaces that may lack their `ServiceAccount` or `ConfigMap`. Empty if no controller creates them.
     namespaces_touched: BTreeSet<String>,
     /// Work of the token controller. Empty if it does not run.
     tokens_touched: BTreeSet<TokenWork>,
-    /// `true` if the availability of APIServices may have changed.
+    /// `true` if the availability of `APIServices` may have changed.
     api_services_touched: bool,
 }
 
@@ -153,7 +153,7 @@ impl Controllers {
         }
     }
 
-    /// Does what kube-apiserver itself does after a change: updates the conditions of APIServices.
+    /// Does what kube-apiserver itself does after a change: updates the conditions of `APIServices`.
     pub(crate) fn after_request(&mut self, store: &mut Store) {
         self.observe(store);
         if std::mem::take(&mut self.api_services_touched) {
@@ -174,7 +174,7 @@ impl Controllers {
 
     /// Works on one object of the first queue that is not empty. Returns `false` if all are empty.
     ///
-    /// The order is fixed: roles, APIServices, names of CRDs, quotas, objects of namespaces, tokens, and last the
+    /// The order is fixed: roles, `APIServices`, names of CRDs, quotas, objects of namespaces, tokens, and last the
     /// garbage collector, whose queue is the longest.
     fn step_once(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         if std::mem::take(&mut self.roles_changed) {

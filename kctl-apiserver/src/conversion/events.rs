@@ -17,6 +17,9 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 
 /// Converts an Event to the version of the other group.
+///
+/// Seven fields have another name; all others are the same. The core group writes an empty `reportingComponent` and
+/// `reportingInstance`, which `events.k8s.io` omits.
 pub(super) fn converted(wanted: &str, object: &Value) -> Value {
     let to_core = wanted == "v1";
     let names = |name: &str| {

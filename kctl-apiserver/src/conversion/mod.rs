@@ -1,7 +1,7 @@
 //! Converts objects between the versions of their kind: the storage version, and the versions that requests name.
 //!
 //! Events of both groups share one table, and are stored as those of the core group. Custom objects get another
-//! `apiVersion`, or are converted by the webhook of their CRD. HorizontalPodAutoscalers have their own module,
+//! `apiVersion`, or are converted by the webhook of their CRD. `HorizontalPodAutoscalers` have their own module,
 //! `autoscaling`.
 
 mod events;

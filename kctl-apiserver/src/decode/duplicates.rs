@@ -1,4 +1,4 @@
-//! Finds duplicate fields in JSON, which serde_json and Go accept silently.
+//! Finds duplicate fields in JSON, which `serde_json` and Go accept silently.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 

@@ -1,4 +1,4 @@
-//! Repairs JSON that Go accepts and serde_json rejects: invalid UTF-8, and unpaired surrogates.
+//! Repairs JSON that Go accepts and `serde_json` rejects: invalid UTF-8, and unpaired surrogates.
 
 use std::borrow::Cow;
 

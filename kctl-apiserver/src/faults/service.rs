@@ -1,4 +1,8 @@
 //! The service of a client under faults: requests may be delayed, rejected or lost, and responses may be missing.
+//!
+//! The way of a request: the plan picks a fault, which acts before the server sees the request (`before`), changes
+//! how the server performs it (stale reads, late requests), or acts on the response (`after`). A crashed client gets
+//! no response at all.
 
 use std::{
     convert::Infallible,

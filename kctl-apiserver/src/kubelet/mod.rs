@@ -307,6 +307,9 @@ impl Kubelet {
     }
 
     /// Returns the next step of a Pod and the time until it.
+    ///
+    /// A step depends only on the state of the Pod, so a kubelet that restarts continues where it stopped. In order:
+    /// a lost node, deletion, scheduling, start, and what the stage asks for.
     fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();

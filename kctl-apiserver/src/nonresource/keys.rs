@@ -1,4 +1,4 @@
-//! The OpenID Connect documents with which others verify service account tokens: issuer and public key.
+//! The `OpenID` Connect documents with which others verify service account tokens: issuer and public key.
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};

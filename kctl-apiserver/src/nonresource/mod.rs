@@ -1,4 +1,4 @@
-//! Documents that are not objects: discovery, OpenAPI, version, health, metrics.
+//! Documents that are not objects: discovery, `OpenAPI`, version, health, metrics.
 //!
 //! The way of a request: `server::service` calls [`answer`] after authorization, if its path is not one of a
 //! resource.
@@ -29,7 +29,14 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// The same as YAML.
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Answers a request about such a path.
+/// Answers a request whose path is not one of a resource.
+///
+/// 1. The user needs the path in a rule with `nonResourceURLs`. Paths with the form of a resource were authorized as
+///    such.
+/// 2. Paths of an `APIService` with a Service return 503: nothing is forwarded.
+/// 3. Health, metrics, `OpenAPI` and the documents for tokens have their own handlers.
+/// 4. Everything else is discovery, or 404. A 404 is a `Status` below the version of a built-in group, and plain text
+///    otherwise, as from kube-aggregator.
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
     // A path with the form of a resource was authorized and parsed already.
@@ -197,7 +204,8 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     paths
 }
 
-/// The Kubernetes version that is imitated: that of the server which the tests compare with. People look at it as it is, so its
+/// The Kubernetes version that is imitated: that of the server which the tests compare with. People look at it as it
+/// is, so its
 /// fields are in the order of the real one.
 fn version() -> Vec<u8> {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());

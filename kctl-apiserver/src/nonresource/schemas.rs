@@ -1,4 +1,4 @@
-//! The OpenAPI documents over HTTP: media types, ETags and the URLs of `/openapi/v3`.
+//! The `OpenAPI` documents over HTTP: media types, `ETags` and the URLs of `/openapi/v3`.
 
 use std::hash::BuildHasher;
 
@@ -18,13 +18,13 @@ use crate::{
 };
 
 const JSON: &str = "application/json";
-/// OpenAPI v2 as protobuf.
+/// `OpenAPI` v2 as protobuf.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// The media type of OpenAPI v2 that kubectl asks for.
+/// The media type of `OpenAPI` v2 that kubectl asks for.
 const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// OpenAPI v3 as protobuf.
+/// `OpenAPI` v3 as protobuf.
 const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
-/// The media type of OpenAPI v3 that kubectl asks for.
+/// The media type of `OpenAPI` v3 that kubectl asks for.
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 /// `/openapi/v2`.
@@ -135,7 +135,7 @@ pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, ca
     response
 }
 
-/// Returns `true` if the client has the document with this ETag.
+/// Returns `true` if the client has the document with this `ETag`.
 fn is_known(parts: &Parts, tag: &str) -> bool {
     let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut known = known.split(',').map(str::trim);
@@ -150,7 +150,7 @@ fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     }
 }
 
-/// Returns the ETag of a document. Equal documents have equal tags in each process of one version.
+/// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version.
 pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }

@@ -1,4 +1,4 @@
-//! Custom kinds in the OpenAPI documents (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
+//! Custom kinds in the `OpenAPI` documents (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
 
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,7 @@ fn is(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key) == Some(&Value::Bool(true))
 }
 
-/// Returns a schema for OpenAPI v3: extensions are written out.
+/// Returns a schema for `OpenAPI` v3: extensions are written out.
 fn completed(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);
@@ -155,7 +155,7 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     }
 }
 
-/// Returns a schema for OpenAPI v2, without keywords that it lacks.
+/// Returns a schema for `OpenAPI` v2, without keywords that it lacks.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);

@@ -59,7 +59,10 @@ pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
     }
 }
 
-/// The document of what is under a path: of a group and version, of a group, of the version.
+/// Returns the `OpenAPI` v3 document of a path: the operations and types of one group and version.
+///
+/// A group and version of custom resources has a document of its own form, without security schemes, as
+/// apiextensions-apiserver publishes it.
 pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
     let place = match root {
         ["api", version] => Some(("", *version)),

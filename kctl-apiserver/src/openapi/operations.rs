@@ -7,7 +7,7 @@ use super::{META, names, parameters::Used, types};
 pub(super) const JSON: &str = "application/json";
 pub(super) const YAML: &str = "application/yaml";
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// The path of the OpenID configuration.
+/// The path of the `OpenID` configuration.
 pub(super) const ISSUER: &str = ".well-known/openid-configuration";
 pub(super) const KEYS: &str = "openid/v1/jwks";
 /// The media types of built-in kinds.

@@ -1,4 +1,4 @@
-//! Parameters of operations, in the form of OpenAPI v2.
+//! Parameters of operations, in the form of `OpenAPI` v2.
 
 use std::sync::LazyLock;
 

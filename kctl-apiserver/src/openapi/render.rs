@@ -1,4 +1,4 @@
-//! Writes operations as OpenAPI v2 or v3.
+//! Writes operations as `OpenAPI` v2 or v3.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,7 @@
 //! Schemas of built-in types in the documents: with descriptions, and in version 3 with default values.
+//!
+//! The types come from `data/types.json`, which validation uses too, and the descriptions from
+//! `data/descriptions.json`.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,6 +1,9 @@
-//! Strategic merge patch.
+//! Strategic merge patch of built-in kinds.
 //!
-//! Behaviour: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, `StrategicMergeMapPatchUsingLookupPatchMeta`.
+//! The schema says how each list is merged (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`). Keys with
+//! a `$` are directives. Lists keep the order that `$setElementOrder` gives; see `order.rs`.
+//!
+//! Upstream: `StrategicMergeMapPatchUsingLookupPatchMeta` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
 use std::mem;
 
@@ -43,6 +46,9 @@ pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: 
 }
 
 /// Merges a patch into an object.
+///
+/// A `$patch` directive decides about the whole object. Otherwise `$retainKeys` is applied first, then lists with an
+/// order, then all other fields.
 fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Result<Fields, String> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return follow_directive(directive, patch);

@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { since: 0, until_restricted: None, find: host_process },
 ];
 
-/// The prefix of AppArmor annotations.
+/// The prefix of `AppArmor` annotations.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
@@ -58,7 +58,7 @@ const SYSCTLS: &[(&str, u32)] = &[
     ("net.ipv4.tcp_rmem", 32),
     ("net.ipv4.tcp_wmem", 32),
 ];
-/// Allowed SELinux types, with the minor version since which they are allowed.
+/// Allowed `SELinux` types, with the minor version since which they are allowed.
 const SE_LINUX: &[(&str, u32)] =
     &[("", 0), ("container_t", 0), ("container_init_t", 0), ("container_kvm_t", 0), ("container_engine_t", 31)];
 
@@ -69,7 +69,7 @@ pub(super) fn other_profile<'a>(context: &'a Value, field: &str) -> Option<&'a s
         .then(|| text(&profile["type"]))
 }
 
-/// Checks AppArmor profiles (`check_appArmorProfile.go`).
+/// Checks `AppArmor` profiles (`check_appArmorProfile.go`).
 fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     let wrong = |context| other_profile(context, "appArmorProfile");
     let names = pod.names_of(|container| wrong(&container["securityContext"]).is_some());
@@ -204,7 +204,7 @@ pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
-/// Checks SELinux options (`check_seLinuxOptions.go`).
+/// Checks `SELinux` options (`check_seLinuxOptions.go`).
 fn se_linux(pod: &Pod<'_>) -> Option<Violation> {
     let is_known = |kind: &str| SE_LINUX.iter().any(|(known, since)| *known == kind && *since <= pod.minor);
     let is_set = |context: &Value, field: &str| !text(&context["seLinuxOptions"][field]).is_empty();

@@ -137,16 +137,20 @@ pub(crate) struct Violation {
     detail: String,
 }
 
-/// A rule of a level.
+/// A check of a standard, in one of its versions.
 struct Check {
-    /// The first minor version that has it.
+    /// The minor version that introduced the check.
     since: u32,
-    /// The first in which a stricter rule of the level `restricted` stands in for it.
+    /// The first minor version in which a stricter check of `restricted` replaces it.
     until_restricted: Option<u32>,
     find: fn(&Pod<'_>) -> Option<Violation>,
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not.
+///
+/// A check applies since the minor version that introduced it, so that an upgrade of the cluster does not change the
+/// verdict of a standard with a version. Stricter checks of `restricted` replace some of `baseline`. A version that
+/// is newer than all checks counts as the newest.
 pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
     if standard.level == Level::Privileged {
         return Vec::new();

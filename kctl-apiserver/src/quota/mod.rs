@@ -1,4 +1,4 @@
-//! ResourceQuotas: computes the usage after a write, or the error if a quota is exceeded.
+//! `ResourceQuotas`: computes the usage after a write, or the error if a quota is exceeded.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `pkg/controller/resourcequota`.
@@ -25,6 +25,10 @@ pub(crate) struct QuotaChange<'a> {
 }
 
 /// Returns the usage of a quota after a write, or `None` if the quota does not count the object.
+///
+/// Only an increase is charged: an update that lowers the usage waits for the quota controller to count again. The
+/// quota counts only resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then
+/// its usage is unknown, and writes are rejected.
 ///
 /// # Errors
 /// Fails with the message of kube-apiserver if the quota is exceeded, or if the object lacks a value that the quota
@@ -72,7 +76,8 @@ pub(crate) fn shown(amounts: &Amounts) -> Value {
     amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
 }
 
-/// The status that a quota should have, where it has another one: what all objects of its namespace use, by their counters.
+/// The status that a quota should have, where it has another one: what all objects of its namespace use, by their
+/// counters.
 pub(crate) fn recounted<'a>(
     quota: &Value,
     objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,

@@ -1,10 +1,10 @@
-//! Scopes of ResourceQuotas: decides which objects a quota applies to.
+//! Scopes of `ResourceQuotas`: decides which objects a quota applies to.
 
 use serde_json::Value;
 
 use super::usage::Counter;
 
-/// Returns `true` if an object is in all scopes of a quota. Only Pods and PersistentVolumeClaims can be in a scope.
+/// Returns `true` if an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` can be in a scope.
 pub(super) fn fit(quota: &Value, counter: &Counter, object: &Value) -> bool {
     let items = |list: &'_ Value| list.as_array().cloned().unwrap_or_default();
     let plain = items(&quota["spec"]["scopes"]);

@@ -45,9 +45,10 @@ fn is_long(path: &str, params: &Params) -> bool {
     is_watch || LONG.contains(&place.subresource)
 }
 
-/// Returns the error that the client would get at its deadline, if that comes before this error. A request that waits
-/// for a future `resourceVersion` fails after three seconds; one with a shorter deadline fails with that deadline.
-/// Neither wait takes place here.
+/// Returns the error that the client gets at its deadline, if that comes before this error.
+///
+/// kube-apiserver waits three seconds for a future `resourceVersion`. This server returns that error at once, so a
+/// request with a shorter deadline gets the error of its deadline instead.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {

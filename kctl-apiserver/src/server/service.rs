@@ -138,7 +138,7 @@ async fn handle(
     body: Bytes,
     within: Duration,
 ) -> Response<Body> {
-    let impersonated = state.lock().impersonated(caller, parts).map_err(StatusError::from_filter);
+    let impersonated = state.lock().impersonated(caller, parts).map_err(StatusError::into_filter_error);
     let caller = match impersonated {
         Ok(caller) => caller,
         Err(status_error) => return reject_audited(&mut state.lock(), caller, parts, &status_error),

@@ -143,7 +143,7 @@ impl Store {
         self.tables.iter().map(|(of, table)| (of, table.objects.len()))
     }
 
-    /// Derives the served resources from the stored CRDs and APIServices.
+    /// Derives the served resources from the stored CRDs and `APIServices`.
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
@@ -268,7 +268,7 @@ impl Store {
         Some(last)
     }
 
-    /// Adds an event to the history and notifies all who wait. A CRD or APIService that changes the served resources
+    /// Adds an event to the history and notifies all who wait. A CRD or `APIService` that changes the served resources
     /// rebuilds the registry first.
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;

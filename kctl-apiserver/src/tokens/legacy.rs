@@ -17,9 +17,9 @@ use crate::{
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
 /// The type of the Secrets.
 pub(crate) const TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
-/// The annotation of a Secret with the name of its ServiceAccount.
+/// The annotation of a Secret with the name of its `ServiceAccount`.
 pub(crate) const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
-/// The annotation of a Secret with the uid of its ServiceAccount.
+/// The annotation of a Secret with the uid of its `ServiceAccount`.
 pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// The label with the day on which the token was last used.
 pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";

@@ -116,10 +116,14 @@ pub(crate) struct Bearer {
     pub(crate) secret: Option<Key>,
 }
 
-/// Returns the bearer of a token that is meant for one of the audiences; without any it is for this server.
+/// Authenticates a token for one of the audiences; an empty list stands for [`ISSUER`].
+///
+/// The order of the checks decides the error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`):
+/// format and issuer, algorithm and signature, audience, times, and last the account and the bound object. A deleted
+/// account invalidates its tokens at once, since all objects are read from the store.
 ///
 /// # Errors
-/// Fails if this server did not sign the token, if it has expired, or if one of its objects was replaced.
+/// Fails with the first failing check. [`TokenError::Foreign`] means that another authenticator may know the token.
 pub(crate) fn bearer(
     store: &Store,
     signer: &SharedSigner,

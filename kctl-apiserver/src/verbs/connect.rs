@@ -20,8 +20,11 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
     info.resource.rules.connects.contains(&info.subresource.as_str())
 }
 
-/// Answers such a request. A connection is admitted before its object is looked up (`ConnectResource` of
-/// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
+/// Answers a request for a process.
+///
+/// A connection is admitted before its object is looked up (`ConnectResource` of
+/// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs
+/// are not admitted. Connections to Nodes fail with a dial error, and to Services with "no endpoints available".
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };

@@ -1,4 +1,4 @@
-//! Evictions: deletes of Pods that a PodDisruptionBudget may reject (`pkg/registry/core/pod/storage/eviction.go`).
+//! Evictions: deletes of Pods that a `PodDisruptionBudget` may reject (`pkg/registry/core/pod/storage/eviction.go`).
 
 use std::sync::Arc;
 

@@ -149,6 +149,9 @@ fn texts(list: &Value) -> Vec<String> {
 }
 
 /// Returns the status of an access review.
+///
+/// `reason` names the binding and role that allow the request, or roles that are bound but do not exist. Field and
+/// label selectors cannot restrict an RBAC decision; invalid ones are reported in `evaluationError`.
 fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {

@@ -45,8 +45,10 @@ fn read_by_scale(manager: &Manager) -> Manager {
     }
 }
 
-/// Returns `managedFields` of the object after its Scale was written. A manager that no longer owns `spec.replicas`
-/// of the Scale loses the field of the object.
+/// Returns `managedFields` of the object after its `Scale` was written.
+///
+/// A manager that no longer owns `spec.replicas` of the `Scale` loses the field of the object. A manager that is new
+/// in the `Scale` gets an entry in the version of the object, without a time.
 pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
     let path = path_of(replicas);
     let own = set_of(&path);

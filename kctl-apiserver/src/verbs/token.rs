@@ -31,7 +31,7 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-/// Issues a token for a ServiceAccount.
+/// Issues a token for a `ServiceAccount`.
 ///
 /// Admission sees the request twice: mutating admission before the account is looked up, validating admission when
 /// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.

@@ -1,4 +1,4 @@
-//! Simulated controllers of Deployments, ReplicaSets and Jobs: they create and delete Pods and write the status.
+//! Simulated controllers of Deployments, `ReplicaSets` and Jobs: they create and delete Pods and write the status.
 //!
 //! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each
 //! change they list everything and compare. Each list is the newest state, so no Pod is created twice.
@@ -139,6 +139,9 @@ impl Workloads {
     }
 
     /// Compares everything once. Returns the lists and the number of writes, whose changes cause the next pass.
+    ///
+    /// Deployments come before their `ReplicaSets`, so that a new replica count takes effect in the next pass. A pass
+    /// without a write records the oldest of the four list versions in `seen`: everything up to it is settled.
     async fn pass(&self) -> kube::Result<(Lists, usize)> {
         let _alone = self.passing.lock().await;
         let lists = self.lists().await?;

@@ -1,4 +1,4 @@
-//! Syncs a ReplicaSet: creates and deletes Pods until it has as many as it asks for (`pkg/controller/replicaset`).
+//! Syncs a `ReplicaSet`: creates and deletes Pods until it has as many as it asks for (`pkg/controller/replicaset`).
 
 use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},

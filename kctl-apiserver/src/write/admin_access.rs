@@ -1,4 +1,4 @@
-//! Admin access to devices is for ResourceClaims in labelled namespaces only: validates the written object against
+//! Admin access to devices is for `ResourceClaims` in labelled namespaces only: validates the written object against
 //! the labels of its namespace.
 //!
 //! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
@@ -22,7 +22,8 @@ const LABEL: &str = "resource.kubernetes.io/admin-access";
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
-/// Validates a new ResourceClaim or ResourceClaimTemplate, or the allocation of a ResourceClaim. Names only the first
+/// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Names only
+/// the first
 /// device.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let is_claim = info.resource.is(&resource_claim::KIND);

@@ -98,7 +98,7 @@ pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write)
     }
 }
 
-/// Checks that at most one PriorityClass is the global default (plugin `Priority`).
+/// Checks that at most one `PriorityClass` is the global default (plugin `Priority`).
 fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), StatusError> {
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
@@ -163,7 +163,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     }
 }
 
-/// Checks new and resized Pods, and PersistentVolumeClaims, against the LimitRanges. Objects that are being deleted
+/// Checks new and resized Pods, and `PersistentVolumeClaims`, against the `LimitRanges`. Objects that are being deleted
 /// are not checked.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::of(attributes));
@@ -212,7 +212,7 @@ fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value)
     Ok(())
 }
 
-/// Sets the times of the conditions of a CertificateSigningRequest (`populateConditionTimestamps`).
+/// Sets the times of the conditions of a `CertificateSigningRequest` (`populateConditionTimestamps`).
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -226,7 +226,7 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     }
 }
 
-/// Checks that a bound PersistentVolumeClaim may be expanded: its StorageClass has to allow it
+/// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it
 /// (`PersistentVolumeClaimResize`).
 fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
     let size = |claim: &Value| {

@@ -40,7 +40,7 @@ impl Environment for State {
     }
 }
 
-/// Returns `true` if the OpenAPI document says that a delete returns the object and not a `Status`.
+/// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }

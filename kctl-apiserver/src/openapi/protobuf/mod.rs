@@ -1,4 +1,4 @@
-//! Encodes OpenAPI v2 as protobuf (`openapi.v2.Document` of gnostic). kubectl reads no other form of version 2, and
+//! Encodes `OpenAPI` v2 as protobuf (`openapi.v2.Document` of gnostic). kubectl reads no other form of version 2, and
 //! needs it to validate lists.
 
 mod message;

@@ -6,9 +6,9 @@ use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::util::intstr::In
 
 use super::optional;
 
-/// Annotation of a ReplicaSet: the replicas of the Deployment for which it was scaled.
+/// Annotation of a `ReplicaSet`: the replicas of the Deployment for which it was scaled.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// Annotation of a ReplicaSet: the replicas plus the surge.
+/// Annotation of a `ReplicaSet`: the replicas plus the surge.
 pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Numbers of Pods.

@@ -1,4 +1,4 @@
-//! Syncs a Deployment: a ReplicaSet for its template grows as the sets of older templates shrink.
+//! Syncs a Deployment: a `ReplicaSet` for its template grows as the sets of older templates shrink.
 //!
 //! The steps and the messages are those of the deployment controller (`pkg/controller/deployment`).
 
@@ -33,7 +33,7 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The length of a hash.
 const HASH_LEN: usize = 10;
 
-/// A Deployment and its ReplicaSets.
+/// A Deployment and its `ReplicaSets`.
 struct Rollout<'a> {
     workloads: &'a Workloads,
     deployment: &'a Deployment,
@@ -57,7 +57,10 @@ pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: 
 }
 
 impl<'a> Rollout<'a> {
-    /// Performs one step of the rollout.
+    /// Performs one step of the rollout. Returns the number of writes.
+    ///
+    /// A paused or resized Deployment only scales its sets in proportion. Otherwise the sets are rolled by one step.
+    /// The status is written last, and old sets are deleted once the rollout is complete.
     async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
         let mut status_update = StatusUpdate::new(self, Time(self.workloads.clock.now()));
         status_update.pause();

@@ -1,4 +1,4 @@
-//! The revisions of a Deployment, which its ReplicaSets carry for `kubectl rollout history` and `undo`.
+//! The revisions of a Deployment, which its `ReplicaSets` carry for `kubectl rollout history` and `undo`.
 
 use std::collections::BTreeMap;
 

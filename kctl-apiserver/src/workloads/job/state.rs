@@ -1,4 +1,8 @@
 //! The state of a Job: which of its Pods count for what.
+//!
+//! A Pod is counted in three steps (`trackJobStatusAndRemoveFinalizers` upstream): noted in
+//! `status.uncountedTerminatedPods`, released from its finalizer, and counted when it has lost the finalizer. Each
+//! step is idempotent, so a crash between two of them counts no Pod twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::text;
 use crate::{admit::CLASS_OF_CLAIM, state::State, status::GroupResource};
 
-/// Annotations that mark the default StorageClass.
+/// Annotations that mark the default `StorageClass`.
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The annotation that marks the default IngressClass.
+/// The annotation that marks the default `IngressClass`.
 const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
 /// Returns the name of the default class: the newest of several, and the first by name among equally old ones.
@@ -27,7 +27,7 @@ fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Va
     Some(newest["metadata"]["name"].clone())
 }
 
-/// Sets the class of a PersistentVolumeClaim without one. The empty string is a class.
+/// Sets the class of a `PersistentVolumeClaim` without one. The empty string is a class.
 pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     let by_annotation = claim["metadata"]["annotations"].get(CLASS_OF_CLAIM);
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {

@@ -20,7 +20,7 @@ use crate::{
 /// The annotation of a Pod that lists what was set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Returns the LimitRanges of a namespace, by name.
+/// Returns the `LimitRanges` of a namespace, by name.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
     state.objects(&crate::kinds::core::limit_range::KIND.group_resource(), Some(namespace)).collect()
 }
@@ -107,7 +107,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
     Ok(())
 }
 
-/// Rejects a PersistentVolumeClaim whose request is outside a limit of its namespace.
+/// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace.
 pub(super) fn check_claim(
     state: &State,
     forbid: &Forbid<'_>,

@@ -10,7 +10,7 @@ use crate::{
     status::StatusError,
 };
 
-/// The preemption policy of a PriorityClass that names none.
+/// The preemption policy of a `PriorityClass` that names none.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Labels that are copied from a node to its Pods (`PodTopologyLabels`).
@@ -26,7 +26,7 @@ pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result
     Ok(())
 }
 
-/// Copies AppArmor profiles from annotations to the containers (`applyAppArmorVersionSkew`).
+/// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`).
 pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -121,7 +121,7 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     }
 }
 
-/// Returns the name of the Pod's RuntimeClass, and the class if it exists.
+/// Returns the name of the Pod's `RuntimeClass`, and the class if it exists.
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
     let class = state.get(&crate::kinds::node::runtime_class::KIND.group_resource(), &(String::new(), named.clone()));
@@ -195,7 +195,7 @@ fn covers(whole: &Value, part: &Value) -> bool {
 /// The message for another overhead than the class has.
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Checks that the overhead of a Pod is that of its RuntimeClass.
+/// Checks that the overhead of a Pod is that of its `RuntimeClass`.
 pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) -> Result<(), StatusError> {
     let class = match runtime_class(state, pod) {
         Some((named, None)) => return forbid.reject(&format!("pod rejected: RuntimeClass {named:?} not found")),

@@ -12,7 +12,7 @@ const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 /// The group of administrators.
 const ADMINISTRATORS: &str = "system:masters";
 
-/// Checks a write of a CertificateSigningRequest.
+/// Checks a write of a `CertificateSigningRequest`.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (forbid, old) = (Forbid::of(attributes), attributes.old.as_deref());
     match (attributes.operation, attributes.info.subresource.as_str(), old) {
