@@ -34,7 +34,7 @@ pub(crate) const DEPTH_MAX: usize = 127;
 /// by the messages of its kind.
 ///
 /// # Errors
-/// Fails with the message of kube-apiserver if the body cannot be parsed or has no kind.
+/// Fails if the body cannot be parsed or has no kind.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

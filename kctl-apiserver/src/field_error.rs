@@ -1,4 +1,4 @@
-//! One validation error of a field, with the messages of kube-apiserver.
+//! One validation error of a field.
 //!
 //! The constructors are those of `k8s.io/apimachinery/pkg/util/validation/field/errors.go`.
 
@@ -7,8 +7,6 @@ use serde_json::Value;
 use crate::go;
 
 /// A validation error of one field: an entry of `details.causes` in a `Status` with the reason `Invalid`.
-///
-/// In `message`, values are printed as `field.Error.ErrorBody` prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The type of the error, such as `FieldValueInvalid` (`field.ErrorType`).

@@ -1,4 +1,4 @@
-//! The field errors that validation of one object collects, worded as in `k8s.io/apimachinery/pkg/util/validation/field`.
+//! The field errors that validation of one object collects, with the types of `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Prints and parses values as Go does: messages of kube-apiserver contain values in several of Go's formats.
+//! Prints and parses values as Go does.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
 /// Parses a number as `strconv.ParseUint` does, which accepts no sign.
 ///
 /// # Errors
-/// Fails with the message of Go.
+/// Fails if Go rejects it, too.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
 /// Parses a duration in nanoseconds, as `time.ParseDuration` does.
 ///
 /// # Errors
-/// Fails with the message of Go.
+/// Fails if Go rejects it, too.
 pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),

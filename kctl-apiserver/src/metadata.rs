@@ -1,4 +1,4 @@
-//! Validates `metadata` of an object, with the field errors of kube-apiserver.
+//! Validates `metadata` of an object.
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
 

@@ -1,4 +1,4 @@
-//! Validation of object names, label keys and label values, with the messages of kube-apiserver.
+//! Validates object names, label keys and label values.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
 

@@ -1,7 +1,7 @@
 //! Errors of requests, as the `Status` objects that clients of an API server decode.
 //!
 //! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
-//! with the same codes, reasons, `details` and messages.
+//! with the same codes, reasons and `details`. The wording of messages is not part of the promise.
 
 use std::borrow::Cow;
 
@@ -107,7 +107,7 @@ impl StatusError {
     }
 
     /// Sets the details to a resource and the name of an object.
-    pub(crate) fn with_details(mut self, of: &GroupResource, name: &str) -> Self {
+    pub(crate) fn for_object(mut self, of: &GroupResource, name: &str) -> Self {
         self.details = details(of, name);
         self
     }
@@ -120,14 +120,13 @@ impl StatusError {
 
     /// Returns `NotFound` (404) for an object.
     pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name)))
-            .with_details(of, name)
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name))).for_object(of, name)
     }
 
     /// Returns `AlreadyExists` (409) for the name of a create.
     pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {} already exists", go::quote(name)))
-            .with_details(of, name)
+            .for_object(of, name)
     }
 
     /// Adds to `AlreadyExists` that the name was generated, so that the client may retry (`NewGenerateNameConflict`).
@@ -140,7 +139,7 @@ impl StatusError {
     /// Returns `Conflict` (409).
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {of} {}: {why}", go::quote(name));
-        Self::new(StatusCode::CONFLICT, "Conflict", message).with_details(of, name)
+        Self::new(StatusCode::CONFLICT, "Conflict", message).for_object(of, name)
     }
 
     /// Returns `Conflict` (409) for a write whose `resourceVersion` is not the stored one (`OptimisticLockErrorMsg`).
@@ -152,8 +151,7 @@ impl StatusError {
     /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
     pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
         let quoted = if name.is_empty() { String::new() } else { format!(" {}", go::quote(name)) };
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}"))
-            .with_details(of, name)
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}")).for_object(of, name)
     }
 
     /// Returns `Invalid` (422) with one cause per field error.

@@ -184,7 +184,7 @@ pub(super) enum Misconfigured {
 }
 
 impl Misconfigured {
-    /// Returns the message of kube-apiserver.
+    /// Returns the reason as a message.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Policy(why) => format!("failed to configure policy: {why}"),

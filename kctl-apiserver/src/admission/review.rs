@@ -67,7 +67,7 @@ pub(super) struct Verdict {
 /// `k8s.io/apiserver/pkg/admission/plugin/webhook/request`).
 ///
 /// # Errors
-/// Fails with the message that kube-apiserver shows after `failed calling webhook "name": `.
+/// Fails with the message that the client sees after `failed calling webhook "name": `.
 pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
     let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;

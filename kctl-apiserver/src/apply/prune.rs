@@ -47,7 +47,7 @@ impl<'o, 'a> Read<'o, 'a> {
 /// The fields of each manager are looked up in the version in which it owns them.
 ///
 /// # Errors
-/// Fails if the object cannot be converted to one of the versions, with upstream's message.
+/// Fails if the object cannot be converted to one of the versions.
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
     let there = Read::of(request, merged, version)

@@ -1,4 +1,4 @@
-//! Validation of a value against its schema, with the messages of kube-apiserver.
+//! Validates a value against its schema.
 
 use std::{collections::BTreeSet, fmt};
 

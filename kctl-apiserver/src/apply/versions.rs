@@ -111,7 +111,7 @@ impl Changes {
     /// Compares two states in the versions of all managers but one.
     ///
     /// # Errors
-    /// Fails if an object cannot be converted to the version of a manager, with upstream's message.
+    /// Fails if an object cannot be converted to the version of a manager.
     pub(super) fn between(
         request: &Request<'_>,
         (old, new): (&Value, &Value),

@@ -59,7 +59,7 @@ pub(crate) struct Scope {
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EvaluationError {
-    /// The evaluation failed, with the message of kube-apiserver, which does not repeat the expression.
+    /// The evaluation failed. The message does not repeat the expression.
     Fails(String),
     /// The budget of all expressions together is exhausted.
     Spent,
@@ -135,7 +135,7 @@ impl Scope {
     /// Evaluates an expression, whatever it costs.
     ///
     /// # Errors
-    /// Fails with the message of kube-apiserver, which does not repeat the expression.
+    /// Fails if the evaluation does. The message does not repeat the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
         match compiled(expression).as_ref() {
             Ok(code) => self.run(code),

@@ -28,8 +28,8 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
     let statuses: Vec<Value> = containers
         .map(|container| {
             let image = container.image.clone().unwrap_or_default();
-            let with_details = asked.is_about(&container.name);
-            container_status(&container.name, &image, known(&container.name), with_details.then_some(asked), event, now)
+            let about = asked.is_about(&container.name);
+            container_status(&container.name, &image, known(&container.name), about.then_some(asked), event, now)
         })
         .collect();
     let phase = match event {

@@ -63,7 +63,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
 
 /// All checks as metrics, in the order of their names.
 pub(super) fn metrics() -> String {
-    let with_details = "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
+    let about = "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
                  # TYPE kubernetes_healthcheck gauge\n";
     let all: BTreeSet<String> = ROOTS
         .into_iter()
@@ -71,7 +71,7 @@ pub(super) fn metrics() -> String {
             checks(root).map(move |check| format!("kubernetes_healthcheck{{name=\"{check}\",type=\"{root}\"}} 1\n"))
         })
         .collect();
-    std::iter::once(with_details.to_owned()).chain(all).collect()
+    std::iter::once(about.to_owned()).chain(all).collect()
 }
 
 /// The check that fails while changes can't be kept on disk.

@@ -34,7 +34,7 @@ pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 /// before additions to it.
 ///
 /// # Errors
-/// Returns the error message of kube-apiserver. The object may be patched in part, so discard it.
+/// Returns an error message. The object may be patched in part, so discard it.
 pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
     let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch)) };
     let fields = match original.take() {

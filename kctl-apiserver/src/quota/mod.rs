@@ -31,7 +31,7 @@ pub(crate) struct QuotaChange<'a> {
 /// its usage is unknown, and writes are rejected.
 ///
 /// # Errors
-/// Fails with the message of kube-apiserver if the quota is exceeded, or if the object lacks a value that the quota
+/// Fails if the quota is exceeded, or if the object lacks a value that the quota
 /// counts.
 pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;

@@ -13,7 +13,7 @@ pub(super) struct Term {
 /// Reads all terms.
 ///
 /// # Errors
-/// Fails with the message of kube-apiserver about the first invalid term.
+/// Fails with a message about the first invalid term.
 pub(super) fn terms(text: &str) -> Result<Vec<Term>, String> {
     let parts = parts(text).into_iter().filter(|part| !part.is_empty());
     parts

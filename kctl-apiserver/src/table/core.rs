@@ -144,12 +144,12 @@ pub(crate) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     let count = ["/series/count", "/count", "/deprecatedCount"].map(|pointer| int(object, pointer));
     let count = count.into_iter().find(|count| *count != 0).unwrap_or(1);
     let kind = first_text(object, &["/involvedObject/kind", "/regarding/kind"]).to_lowercase();
-    let with_details = first_text(object, &["/involvedObject/name", "/regarding/name"]);
+    let about = first_text(object, &["/involvedObject/name", "/regarding/name"]);
     vec![
         json!(since_text(last, now)),
         json!(text(object, "/type")),
         json!(text(object, "/reason")),
-        json!(if with_details.is_empty() { kind } else { format!("{kind}/{with_details}") }),
+        json!(if about.is_empty() { kind } else { format!("{kind}/{about}") }),
         json!(first_text(object, &["/involvedObject/fieldPath", "/regarding/fieldPath"])),
         json!(source(object)),
         json!(first_text(object, &["/message", "/note"]).trim()),

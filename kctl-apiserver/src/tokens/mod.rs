@@ -47,7 +47,7 @@ pub(crate) struct Claims {
     /// The id of the token, which audit events show as `credential-id`.
     pub(crate) jti: String,
     #[serde(rename = "kubernetes.io")]
-    pub(crate) with_details: About,
+    pub(crate) about: About,
     /// The time from which the token is valid, in seconds since the epoch.
     pub(crate) nbf: i64,
     pub(crate) sub: String,
@@ -191,7 +191,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     if now < claims.nbf - LEEWAY_SECONDS {
         return Err(TokenError::over("service account token is not valid yet"));
     }
-    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.with_details;
+    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
     let found = |kind: &Kind, namespace: &str, name: &str| {
         store.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
     };
@@ -249,7 +249,7 @@ fn user(namespace: &str, account: &Named) -> Caller {
 
 /// Returns the caller that the token identifies.
 fn caller(claims: &Claims) -> Caller {
-    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.with_details;
+    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
     let mut caller = user(namespace, account);
     let mut add = |key: &str, value: &str| {
         if !value.is_empty() {

@@ -61,7 +61,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     attributes.object = Some(request);
     admission::validate(state, &attributes)?;
     let mut request = attributes.object.unwrap_or_default();
-    let mut with_details = About {
+    let mut about = About {
         namespace: info.namespace.clone(),
         serviceaccount: Named::of(account),
         ..bound(state, info, &request["spec"]["boundObjectRef"])?
@@ -69,8 +69,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
     let now = state.clock.now();
     let mut life = seconds;
-    if with_details.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
-        with_details.warnafter = Some(now.as_second() + seconds);
+    if about.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
+        about.warnafter = Some(now.as_second() + seconds);
         life = SECONDS_EXTENDED;
     }
     let claims = Claims {
@@ -79,7 +79,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
         iat: now.as_second(),
         iss: ISSUER.into(),
         jti: state.chance.uid(),
-        with_details,
+        about,
         nbf: now.as_second(),
         sub: format!("system:serviceaccount:{}:{}", info.namespace, info.name),
     };
@@ -152,9 +152,9 @@ fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
 
 /// Returns the object to which a token is bound: the token is valid only while that exists.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
-    let mut with_details = About::default();
+    let mut about = About::default();
     if reference.is_null() {
-        return Ok(with_details);
+        return Ok(about);
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
@@ -201,11 +201,11 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
             let known = find(&node::KIND, "", node).map(|node| Named::of(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
-            with_details.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
-            with_details.pod = Some(named);
+            about.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
+            about.pod = Some(named);
         }
-        "Secret" => with_details.secret = Some(named),
-        _ => with_details.node = Some(named),
+        "Secret" => about.secret = Some(named),
+        _ => about.node = Some(named),
     }
-    Ok(with_details)
+    Ok(about)
 }

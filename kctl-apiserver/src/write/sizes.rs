@@ -13,7 +13,7 @@ const REQUEST_BYTES_REST: usize = 43;
 /// JSON for custom ones.
 ///
 /// # Errors
-/// Fails with etcd's error, as a 500.
+/// Fails with 500, as a request that etcd rejects.
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &info.resource.of;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.

@@ -14,13 +14,13 @@ const IMMUTABLE: &str = "field is immutable";
 
 /// What the two groups call the fields that both are judged by.
 struct Names {
-    with_details: &'static str,
+    about: &'static str,
     note: &'static str,
     controller: &'static str,
 }
 
-const CORE: Names = Names { with_details: "involvedObject", note: "message", controller: "reportingComponent" };
-const OWN: Names = Names { with_details: "regarding", note: "note", controller: "reportingController" };
+const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
+const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
 
 pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     namespace(object, &CORE, errors);
@@ -63,14 +63,14 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
 /// An event is where its object is; one about an object without a namespace is in the default one. New events, those with a time
 /// of their own, may be elsewhere (`legacyValidateEvent`).
 fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
-    let (with_details, own) = (text(&object[names.with_details]["namespace"]), text(&object["metadata"]["namespace"]));
+    let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
     let is_new = !object["eventTime"].is_null();
-    let is_right = match with_details {
+    let is_right = match about {
         "" => own == "default" || (is_new && own == "kube-system"),
-        with_details => is_new || own == with_details,
+        about => is_new || own == about,
     };
     if !is_right {
-        errors.invalid("involvedObject.namespace", &with_details.into(), "does not match event.namespace");
+        errors.invalid("involvedObject.namespace", &about.into(), "does not match event.namespace");
     }
 }
 
