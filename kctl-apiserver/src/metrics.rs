@@ -37,6 +37,7 @@ struct Labels {
     dry_run: bool,
     group: String,
     resource: String,
+    /// `resource`, `namespace` or `cluster`, as upstream (`CleanScope`).
     scope: &'static str,
     subresource: String,
     verb: &'static str,
@@ -81,13 +82,16 @@ impl Labels {
 pub(crate) struct Counts {
     /// Ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
     requests: BTreeMap<Labels, u64>,
+    /// Shared with [`Handling`], which outlives the borrow of the state.
     handled: Arc<Handled>,
 }
 
 /// The number of requests that are being handled. A watch counts until its response begins.
 #[derive(Default)]
 struct Handled {
+    /// Requests that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
     mutating: AtomicUsize,
+    /// Reads, by their HTTP method.
     read_only: AtomicUsize,
 }
 

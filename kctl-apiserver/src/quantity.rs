@@ -23,6 +23,7 @@ const FINE_PLACES: u32 = 9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quantity {
     format: Format,
+    /// The amount in thousandths.
     thousandths: i128,
 }
 

@@ -45,6 +45,7 @@ type Observer = Box<dyn Fn(&RequestRecord) + Send>;
 /// The answered requests of a server.
 #[derive(Default)]
 pub(crate) struct RequestLog {
+    /// The oldest first, at most [`REQUESTS_LEN_MAX`].
     records: VecDeque<RequestRecord>,
     observers: Vec<Observer>,
 }

@@ -27,11 +27,17 @@ struct Requirement {
 /// The condition of a requirement.
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
+    /// The label has one of these values.
     In(Vec<String>),
+    /// The label is absent or has none of these values.
     NotIn(Vec<String>),
+    /// The label is present.
     Exists,
+    /// The label is absent.
     Missing,
+    /// The label is an integer above this one.
     Greater(i64),
+    /// The label is an integer below this one.
     Less(i64),
 }
 
@@ -92,8 +98,11 @@ impl Selector {
 
 /// Fields of `ResourceSlices`. Only their error about an unsupported field names the kind.
 pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
+/// Fields of Namespaces.
 pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
+/// Fields of Nodes.
 pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];
+/// Fields of CertificateSigningRequests.
 pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
 /// Field sets of cluster-scoped kinds whose selectors don't support `metadata.namespace`. Kinds without their own
 /// fields support it, even if they are cluster-scoped.

@@ -12,6 +12,7 @@ use crate::webhook_round::{WebhookCall, WebhookReply};
 /// The `User-Agent` that kube-apiserver sends to webhooks.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
+/// The pending response of a handler.
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 /// A webhook that lives in this process.
 type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
@@ -19,6 +20,7 @@ type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
 /// Handlers of webhooks that run in this process, by host or `host:port`.
 #[derive(Clone, Default)]
 pub(crate) struct Transport {
+    /// By `host` or `host:port`.
     in_process: HashMap<String, Handler>,
 }
 

@@ -50,6 +50,7 @@ pub(crate) struct WebhookRound {
     inner: Mutex<Inner>,
 }
 
+/// The state behind the lock.
 #[derive(Default)]
 struct Inner {
     /// Completed calls, at most [`CALLS_LEN_MAX`].

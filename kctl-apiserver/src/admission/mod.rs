@@ -36,6 +36,7 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 /// The view that admission has of a request (`admission.Attributes`).
 pub(crate) struct Attributes<'a> {
     pub(crate) info: &'a RequestInfo,
+    /// The operation as rules match it.
     pub(crate) operation: Operation,
     /// Empty as long as it is not generated, and for each object of a deleted collection.
     pub(crate) name: String,

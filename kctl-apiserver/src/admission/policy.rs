@@ -32,6 +32,7 @@ const KIND: &str = "ValidatingAdmissionPolicy";
 struct Violation {
     message: String,
     reason: String,
+    /// Decides if `validationActions` apply.
     of: Part,
 }
 
@@ -179,7 +180,9 @@ fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
 
 /// The reason why a policy cannot be evaluated: the policy itself, or its binding.
 pub(super) enum Misconfigured {
+    /// The policy names a kind that does not exist.
     Policy(String),
+    /// The binding refers to parameters that do not exist.
     Binding(String),
 }
 
@@ -256,6 +259,7 @@ pub(super) fn parameters(
 
 /// The variables and functions of the expressions of a policy. Its variables are evaluated in order.
 pub(super) struct PolicyScope {
+    /// The variables and functions.
     pub(super) scope: Scope,
     /// The errors of variables. A failed variable matters only to expressions that use it.
     failed: BTreeMap<String, String>,
@@ -357,8 +361,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 /// Returns the violations of a policy, with these parameters.
 ///
 /// Match conditions come first. The cost of all validations is charged before the first is evaluated, so that a
-/// policy is denied as a whole if its budget does not suffice. Audit annotations have a budget of their own size
-/// after that.
+/// policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of the same size.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";

@@ -32,6 +32,7 @@ const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 /// One webhook of a configuration.
 struct Webhook {
     configuration: Arc<Value>,
+    /// Its index in the configuration.
     index: usize,
 }
 
@@ -41,6 +42,7 @@ impl Webhook {
         &self.configuration["webhooks"][self.index]
     }
 
+    /// Returns the name of the webhook.
     fn name(&self) -> &str {
         self.value()["name"].as_str().unwrap_or_default()
     }

@@ -246,6 +246,7 @@ pub fn never_owned() -> &'static FieldSet {
     &NEVER_OWNED
 }
 
+/// `apiVersion`, `kind`, and the metadata that identify an object or that the server sets.
 static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = [
         "name",

@@ -15,7 +15,9 @@ use super::{
 
 /// An object in one version, with its root position there.
 struct Read<'o, 'a> {
+    /// The object in the version.
     object: Cow<'o, Value>,
+    /// Its root position.
     place: Position<'a>,
 }
 

@@ -76,6 +76,7 @@ static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| P
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
 
 impl<'a> Position<'a> {
+    /// The position of a value without a schema.
     pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false, keeps_unknown: false };
 
     /// Returns the root of an object. Without a schema, shapes are deduced from the values.
@@ -83,6 +84,7 @@ impl<'a> Position<'a> {
         Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::at) }
     }
 
+    /// Returns the position of a value with this schema.
     fn at(schema: Schema<'a>) -> Self {
         // No built-in type has embedded objects, or keeps unknown fields.
         if DECLARED.get(&schema).is_some() {
@@ -95,6 +97,7 @@ impl<'a> Position<'a> {
         }
     }
 
+    /// Returns the position of a child with this schema.
     fn below(&self, schema: Schema<'a>) -> Self {
         let place = Self::at(schema);
         Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }

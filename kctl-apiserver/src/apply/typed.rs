@@ -122,7 +122,9 @@ pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> im
 /// Records if a visit descended or compared the value as a whole.
 #[derive(PartialEq, Eq)]
 enum Descent {
+    /// It was compared as a whole.
     Leaf,
+    /// Its children were compared.
     Below,
 }
 
@@ -130,6 +132,7 @@ enum Descent {
 struct Comparer {
     /// The path of the present position.
     path: Path,
+    /// The differences so far.
     found: Comparison,
 }
 

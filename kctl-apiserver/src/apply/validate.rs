@@ -44,7 +44,9 @@ pub fn validate(
 enum Way<'a> {
     Root,
     Field(&'a Way<'a>, &'a str),
+    /// A list item, which is named by its key.
     Element(&'a Way<'a>, Position<'a>, ListType<'a>, usize, &'a Value),
+    /// A list item without a valid key.
     Index(&'a Way<'a>, usize),
 }
 
@@ -77,6 +79,7 @@ pub(super) fn is_list_of_objects(value: &Value) -> bool {
 /// Validates a value recursively.
 struct Validator {
     duplicates: Duplicates,
+    /// In the order of the walk.
     errors: Vec<String>,
 }
 

@@ -93,6 +93,7 @@ pub(super) struct Changes {
 /// The differences in one version.
 struct InVersion {
     api_version: String,
+    /// Fields that were removed.
     removed: FieldSet,
     /// Fields that were added or modified.
     set: FieldSet,

@@ -26,6 +26,7 @@ const CACHE_LEN_MAX: usize = 1_000;
 /// A rule that applies to a user.
 pub(crate) struct PolicyRule {
     pub(super) value: Value,
+    /// The binding and the role, in the message of a review.
     reason: Arc<str>,
 }
 
@@ -38,6 +39,7 @@ impl PolicyRule {
 
 /// The rules of a user in a namespace.
 pub(crate) struct UserRules {
+    /// In the order of the bindings: those of the cluster first.
     pub(super) rules: Vec<PolicyRule>,
     /// Roles that are bound to the user but do not exist, as the real server words it.
     missing: Vec<String>,
@@ -65,10 +67,12 @@ pub(crate) trait RuleResolver {
 #[derive(Default)]
 pub(crate) struct RuleCache(Mutex<Cached>);
 
+/// The entries of a [`RuleCache`].
 #[derive(Default)]
 struct Cached {
     /// The revision of the last change of a role or binding that the cache has seen.
     revision: u64,
+    /// The rules of each user, by namespace.
     by_user: HashMap<User, HashMap<String, Arc<UserRules>>>,
     /// The number of entries of all users, at most [`CACHE_LEN_MAX`].
     len: usize,
@@ -108,7 +112,9 @@ impl RuleCache {
 /// Finds rules in the roles and bindings of a store.
 #[derive(Clone, Copy)]
 pub(crate) struct Rbac<'a> {
+    /// The roles and bindings.
     pub(crate) store: &'a Store,
+    /// Shared by all requests.
     pub(crate) cache: &'a RuleCache,
 }
 

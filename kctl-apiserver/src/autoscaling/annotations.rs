@@ -9,11 +9,15 @@ use crate::quantity;
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Text,
+    /// A number that may be absent.
     MaybeNumber,
     /// A quantity that is `0` when it is not there.
     Amount,
+    /// A quantity that may be absent.
     MaybeAmount,
+    /// A label selector.
     Selector,
+    /// A reference to an object.
     Reference,
 }
 

@@ -12,8 +12,11 @@ pub(crate) const FIRST: &str = "autoscaling/v1";
 pub(crate) const SECOND: &str = "autoscaling/v2";
 /// Annotations of version 1 with fields of version 2.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// The annotation with `spec.behavior`.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// The annotation with `status.currentMetrics`, except CPU.
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+/// The annotation with `status.conditions`.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// All annotations that stand for fields, also those of versions that are gone.
 const OWN: [&str; 6] = [

@@ -43,7 +43,9 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
 struct Measure {
     /// The open brackets. Never empty: the outermost level has no brackets.
     open: Vec<Brackets>,
+    /// The number of open brackets and conditional operators.
     nesting: usize,
+    /// The highest value of `nesting` so far.
     nesting_max: usize,
 }
 
@@ -56,6 +58,7 @@ struct Brackets {
     n_operators: usize,
     /// The deepest brackets since then.
     below: usize,
+    /// The depth of the deepest part before the last logical operator.
     deepest: usize,
 }
 

@@ -43,6 +43,7 @@ type Compiled = Arc<Result<Code, String>>;
 pub(crate) struct Code {
     /// The tree. Messages are replaced by maps, because the evaluator has no messages.
     expression: IdedExpr,
+    /// The depth of the tree, which decides if the evaluation needs its own stack.
     depth: usize,
 }
 
@@ -51,7 +52,9 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mute
 
 /// The variables and functions of expressions.
 pub(crate) struct Scope {
+    /// The evaluator's functions.
     context: Context<'static>,
+    /// The variables.
     known: HashMap<String, Cel>,
     kinds: Kinds,
 }
@@ -293,7 +296,9 @@ pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
 
 /// The conditions of a webhook or a policy under which it is about a request.
 pub(crate) enum Fit {
+    /// All conditions are true.
     Fits,
+    /// A condition is false.
     FitsNot,
     /// A condition failed, and none is false.
     Fails(String),

@@ -161,6 +161,7 @@ fn weight(tree: &IdedExpr) -> usize {
 struct CostWalk<'a> {
     /// The cost that is left.
     left: usize,
+    /// The assumed size of a range that is not a variable.
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
     bound: Vec<(&'a str, Option<&'a Cel>)>,

@@ -28,11 +28,14 @@ const FINALIZER: &str = "kubernetes";
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
 pub(super) struct Remaining {
+    /// The number of remaining objects of each resource.
     by_resource: BTreeMap<GroupResource, usize>,
+    /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,
 }
 
 impl Remaining {
+    /// Returns `true` if nothing remains.
     pub(super) fn is_empty(&self) -> bool {
         self.by_resource.is_empty()
     }

@@ -67,7 +67,9 @@ impl Controller {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
+    /// The selected controllers.
     enabled: BTreeSet<Controller>,
+    /// The time between a change and the reaction to it.
     pub(crate) delay: Duration,
 }
 

@@ -69,7 +69,9 @@ fn key_of(object: &Value) -> Key {
 
 /// The parts of a token Secret that the server adds.
 pub(super) struct Issuer<'a> {
+    /// Signs the tokens.
     pub(super) signer: &'a SharedSigner,
+    /// `ca.crt` of the Secret; absent before the server listens.
     pub(super) root_ca: Option<&'a str>,
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn all_shown(
 
 /// A written object in the version in which it is stored, and in the version of the request.
 pub(crate) struct ConvertedWrite {
+    /// The object in the storage version.
     pub(crate) stored: Value,
     /// `None` if both versions are the same.
     shown: Option<Value>,

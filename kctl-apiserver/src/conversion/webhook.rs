@@ -98,8 +98,11 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -
 
 /// The reason why a converted object is invalid.
 enum Wrong {
+    /// Another `apiVersion` or kind than requested.
     Version(String),
+    /// Another name, namespace or uid than the original.
     Identity(String),
+    /// Invalid labels or annotations. All other metadata are taken from the original.
     Metadata(String),
 }
 

@@ -167,30 +167,37 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
 struct Reader {
     /// Open lists and maps, from outer to inner.
     open: Vec<Open>,
+    /// The values of anchors that are complete. An alias within its own anchor is an error.
     anchors: HashMap<usize, Value>,
     /// The number of values of all aliases so far.
     n_aliased: usize,
     /// The number of bytes of all anchors and aliases so far.
     n_bytes: usize,
     repeated: Vec<String>,
+    /// The value of the first document, once it is complete.
     document: Option<Value>,
 }
 
 /// A list or map that is not complete.
 struct Open {
     content: Content,
+    /// The anchor of the value; 0 for none.
     anchor: usize,
+    /// The line of its start, for messages about duplicate fields.
     line: usize,
 }
 
+/// The content of an open list or map.
 enum Content {
     List(Vec<Value>),
     Map(Fields),
 }
 
+/// An open map.
 #[derive(Default)]
 struct Fields {
     map: Map<String, Value>,
+    /// The keys so far, with `true` for strings: the number 1 and the string "1" are different keys in Go's YAML.
     known: HashSet<(bool, String)>,
     next: Next,
 }
@@ -198,11 +205,14 @@ struct Fields {
 /// The next part of a map.
 #[derive(Default)]
 enum Next {
+    /// A key.
     #[default]
     Key,
+    /// The value of this key.
     Value(String),
     /// The value of a null key, which JSON does not have: dropped.
     OfNull,
+    /// The maps of a `<<` key.
     Merged,
 }
 

@@ -166,11 +166,15 @@ type SeenBy = Arc<dyn Fn(Seen<'_>) + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct Faults {
+    /// Shared by all clones and connections.
     inner: Arc<Mutex<Inner>>,
 }
 
+/// The state of a plan.
 struct Inner {
+    /// In the order in which they were added: the first match decides.
     rules: Vec<Rule>,
+    /// The random sequence of rules that act with a probability.
     chance: Chance,
     counts: BTreeMap<&'static str, u64>,
     observer: Option<SeenBy>,
@@ -265,7 +269,9 @@ impl Inner {
 /// One client process under a plan of faults. Clones are the same process.
 #[derive(Clone)]
 pub struct Connection {
+    /// The plan.
     faults: Faults,
+    /// The name of the server; empty for the first one.
     server: Arc<str>,
     shared: Arc<Shared>,
 }
@@ -276,6 +282,7 @@ struct Shared {
     client: String,
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
+    /// Wakes requests and watches of a process that crashes.
     died: Notify,
 }
 

@@ -100,6 +100,7 @@ pub struct Rule {
     times: u64,
     /// The number of matches so far.
     n_picked: u64,
+    /// Called after each injection.
     then: Option<Box<dyn FnMut() + Send>>,
 }
 

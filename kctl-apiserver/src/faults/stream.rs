@@ -10,6 +10,7 @@ use crate::store::{Event, Key, Lines};
 /// Between the history and a watch.
 pub(crate) struct Gate {
     connection: Connection,
+    /// Group and resource of the watch, for rules.
     resource: (String, String),
     /// The watch stands still.
     held: Option<Held>,
@@ -21,6 +22,7 @@ pub(crate) struct Gate {
 
 /// A pause of a watch.
 struct Held {
+    /// The latest end of the pause.
     until: Instant,
     /// The object whose event was skipped. The pause ends when it changes again, and then only the newest states are
     /// delivered.
@@ -29,7 +31,9 @@ struct Held {
 
 /// The fate of an event.
 pub(crate) enum Passage {
+    /// The event is delivered.
     Once,
+    /// The event is delivered twice.
     Twice,
     /// The event is delivered, and the watch ends.
     Last,

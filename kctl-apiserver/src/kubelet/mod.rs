@@ -94,8 +94,10 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 #[derive(Clone)]
 pub struct Kubelet {
     client: Client,
+    /// The name of the node. Pods of other nodes are left alone.
     node: String,
     clock: Clock,
+    /// The reaction of all containers to SIGTERM.
     ends: Ends,
     /// Read by tests: the number of pending steps, and the version that was handled.
     progress: Arc<Progress>,
@@ -110,10 +112,12 @@ enum Ends {
     AfterGrace,
 }
 
+/// The progress of a kubelet, read by tests.
 #[derive(Default)]
 struct Progress {
     /// The last resourceVersion of pods that was seen and acted on.
     seen: AtomicU64,
+    /// The number of planned steps, without those that repeat forever.
     pending: AtomicUsize,
     /// `true` while the node is unreachable.
     lost: AtomicBool,
@@ -122,19 +126,25 @@ struct Progress {
 /// The next change of a Pod's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// It has no node and is scheduled.
     Bind,
     /// It waits for this reason, which its status shows.
     Hold(&'static str),
+    /// Its containers start.
     Start,
+    /// It becomes ready.
     Ready,
     /// Its containers fail and will be restarted.
     Crash,
+    /// Its crashed containers start again.
     Restart,
     /// Its containers end for good.
     Finish,
+    /// It has terminated and is removed.
     End,
     /// Its node is lost: it becomes not ready, and is deleted later.
     Lose,
+    /// It is deleted, because its node was lost for too long.
     Evict,
 }
 
@@ -148,6 +158,7 @@ impl Step {
 /// The next step of a Pod.
 struct Planned {
     step: Step,
+    /// Protects a new Pod of the same name from the step of its predecessor.
     uid: String,
     due: Instant,
 }

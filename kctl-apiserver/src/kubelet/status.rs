@@ -98,6 +98,7 @@ fn container_status(
 
 /// Returns the conditions of a Pod.
 fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
+    /// Conditions that depend on the containers.
     const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
     let begun = !matches!(event, Event::Waits(_));
     let reason = match phase {

@@ -49,6 +49,7 @@ pub(crate) fn update_with_unread_fields(
     put
 }
 
+/// Returns an object with the `resourceVersion` of the stored one, so that both can be compared.
 fn at_version_of(old: &Value, mut new: Value) -> Value {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     new
@@ -65,6 +66,7 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }
 
+/// Removes an object and what belongs to it.
 fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
     store.remove(of, key);
     companion::remove(store, of, key);
@@ -76,11 +78,13 @@ fn same(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
 }
 
+/// Returns `true` if two metadata fields are equal, without the times of `managedFields`.
 fn same_field(name: &str, old: &Value, new: &Value) -> bool {
     let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
     was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))
 }
 
+/// Iterates over the fields of a `managedFields` entry, without its time.
 fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
     entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
 }

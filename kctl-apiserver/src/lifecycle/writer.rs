@@ -15,7 +15,9 @@ use crate::{
 /// A field manager, and the subresource through which it writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Writer {
+    /// The name in `managedFields`.
     pub(crate) manager: &'static str,
+    /// The subresource in `managedFields`; empty for the object itself.
     pub(crate) subresource: &'static str,
 }
 
@@ -34,6 +36,7 @@ impl Writer {
         new
     }
 
+    /// Returns the writer as the apply engine takes it.
     fn request<'a>(self, resource: &'a Resource, api_version: &'a str, now: &'a str) -> apply::Request<'a> {
         apply::Request {
             schema: resource.schema(),

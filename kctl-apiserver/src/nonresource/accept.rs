@@ -18,7 +18,9 @@ const FORMS: &str = "application/json, application/yaml, application/vnd.kuberne
 pub(super) enum DocumentFormat {
     Json,
     Yaml,
+    /// Aggregated discovery as JSON.
     Aggregated,
+    /// Aggregated discovery as YAML.
     AggregatedYaml,
 }
 

@@ -59,10 +59,10 @@ pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
     }
 }
 
-/// Returns the `OpenAPI` v3 document of a path: the operations and types of one group and version.
+/// Returns the OpenAPI v3 document of a path: the operations and types of one group and version.
 ///
-/// A group and version of custom resources has a document of its own form, without security schemes, as
-/// apiextensions-apiserver publishes it.
+/// A group and version of custom resources gets a document in the form of apiextensions-apiserver, without security
+/// schemes.
 pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
     let place = match root {
         ["api", version] => Some(("", *version)),

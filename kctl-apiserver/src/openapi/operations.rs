@@ -14,6 +14,7 @@ pub(super) const KEYS: &str = "openid/v1/jwks";
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
+    /// The type of the body.
     pub(super) of: String,
     pub(super) is_required: bool,
     /// The name of a shared parameter: version 2 refers to bodies of one type by a name.
@@ -28,12 +29,14 @@ pub(super) struct OpenApiOperation {
     pub(super) id: String,
     pub(super) tag: String,
     pub(super) description: String,
+    /// `x-kubernetes-action`.
     pub(super) action: Option<&'static str>,
+    /// `x-kubernetes-group-version-kind`.
     pub(super) kind: Option<Value>,
     pub(super) consumes: &'static [&'static str],
     pub(super) produces: &'static [&'static str],
     pub(super) body: Option<Body>,
-    /// Codes with their meanings.
+    /// Codes with their descriptions.
     pub(super) answers: &'static [(&'static str, &'static str)],
     /// The type of the response; `None` for a string.
     pub(super) answer: Option<String>,

@@ -80,8 +80,11 @@ const COLLECTION_DELETED: &[&str] = &[
     "timeoutSeconds",
 ];
 
+/// Responses of an update.
 const MAYBE_CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
+/// Responses of a delete.
 const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
+/// Responses of a create.
 const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
 /// All paths of a resource.
@@ -132,7 +135,9 @@ struct Writer<'a> {
     kind: Value,
     /// The kind in the description of the parameter `name`.
     named: String,
+    /// `true` for the paths below a namespace.
     in_namespace: bool,
+    /// `true` for the paths of one object.
     has_name: bool,
 }
 

@@ -25,7 +25,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The prefix of `AppArmor` annotations.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// The annotation with the seccomp profile of a Pod, before 1.19.
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// The prefix of annotations with profiles of containers, before 1.19.
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 /// Capabilities that may be added.
 const CAPABILITIES: &[&str] = &[

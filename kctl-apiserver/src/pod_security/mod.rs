@@ -19,8 +19,11 @@ const NEWEST: u32 = 35;
 /// A level, from the most to the least permissive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
+    /// Unrestricted.
     Privileged,
+    /// Prevents known privilege escalations.
     Baseline,
+    /// Follows hardening practices.
     Restricted,
 }
 
@@ -64,8 +67,11 @@ impl std::fmt::Display for Standard {
 /// The standards of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Policy {
+    /// Violations reject a Pod.
     pub(crate) enforce: Standard,
+    /// Violations are recorded in the audit log.
     pub(crate) audit: Standard,
+    /// Violations are reported to the client.
     pub(crate) warn: Standard,
     /// Errors in the labels. An unknown level counts as `restricted` for `enforce`, and as `privileged` otherwise.
     pub(crate) errors: Vec<FieldError>,

@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { since: 19, until_restricted: None, find: seccomp },
 ];
 
+/// Allowed types of volumes.
 const VOLUMES: &[&str] = &[
     "configMap",
     "csi",
@@ -30,6 +31,7 @@ const VOLUMES: &[&str] = &[
     "projected",
     "secret",
 ];
+/// Other types, which messages name.
 const OTHER_VOLUMES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",

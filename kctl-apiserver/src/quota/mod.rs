@@ -16,7 +16,9 @@ use crate::amounts::{self, Amounts};
 
 /// A write that is charged.
 pub(crate) struct QuotaChange<'a> {
+    /// The evaluator of the object's kind.
     pub(crate) counter: &'a Counter,
+    /// The stored object; `None` for a create.
     pub(crate) old: Option<&'a Value>,
     pub(crate) new: &'a Value,
     /// `true` for a write of the status, which is charged and never rejected.

@@ -1,14 +1,17 @@
-//! The `Accept` header: what a client wants, in the order in which it is tried (`goautoneg`, `negotiate.go` of
+//! The `Accept` header: media types in the order in which they are tried (`goautoneg`, and `negotiate.go` of
 //! `k8s.io/apiserver`).
 
 /// A form that the client names.
 pub(crate) struct Clause<'a> {
+    /// The media type, which may have wildcards.
     pub(crate) media: &'a str,
     parameters: Vec<&'a str>,
+    /// The weight `q`; 1 by default.
     quality: f32,
 }
 
 impl<'a> Clause<'a> {
+    /// Parses a clause.
     fn read(text: &'a str) -> Self {
         let mut pieces = text.split(';').map(str::trim);
         let media = pieces.next().unwrap_or_default();
@@ -17,28 +20,30 @@ impl<'a> Clause<'a> {
         Self { media, parameters, quality }
     }
 
-    /// The value of a parameter, or the empty text.
+    /// Returns the value of a parameter, or the empty string.
     pub(crate) fn parameter(&self, name: &str) -> &'a str {
         let value = |parameter: &&'a str| parameter.strip_prefix(name)?.strip_prefix('=');
         self.parameters.iter().find_map(value).unwrap_or_default()
     }
 
+    /// Returns `true` if the clause has this parameter with its value.
     pub(crate) fn has(&self, parameter: &str) -> bool {
         self.parameters.contains(&parameter)
     }
 
-    /// Whether objects are written like that.
+    /// Returns `true` if objects can be written in this media type.
     pub(crate) fn is_known(&self) -> bool {
         let is_named = ["application/json", "application/yaml", "application/*", "*/*", "*"].contains(&self.media);
         is_named && self.is_streamed_rightly()
     }
 
-    /// Whether it says nothing of streams, or asks for those of watches.
+    /// Returns `true` if the clause has no `stream` parameter, or the one of watches.
     pub(crate) fn is_streamed_rightly(&self) -> bool {
         ["", "watch"].contains(&self.parameter("stream"))
     }
 
-    /// Whether it stands for one of these, as the router compares them: all of a kind (`application/*`) are none of them.
+    /// Returns `true` if go-restful's router accepts the clause for one of these types. It does not expand
+    /// `application/*`.
     pub(crate) fn is_routed(&self, forms: &str) -> bool {
         self.media == "*/*" || forms.split(", ").any(|form| form == self.media)
     }
@@ -52,13 +57,13 @@ impl<'a> Clause<'a> {
 pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();
-    // What is named exactly goes before what stands for many.
+    // Exact types come before wildcards.
     let stars = |clause: &Clause<'_>| clause.media.matches('*').count();
     clauses.sort_by(|one, other| other.quality.total_cmp(&one.quality).then(stars(one).cmp(&stars(other))));
     clauses
 }
 
-/// Whether refusals are wanted in YAML: it is the first form in which they can be told, which no tables are.
+/// Returns `true` if errors should be YAML: the first clause that an error can be written in. Tables are skipped.
 pub(crate) fn errors_are_yaml(header: &str) -> bool {
     clauses(header)
         .iter()

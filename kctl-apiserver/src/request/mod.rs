@@ -1,4 +1,7 @@
-//! Parses an HTTP request: verb, resource, user and options.
+//! Parses an HTTP request into a [`RequestInfo`]: verb, resource, name, user and options.
+//!
+//! Upstream: `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`, and the routes of `endpoints/installer.go` and
+//! of the handler of custom resources.
 
 mod accept;
 mod operation;
@@ -42,6 +45,7 @@ impl User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) user: User,
+    /// The uid of the user; empty for most.
     pub(crate) uid: String,
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
@@ -53,7 +57,7 @@ impl From<User> for Caller {
 }
 
 impl Caller {
-    /// As reviews have it.
+    /// Returns the user as reviews write it.
     pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({ "username": self.user.name, "groups": self.user.groups });
         if !self.uid.is_empty() {
@@ -66,12 +70,13 @@ impl Caller {
     }
 }
 
-/// Who is nobody in particular.
+/// The name and group of requests without credentials.
 const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
-/// Everybody else's group.
+/// The group of all other requests.
 const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
+    /// Returns the user of requests without credentials.
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
     }
@@ -85,7 +90,7 @@ impl User {
     }
 }
 
-/// What is done, in the words of RBAC.
+/// A verb, as RBAC names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -99,6 +104,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// Returns the name in roles.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -113,17 +119,17 @@ impl Verb {
     }
 }
 
-/// A request about a resource.
+/// A parsed request for a resource.
 pub(crate) struct RequestInfo {
     pub(crate) verb: Verb,
     pub(crate) resource: Arc<Resource>,
-    /// Empty for the cluster, or for all namespaces.
+    /// Empty for a cluster-scoped resource and for all namespaces.
     pub(crate) namespace: String,
-    /// Empty when it is about several objects or a new one.
+    /// Empty for a collection, and for a new object.
     pub(crate) name: String,
     /// Empty for the object itself.
     pub(crate) subresource: String,
-    /// What a proxy is asked for: the path behind it, which begins with a slash unless it is empty.
+    /// The path after `/proxy`; empty, or with a leading slash.
     pub(crate) path_behind: String,
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
@@ -131,11 +137,11 @@ pub(crate) struct RequestInfo {
     pub(crate) body: Bytes,
     /// A fault on purpose: what a list shows.
     pub(crate) stale: Option<Stale>,
-    /// Shared by all runs of the request.
+    /// The webhook calls, shared by all runs of the request.
     pub(crate) round: Arc<WebhookRound>,
 }
 
-/// What a path names.
+/// A path of the form of a resource, whether or not that exists.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct ResourcePath<'a> {
     pub(crate) group: &'a str,
@@ -144,12 +150,15 @@ pub(crate) struct ResourcePath<'a> {
     pub(crate) resource: &'a str,
     pub(crate) name: &'a str,
     pub(crate) subresource: &'a str,
-    /// By the old paths of watches, with `watch` in front.
+    /// `true` for the deprecated paths of watches, which start with `watch`.
     pub(crate) watches: bool,
-    /// Whether nothing follows the subresource; what is behind a proxy has paths of its own.
+    /// `false` if something follows the subresource. Everything may follow a proxy.
     is_whole: bool,
 }
 
+/// Splits the path of a resource: `/api/v1/…` or `/apis/GROUP/VERSION/…`. `None` for any other path.
+///
+/// A path below a namespace with `status` or `finalize` is about the Namespace itself.
 pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
@@ -188,14 +197,14 @@ fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
     path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
-/// What a method asks for at a place, whether there is such a place or not; nothing for a method that is none of RBAC
-/// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
+/// Returns the verb that a request has for authorization, whether or not the resource exists. `None` for a method
+/// that has no verb (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
 pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
-        // A path of old is about watches, whatever is asked of it.
+        // A deprecated watch path is a watch, whatever the method is.
         _ if place.watches => Some(Verb::Watch),
-        // A name in the path is about that object.
+        // With a name in the path, the request is about that object.
         Method::GET | Method::HEAD if many && params.flag("watch") => Some(Verb::Watch),
         Method::GET | Method::HEAD if many => Some(Verb::List),
         Method::GET | Method::HEAD => Some(Verb::Get),
@@ -208,7 +217,8 @@ pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) 
     }
 }
 
-/// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
+/// Returns the verb that is performed. The handler of custom resources takes `HEAD` as a read; the router of built-in
+/// kinds has no such route.
 fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
     let is_routed = match *method {
         Method::GET => true,
@@ -218,8 +228,8 @@ fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: b
     asked(method, place, params).filter(|_| is_routed)
 }
 
-/// Whether the handler of custom kinds hands a request on, and then nobody knows of it: only what is read is asked for
-/// in all namespaces.
+/// Returns `true` if the handler of custom resources delegates a request, which then ends as not found: only reads
+/// may span all namespaces.
 fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> bool {
     let namespaced = !place.namespace.is_empty();
     if resource.listed.namespaced {
@@ -229,10 +239,10 @@ fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Ver
     }
 }
 
-/// Whether a verb exists at a place.
+/// Checks that a path exists and supports the verb.
 ///
 /// # Errors
-/// There is no such place, or not for this verb.
+/// `NotFound` for the path, or `MethodNotAllowed` for the verb.
 fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> Result<Verb, StatusError> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
@@ -242,15 +252,15 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
         return Err(StatusError::not_found(&resource.of, place.name));
     }
     let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
-    // Without a namespace there are lists alone. The handler of custom kinds does not read to the end.
+    // Only collections exist across all namespaces. The handler of custom resources ignores further path segments.
     let is_too_long = !place.is_whole && !is_custom;
     let is_nowhere = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
     if namespaced_wrongly || lacks_subresource || is_nowhere {
         return Err(StatusError::path_not_found());
     }
-    // A new object has no name in the path, an object of its own has one; subresources are created by name.
+    // A create has no name in its path, updates and patches have one. Subresources are created by name.
     let is_named = match asked {
-        // Of what is custom the name in the path is not read.
+        // For custom resources, a create ignores the name in the path.
         Some(Verb::Create) if is_custom => place.subresource.is_empty(),
         Some(Verb::Create) => many == place.subresource.is_empty(),
         Some(Verb::Update | Verb::Patch) => !many,
@@ -267,7 +277,7 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
     }
 }
 
-/// Why a name cannot be a part of a path (`IsValidPathSegmentName`).
+/// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`).
 fn wrong_segment(name: &str) -> Option<String> {
     if ["..", "."].contains(&name) {
         return Some(format!("may not be '{name}'"));
@@ -290,7 +300,7 @@ impl RequestInfo {
             return None;
         }
         let Some(resource) = registry.get(place.group, place.version, place.resource) else {
-            // Groups of definitions have nobody who speaks for what is not in them.
+            // A group of CRDs has no handler that reports unknown resources.
             return registry.is_built_in(place.group).then(|| Err(StatusError::path_not_found()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -302,7 +312,7 @@ impl RequestInfo {
             Ok(verb) => verb,
             Err(refusal) => return Some(Err(refusal)),
         };
-        // Where there is a body, that is read first, and tells the name as well.
+        // With a body, upstream reads the body first, which also has the name.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
         if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
             let why = format!("Name parameter invalid: {}: {why}", go::quote(place.name));
@@ -324,11 +334,13 @@ impl RequestInfo {
         }))
     }
 
+    /// Returns a header, or the empty string.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Who the fields belong to: what the client says, or the program of its user agent.
+    /// Returns the field manager: the parameter, or else the program in `User-Agent`, at most 128 characters
+    /// (`managerOrUserAgent`).
     pub(crate) fn field_manager(&self) -> String {
         match self.params.text("fieldManager") {
             "" => match self.header("user-agent").split('/').next() {
@@ -339,15 +351,17 @@ impl RequestInfo {
         }
     }
 
-    /// Whether it is a server-side apply.
+    /// Returns `true` for server-side apply.
     pub(crate) fn applies(&self) -> bool {
         self.header("content-type").starts_with("application/apply-patch+yaml")
     }
 
+    /// Returns `true` if the query has `dryRun`.
     pub(crate) fn dry_run(&self) -> bool {
         self.params.given("dryRun")
     }
 
+    /// Returns namespace and name.
     pub(crate) fn key(&self) -> crate::key::Key {
         (self.namespace.clone(), self.name.clone())
     }

@@ -1,4 +1,4 @@
-//! The query of a request.
+//! The query of a request, parsed as Go's `url.ParseQuery` does.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,9 @@ use crate::{go, status::StatusError};
 /// Options of a request by name. Of an option given twice the first counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
+    /// The first value of each parameter.
     first: HashMap<String, String>,
+    /// The query as it was sent, for parameters that may be repeated.
     query: String,
 }
 
@@ -34,12 +36,13 @@ pub(crate) fn decode(text: &str) -> String {
 
 /// The options of a query, not decoded.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    // Go reads nothing that has a semicolon: it could part options as well.
+    // Go rejects pairs with a semicolon, which used to be a separator.
     let given = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
     given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 impl Params {
+    /// Parses a query.
     pub(crate) fn parse(query: &str) -> Self {
         let mut first = HashMap::new();
         for (name, value) in pairs(query) {
@@ -54,16 +57,18 @@ impl Params {
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }
 
-    /// The value, or the empty text.
+    /// Returns the value of a parameter, or the empty string.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.first.get(name).map_or("", String::as_str)
     }
 
+    /// Returns `true` if the parameter is present.
     pub(crate) fn given(&self, name: &str) -> bool {
         self.first.contains_key(name)
     }
 
-    /// Given and not `false` or `0` (`Convert_Slice_string_To_bool` of apimachinery).
+    /// Returns `true` if the parameter is present and not `false` or `0` (`Convert_Slice_string_To_bool` of
+    /// apimachinery).
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }

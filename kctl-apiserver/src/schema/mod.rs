@@ -31,18 +31,21 @@ pub enum ListType<'a> {
     Map(&'a [Value]),
 }
 
+/// The name of a kind's type.
 #[derive(Deserialize)]
 struct Named {
     name: String,
     r#type: Value,
 }
 
+/// The types of `data/types.json`.
 struct BuiltIn {
     types: HashMap<String, Value>,
     /// By kind: the versions in which there is one, with the names of their types.
     kinds: HashMap<String, Vec<(String, String)>>,
 }
 
+/// Parsed at the first use.
 static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     let named: Vec<Named> =
         serde_json::from_str(include_str!("../../data/types.json")).expect("the file is generated and tested");

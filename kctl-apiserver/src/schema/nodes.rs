@@ -17,13 +17,17 @@ pub(super) struct SchemaNode {
     pub(super) number: usize,
     /// The place of the type that is used here: it has the fields.
     target: usize,
+    /// The nodes of declared fields.
     fields: ByName<usize>,
+    /// The node of `additionalProperties`.
     additional: Option<usize>,
+    /// The node of list items.
     items: Option<usize>,
     /// The name of the type, where this is the type itself.
     type_of: Option<&'static str>,
     pub(super) type_name: Option<&'static str>,
     pub(super) format: Option<&'static str>,
+    /// The short name of the type that is used here, such as `Quantity`.
     pub(super) reference: Option<&'static str>,
     pub(super) list_type: ListType<'static>,
     pub(super) required: Vec<&'static str>,
@@ -33,6 +37,7 @@ pub(super) struct SchemaNode {
 struct Table {
     /// The nodes. A node refers to others by their index.
     places: Vec<SchemaNode>,
+    /// The node of each type.
     types: ByName<usize>,
 }
 
@@ -121,22 +126,27 @@ impl SchemaNode {
         &TABLE.places[self.target]
     }
 
+    /// Returns the name of the type.
     pub(super) fn name(&self) -> Option<&'static str> {
         self.target().type_of
     }
 
+    /// Returns the schema of a declared field.
     pub(super) fn field(&self, name: &str) -> Option<Schema<'static>> {
         self.target().fields.get(name).map(|number| at(*number))
     }
 
+    /// Returns `true` if the type declares fields.
     pub(super) fn has_fields(&self) -> bool {
         !self.target().fields.is_empty()
     }
 
+    /// Returns the schema of map values.
     pub(super) fn additional(&self) -> Option<Schema<'static>> {
         self.target().additional.map(at)
     }
 
+    /// Returns the schema of list items.
     pub(super) fn items(&self) -> Option<Schema<'static>> {
         self.target().items.map(at)
     }

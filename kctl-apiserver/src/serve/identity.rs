@@ -19,6 +19,7 @@ use tokio_rustls::rustls::{
 use super::{names::CertificateNames, sec1};
 use crate::store::private::{read_kept, write_private};
 
+/// Any error, with its message for the user.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The file with the certificates of authority and administrator and both keys. One file, because they belong

@@ -17,6 +17,7 @@ const ADDRESSES_LEN_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CertificateNames {
     pub(super) dns: BTreeSet<String>,
+    /// Addresses by which clients may reach the server.
     pub(super) addresses: BTreeSet<IpAddr>,
 }
 

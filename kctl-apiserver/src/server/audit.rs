@@ -20,7 +20,9 @@ const LATENCY: &str = "apiserver.latency.k8s.io/total";
 /// The time at which a request arrived: an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
+    /// The time of the server's clock, for the event.
     at: Timestamp,
+    /// The time of the runtime, for the latency.
     since: Instant,
 }
 

@@ -67,6 +67,7 @@ impl ApiServer {
         Self::with(Clock::System, jiff::Timestamp::now().as_nanosecond().unsigned_abs().try_into().unwrap_or(0))
     }
 
+    /// Creates a server with the objects of a new cluster.
     fn with(clock: Clock, seed: u64) -> Self {
         let mut state = State::new(clock, seed);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -123,6 +124,7 @@ impl ApiServer {
         Faulty::new(self.service_as(user), connection.clone())
     }
 
+    /// Returns a service for a caller.
     pub(crate) fn service_of(&self, caller: Caller) -> InProcess {
         InProcess::new(self.state.clone(), caller)
     }

@@ -44,6 +44,7 @@ struct Line {
     revision: u64,
     group: String,
     resource: String,
+    /// Namespace and name.
     key: Key,
     /// `None` for a removed object. Parsed separately, because an object may be as deep as the parser allows, and the
     /// line adds one level.
@@ -63,6 +64,7 @@ pub(super) struct Journal {
     /// The file is compacted at this many outdated lines. Raised after a failed compaction, so that not every write
     /// tries again.
     dead_max: usize,
+    /// Locked until the journal is dropped.
     _lock: File,
 }
 

@@ -49,6 +49,7 @@ pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use persistence::Folder;
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
+/// The resource whose table has all Events.
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());
 
 /// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they

@@ -128,6 +128,7 @@ impl Object {
         self.value.lock().upgrade()
     }
 
+    /// Parses the JSON, and caches the value.
     fn parse(&self) -> Arc<Value> {
         // JSON that was serialized here can be parsed.
         let value: Arc<Value> = Arc::new(serde_json::from_slice(&self.line).unwrap_or_default());
@@ -173,8 +174,11 @@ impl Warm {
 /// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
+    /// The object matches now, and did not before.
     Added,
+    /// The object matched before and still does.
     Modified,
+    /// The object is gone, or no longer matches.
     Deleted,
 }
 

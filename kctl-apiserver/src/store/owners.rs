@@ -38,22 +38,26 @@ pub(crate) struct Owners {
 /// Objects in the order in which they were added first: dependents come before the owner that waits for them.
 #[derive(Clone, Default)]
 struct Queue {
+    /// The queue, without duplicates.
     order: VecDeque<ObjectRef>,
     /// The objects in `order`. An object is queued at most once.
     queued: HashSet<ObjectRef>,
 }
 
 impl Queue {
+    /// Appends an object, unless it is queued.
     fn insert(&mut self, place: ObjectRef) {
         if self.queued.insert(place.clone()) {
             self.order.push_back(place);
         }
     }
 
+    /// Appends several objects.
     fn extend(&mut self, places: impl IntoIterator<Item = ObjectRef>) {
         places.into_iter().for_each(|place| self.insert(place));
     }
 
+    /// Takes the first object.
     fn pop_first(&mut self) -> Option<ObjectRef> {
         let first = self.order.pop_front()?;
         self.queued.remove(&first);

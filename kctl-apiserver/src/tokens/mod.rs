@@ -46,6 +46,7 @@ pub(crate) struct Claims {
     pub(crate) iss: String,
     /// The id of the token, which audit events show as `credential-id`.
     pub(crate) jti: String,
+    /// The private claims.
     #[serde(rename = "kubernetes.io")]
     pub(crate) about: About,
     /// The time from which the token is valid, in seconds since the epoch.
@@ -57,10 +58,13 @@ pub(crate) struct Claims {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) namespace: String,
+    /// The node of the Pod, or the bound Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<Named>,
+    /// The bound Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pod: Option<Named>,
+    /// The bound Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Named>,
     pub(crate) serviceaccount: Named,
@@ -91,10 +95,13 @@ pub(crate) enum TokenError {
     /// The token has another issuer.
     #[error("invalid bearer token")]
     Foreign,
+    /// The signature is wrong, or of another algorithm.
     #[error("invalid bearer token: not signed by this server")]
     Forged,
+    /// The token is for other audiences.
     #[error("invalid bearer token: audiences {token:?} are not among {target:?}")]
     OtherAudience { token: Vec<String>, target: Vec<String> },
+    /// The token has expired, or its account or bound object is gone.
     #[error("invalid bearer token: {0}")]
     Over(String),
 }

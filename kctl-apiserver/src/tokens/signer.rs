@@ -41,12 +41,16 @@ const PEM_END: &str = "-----END PRIVATE KEY-----";
 /// The reason why tokens cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SignerError {
+    /// The system has no random numbers for a key.
     #[error("the machine gives no random numbers to make a key for tokens with")]
     NoKey,
+    /// The system has no random numbers for a signature.
     #[error("tokens cannot be signed: the machine gives no random numbers")]
     NoSignature,
+    /// The file has no valid key.
     #[error("{file}: no private key of ECDSA on P-256 in PKCS #8: {why}; remove the file for a new key")]
     KeyBroken { file: String, why: String },
+    /// The file cannot be written.
     #[error("{file}: {error}; make the folder writable")]
     KeyUnkept { file: String, error: io::Error },
 }

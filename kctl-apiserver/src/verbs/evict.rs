@@ -79,6 +79,7 @@ fn delete(
 
 /// Checks the options before the budget is asked.
 pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
+    /// An option that evictions do not support.
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
         let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();

@@ -47,12 +47,11 @@ pub(crate) struct Answer {
 
 /// The body of an answer.
 pub(crate) enum Payload {
+    /// An object or a list, which is serialized for the response.
     Json(Arc<Value>),
     /// JSON as it is stored, with the name of the object. The name is empty for a list.
-    Text {
-        line: Bytes,
-        name: String,
-    },
+    Text { line: Bytes, name: String },
+    /// A watch, which is streamed without the lock.
     Watch(Box<watch::Start>),
     /// A body that is not JSON: the log of a container.
     Plain(String),

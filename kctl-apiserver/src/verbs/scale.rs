@@ -21,6 +21,7 @@ use crate::{
 struct Paths {
     spec: Vec<String>,
     status: Vec<String>,
+    /// The selector of the pods; custom resources may have none.
     selector: Option<Vec<String>>,
 }
 

@@ -49,6 +49,7 @@ pub(crate) struct Start {
     selector: Selector,
     /// `allowWatchBookmarks`.
     bookmarks: bool,
+    /// The form of the objects in events.
     form: OutputForm,
     /// The time after which the watch ends.
     life: Duration,
@@ -61,6 +62,7 @@ pub(crate) struct Start {
     /// [`Table::redefined`](crate::store::Table::redefined) at the start. If it changes, the CRD has changed and the
     /// watch ends.
     definition: u64,
+    /// Notified after each change of the resource.
     changes: Arc<Notify>,
     /// The delay of a fault: the watch stays behind for this time.
     lag: Option<Duration>,
@@ -345,7 +347,9 @@ struct Watcher {
 
 /// A time that is awaited repeatedly with one timer.
 struct Alarm {
+    /// The time.
     at: Instant,
+    /// Created at the first wait.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -364,7 +368,9 @@ impl Alarm {
 
 /// The result of one look at the history.
 enum Next {
+    /// These events match.
     Events(Vec<WatchEvent>),
+    /// No event matches yet.
     Nothing,
     /// The history starts only after this revision.
     TooOld(u64),
@@ -520,6 +526,7 @@ impl Watcher {
         if over && matches!(next, Next::Nothing) { Next::Over } else { next }
     }
 
+    /// Delivers events through the gate of faults.
     fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
         let opened = gate.opens(events.iter());
         let events = match opened {
@@ -554,6 +561,7 @@ impl Watcher {
     }
 }
 
+/// Waits for a time, or forever without one.
 async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

@@ -70,7 +70,9 @@ pub(crate) struct FieldManager<'a> {
     info: &'a RequestInfo,
     name: String,
     api_version: String,
+    /// Converts objects to the versions of other managers.
     versions: conversion::FieldVersions<'a>,
+    /// The time of new entries, in whole seconds.
     now: String,
 }
 

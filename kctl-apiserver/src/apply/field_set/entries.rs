@@ -7,6 +7,7 @@ use super::{FieldSet, PathElement};
 /// An element that ends a path of the set, or leads to paths below it, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
+    /// The element that leads here. Entries of a set are sorted by it.
     pub(super) element: PathElement,
     /// `true` if the path that ends here is in the set.
     pub(super) is_member: bool,

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+/// Wire types.
 const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const BYTES: u32 = 2;
@@ -16,10 +17,12 @@ pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
+    /// Returns the encoded message.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
+    /// Encodes a varint.
     fn raw(&mut self, mut value: u64) {
         loop {
             let [low, ..] = value.to_le_bytes();
@@ -31,55 +34,65 @@ impl Message {
         }
     }
 
+    /// Encodes field number and wire type.
     fn key(&mut self, number: u32, wire: u32) {
         self.raw(u64::from(number << 3 | wire));
     }
 
+    /// Encodes an integer field.
     pub(super) fn varint(&mut self, number: u32, value: u64) {
         self.key(number, VARINT);
         self.raw(value);
     }
 
+    /// Encodes a field of bytes.
     pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
         self.key(number, BYTES);
         self.raw(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
+    /// Encodes a message field.
     pub(super) fn message(&mut self, number: u32, fill: impl FnOnce(&mut Message)) {
         let mut inner = Message::default();
         fill(&mut inner);
         self.bytes(number, &inner.0);
     }
 
+    /// Encodes a string field, unless it is absent or empty.
     pub(super) fn text(&mut self, number: u32, value: &Value) {
         if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
             self.bytes(number, text.as_bytes());
         }
     }
 
+    /// Encodes a repeated string field.
     pub(super) fn texts(&mut self, number: u32, value: &Value) {
         items(value).filter_map(Value::as_str).for_each(|text| self.bytes(number, text.as_bytes()));
     }
 
+    /// Encodes a boolean field, if it is true.
     pub(super) fn flag(&mut self, number: u32, value: &Value) {
         if value == &Value::Bool(true) {
             self.varint(number, 1);
         }
     }
 
+    /// Encodes an unsigned field, if it is positive.
     pub(super) fn count(&mut self, number: u32, value: &Value) {
         if let Some(count) = value.as_u64().filter(|count| *count > 0) {
             self.varint(number, count);
         }
     }
 
+    /// Encodes a floating-point field, if it is not zero.
     pub(super) fn number(&mut self, number: u32, value: &Value) {
         if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
             self.double(number, value);
         }
     }
 
+    /// Encodes a floating-point field.
     pub(super) fn double(&mut self, number: u32, value: f64) {
         self.key(number, FIXED_64);
         self.0.extend_from_slice(&value.to_le_bytes());
@@ -100,6 +113,7 @@ impl Message {
         }
     }
 
+    /// Encodes all `x-…` extensions, each as its name and a message `Any`.
     pub(super) fn extensions(&mut self, number: u32, object: &Value) {
         let all = object.as_object().into_iter().flat_map(Map::iter);
         for (name, value) in all.filter(|(name, _)| name.starts_with("x-")) {

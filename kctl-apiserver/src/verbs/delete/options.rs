@@ -21,8 +21,11 @@ const POLICIES: [(&str, Propagation); 3] =
 pub(in crate::verbs) struct Options {
     /// The options as JSON, for admission.
     pub(in crate::verbs) value: Value,
+    /// `true` for `dryRun: All`.
     pub(in crate::verbs) is_dry: bool,
+    /// `propagationPolicy`, or the deprecated `orphanDependents`.
     pub(in crate::verbs) propagation: Propagation,
+    /// `gracePeriodSeconds`.
     pub(in crate::verbs) grace: Grace,
 }
 

@@ -95,6 +95,7 @@ impl ListScope {
     }
 }
 
+/// The message of an expired token that comes with another token.
 const INCONSISTENT: &str = "The provided continue parameter is too old to display a consistent list result. You can start a \
                             new list without the continue parameter, or use the continue token in this response to retrieve \
                             the remainder of the results. Continuing with the provided token results in an inconsistent \

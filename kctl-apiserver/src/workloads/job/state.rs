@@ -152,22 +152,27 @@ impl<'a> JobState<'a> {
         self.job.spec.as_ref()?.backoff_limit_per_index.filter(|_| self.is_indexed())
     }
 
+    /// Returns the indexes that have succeeded.
     pub(super) fn done(&self) -> BTreeSet<i32> {
         indexes::read(self.counted.completed_indexes.as_deref())
     }
 
+    /// Returns the indexes that have failed (`backoffLimitPerIndex`).
     pub(super) fn failed_indexes(&self) -> BTreeSet<i32> {
         indexes::read(self.counted.failed_indexes.as_deref())
     }
 
+    /// Returns `true` for `spec.suspend`.
     pub(super) fn is_suspended(&self) -> bool {
         self.job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
     }
 
+    /// Returns `true` for `completionMode: Indexed`.
     pub(super) fn is_indexed(&self) -> bool {
         self.job.spec.as_ref().is_some_and(|spec| spec.completion_mode.as_deref() == Some("Indexed"))
     }
 
+    /// Returns the number of successes, including those that are only noted.
     pub(super) fn n_succeeded(&self) -> usize {
         if self.is_indexed() {
             return self.done().len();
@@ -175,6 +180,7 @@ impl<'a> JobState<'a> {
         all_of(self.counted.succeeded, self.noted.succeeded.as_deref())
     }
 
+    /// Returns the number of failures, including those that are only noted.
     fn n_failed(&self) -> usize {
         all_of(self.counted.failed, self.noted.failed.as_deref())
     }
@@ -250,6 +256,7 @@ impl<'a> JobState<'a> {
     }
 }
 
+/// Returns the sum of counted and noted Pods.
 fn all_of(counted: Option<i32>, noted: Option<&[String]>) -> usize {
     usize::try_from(counted.unwrap_or(0)).unwrap_or(0) + noted.map_or(0, <[String]>::len)
 }

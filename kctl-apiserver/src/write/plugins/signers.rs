@@ -66,6 +66,7 @@ fn may(
 /// Returns `true` if a PEM request has the organization `system:masters`. Searches for the DER of that attribute: its
 /// object identifier comes before its value, wherever the subject is.
 fn names_administrators(request: &str) -> bool {
+    /// The DER of the object identifier 2.5.4.10, `organizationName`.
     const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
     let pem = STANDARD.decode(request).unwrap_or_default();
     let pem = String::from_utf8_lossy(&pem).into_owned();
