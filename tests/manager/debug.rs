@@ -9,7 +9,7 @@ use kctl::{
     prelude::*,
     watches::Identity,
 };
-use kctl_runtime::worker::CONFLICTS_USUAL;
+use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy, worker::CONFLICTS_USUAL};
 use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{
@@ -100,6 +100,19 @@ impl Site {
 
 fn reconciles(state: &Value) -> &Vec<Value> {
     state["reconciles"].as_array().unwrap()
+}
+
+#[tokio::test]
+async fn slots_of_a_sharded_program_are_shown_with_their_owners() {
+    let (manager, contest) = manager(None).await;
+    let slots = ShardConfig::new(config("a"), 3, ShardBy::Namespace).unwrap();
+    let manager = manager.shard(contest.client.clone(), slots).unwrap();
+    let site = serve(manager, contest, &[]).await;
+    let is_owned = |slot: &Value| slot["state"] == "owned" && slot["owner"] == "a";
+    let owned = |state: &Value| state["shards"]["slots"].as_array().is_some_and(|slots| slots.iter().all(is_owned));
+    let shards = site.state_when(owned).await["shards"].take();
+    assert_eq!((&shards["by"], &shards["seat"]), (&json!("namespace"), &json!(0)));
+    assert_eq!(shards["note"], "owns 3 of 3 slots, in seat 0");
 }
 
 #[tokio::test]

@@ -17,7 +17,11 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::{
-    manager::{health::Health, shards::ShardConfig},
+    manager::{
+        health::Health,
+        metrics::{Format, Metrics},
+        shards::ShardConfig,
+    },
     shard::ShardBy,
     worker::Outcome,
 };
@@ -106,6 +110,7 @@ struct World {
 struct Replica {
     faults: Faults,
     view: View,
+    metrics: Metrics,
     health: Health,
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<(), ManagerError>>,
@@ -120,6 +125,19 @@ impl Replica {
     async fn crash(self) {
         self.running.abort();
         let _aborted = self.running.await;
+    }
+
+    /// Returns the value of a metric.
+    fn metric(&self, name: &str) -> usize {
+        let text = self.metrics.text(Format::Prometheus);
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix("{} "));
+        let value = values.next().unwrap_or_else(|| panic!("{name} is not in {text}"));
+        assert_eq!(values.next(), None, "{name} is written twice");
+        value.parse().unwrap()
+    }
+
+    fn leads(&self) -> bool {
+        self.view.shards().unwrap().leader_permit().is_some()
     }
 
     fn n_owned(&self) -> usize {
@@ -163,15 +181,25 @@ impl World {
     }
 
     async fn start_by(&self, replica: &'static str, set_up: impl FnOnce(Manager, Client) -> Manager) -> Replica {
-        let (faults, seen, takes) = (Faults::default(), self.seen.clone(), self.takes);
+        self.start_on(replica, Faults::default(), set_up).await
+    }
+
+    async fn start_on(
+        &self,
+        replica: &'static str,
+        faults: Faults,
+        set_up: impl FnOnce(Manager, Client) -> Manager,
+    ) -> Replica {
+        let (seen, takes) = (self.seen.clone(), self.takes);
         let app = App::new("podset")
             .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
         let client = faults.client(&self.contest.server);
         let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
-        let (view, health) = (manager.view(), Health::new(manager.view(), manager.metrics().clone()));
+        let (view, metrics) = (manager.view(), manager.metrics().clone());
+        let health = Health::new(view.clone(), metrics.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
-        Replica { faults, view, health, stop, running }
+        Replica { faults, view, metrics, health, stop, running }
     }
 
     /// Sets the state of all objects.
@@ -230,6 +258,66 @@ async fn replicas_share_all_keys_and_slots_move_when_one_joins() {
     world.reaches(2).await;
     world.check_nothing_ran_twice();
     assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_sum_up_to_all_slots() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
+    seconds(5).await;
+    let sum = |metric: &str| replicas.iter().map(|replica| replica.metric(metric)).sum::<usize>();
+    assert_eq!((sum("kctl_slots"), sum("kctl_slots_owned")), (3 * 8, 8));
+    assert!(sum("kctl_slots_gained_total") >= 8, "those that moved were gained more than once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_the_shards_leads_and_another_one_after_it() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    assert!(a.leads() != b.leads());
+    let (leader, other) = if a.leads() { (a, b) } else { (b, a) };
+    leader.stop().await.unwrap();
+    seconds(1).await;
+    assert!(other.leads());
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_without_permission_for_its_leases_is_not_ready() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    assert!(a.ready().is_ok() && b.ready().is_ok());
+    b.faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-seat-"));
+    seconds(5).await;
+    let refused = b.ready().unwrap_err();
+    assert!(refused.starts_with("get the lease default/podset-seat-1") && refused.ends_with("is refused"), "{refused}");
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.ends_with("/leases") && asked.method == "GET");
+    let c = world.start_on("c", faults, |manager, client| manager.shard(client, shards("c", N_SLOTS)).unwrap()).await;
+    seconds(5).await;
+    let refused = c.ready().unwrap_err();
+    assert!(refused.starts_with("list leases") && refused.ends_with("is refused"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_come_back_after_a_minute_without_the_api_server() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    for replica in [&a, &b] {
+        replica.faults.add(Fault::Break, |_asked: &Asked| true);
+    }
+    world.change(1).await;
+    seconds(60).await;
+    for lost in [a, b] {
+        assert!(matches!(lost.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    }
+    // The kubelet starts them again.
+    let (a, b) = (world.start("a2").await, world.start("b2").await);
+    world.reaches(1).await;
+    assert_eq!(a.n_owned() + b.n_owned(), 8);
+    world.check_nothing_ran_twice();
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,7 +396,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
 async fn slot_whose_lease_is_deleted_by_hand_keeps_one_owner() {
     let world = World::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    seconds(10).await;
     let before = world.leases().await;
     for slot in 0..N_SLOTS {
         world.contest.leases().delete(&format!("podset-slot-{slot}"), &DeleteParams::default()).await.unwrap();

@@ -289,7 +289,7 @@ fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, Strin
     }
     let (holder, own) = (leadership.holder(), &leadership.config().identity);
     match leadership.standing() {
-        Standing::Leading(_) => Ok(shards.note()),
+        Standing::Leading(_) => shards.failure().map_or_else(|| Ok(shards.note()), Err),
         Standing::Standby if holder.is_empty() || holder == *own => Ok("waits for the Lease of the settings".into()),
         Standing::Standby => {
             Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))

@@ -387,6 +387,8 @@ async fn work(
     };
     if starts {
         tokio::select! {
+            // None of them ends. In this order a simulated run repeats itself.
+            biased;
             () = serve_slots => {}
             () = workers => {}
             () = log_workers(&env, leadership.is_some()) => {}

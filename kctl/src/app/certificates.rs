@@ -4,7 +4,7 @@
 //! [`kctl_webhook::rotation`] decides which certificate is due; this module reads and writes. Any
 //! replica repairs what does not work at all: no certificate, or a configuration that does not
 //! trust the one that is served. Caches may need conversions, and a replica can't lead before its
-//! caches are full. Only the leader changes what works. Each write names the `resourceVersion` that
+//! caches are full. Only the [leader](Leader) changes what works. Each write names the `resourceVersion` that
 //! it is based on, so one of two concurrent writes wins.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -12,7 +12,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
 use kctl_runtime::{
-    manager::{Clock, lease::Leadership},
+    effect::WritePermit,
+    manager::{Clock, View, lease::Leadership, shards::ShardView},
     reconcile::{Error, Result, ResultExt},
 };
 use kctl_webhook::{
@@ -69,14 +70,14 @@ pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<
 impl Certificates {
     /// Reads, renews and serves certificates as long as it is polled. An error is logged once,
     /// until it changes.
-    pub(super) async fn keep(mut self, client: Client, namespace: String, leadership: Option<Leadership>) {
+    pub(super) async fn keep(mut self, client: Client, namespace: String, leader: Leader) {
         let service = format!("{}.{namespace}.svc", self.service);
         self.names.extend([format!("{service}.cluster.local"), service]);
         let keeper = Keeper {
             path: format!("/api/v1/namespaces/{namespace}/secrets/{}", self.secret),
             of: self,
             client,
-            leadership,
+            leader,
         };
         let mut told = String::new();
         loop {
@@ -105,13 +106,43 @@ struct Keeper {
     of: Certificates,
     path: String,
     client: Client,
-    leadership: Option<Leadership>,
+    leader: Leader,
+}
+
+/// The election that decides which replica renews certificates.
+pub(super) enum Leader {
+    /// There is none: this process does.
+    Itself,
+    /// The leader of the program does.
+    Elected(Leadership),
+    /// All replicas work, and the owner of the first slot does.
+    Sharded(ShardView),
+}
+
+impl Leader {
+    /// Returns the election of a manager.
+    pub(super) fn of(view: &View) -> Self {
+        match (view.shards(), view.leadership()) {
+            (Some(shards), _) => Self::Sharded(shards.clone()),
+            (None, Some(leadership)) => Self::Elected(leadership.clone()),
+            (None, None) => Self::Itself,
+        }
+    }
+
+    /// Returns the permit of the leader's writes, `None` for other replicas and without an election.
+    fn permit(&self) -> Option<WritePermit> {
+        match self {
+            Self::Itself => None,
+            Self::Elected(leadership) => leadership.is_leading().then(|| leadership.permit()),
+            Self::Sharded(shards) => shards.leader_permit(),
+        }
+    }
 }
 
 impl Keeper {
     /// Returns `true` for the leader, and without leader election.
     fn leads(&self) -> bool {
-        self.leadership.as_ref().is_none_or(Leadership::is_leading)
+        matches!(self.leader, Leader::Itself) || self.leader.permit().is_some()
     }
 
     /// Reads the Secret, serves its certificate, makes configurations trust it, and renews what is
@@ -179,10 +210,10 @@ impl Keeper {
     async fn patch<T: serde::de::DeserializeOwned>(&self, path: &str, media: &str, body: &Value) -> Result<T> {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
-        let Some(leadership) = self.leadership.as_ref().filter(|leadership| leadership.is_leading()) else {
+        let Some(permit) = self.leader.permit() else {
             return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
         };
-        let guard = leadership.permit().acquire(&named(path)).await?;
+        let guard = permit.acquire(&named(path)).await?;
         let answer = answered(path, guard.timeout(), self.client.request(request)).await?.context(named(path))?;
         guard.answered();
         Ok(answer)

@@ -66,9 +66,9 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
         let beside = move |manager: &mut Manager, client: Client, namespace: String| {
             count_reads(manager.metrics());
             ready_when_served(manager);
-            let leadership = manager.view().leadership().cloned();
             if let Some(certificates) = certificates {
-                manager.background(certificates.keep(client, namespace, leadership));
+                let leader = super::certificates::Leader::of(&manager.view());
+                manager.background(certificates.keep(client, namespace, leader));
             }
         };
         // On the heap: both are waited for at once, and each is large.

@@ -77,7 +77,6 @@ impl Collector for Scrape {
         self.handlers(&mut encoder)?;
         self.bounds(&mut encoder)?;
         self.shards(&mut encoder)?;
-        self.shards(&mut encoder)?;
         self.election(&mut encoder)?;
         let build = ("kctl_build_info", "The version of kctl; always 1");
         family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot, watch},
     task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{LABEL, Planted, ShardConfig, ShardView, assignment::preferred, slot_task::Holder, view::Shared};
@@ -30,6 +30,8 @@ use crate::{
 /// Longest wait for the caches before this replica takes a seat. Later it owns slots although a controller cannot work
 /// on them yet, so that the others can.
 const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
+/// Wait after the Lease of the settings is held, in which the controllers begin.
+const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
 /// Wait before the next seat is tried after one was lost.
 const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -42,6 +44,8 @@ pub(in crate::manager) struct Coordinator {
     shared: Arc<Mutex<Shared>>,
     /// Notified when a Lease or this replica's seat has changed.
     changed: Arc<Notify>,
+    /// The watch of the Leases of slots and seats.
+    source: Arc<Source>,
     planted: Option<Planted>,
 }
 
@@ -64,8 +68,8 @@ impl Coordinator {
     /// settings.
     pub(in crate::manager) fn new(client: Client, clock: Clock, config: ShardConfig, common: WritePermit) -> Self {
         let tenures = Arc::new(Tenures::new(config.slots(), common));
-        let (shared, changed) = (Arc::default(), Arc::default());
-        Self { client, clock, config: Arc::new(config), tenures, shared, changed, planted: None }
+        let (shared, changed, source) = (Arc::default(), Arc::default(), Arc::new(source(client.clone(), &config)));
+        Self { client, clock, config: Arc::new(config), tenures, shared, changed, source, planted: None }
     }
 
     /// Plants a bug.
@@ -84,7 +88,12 @@ impl Coordinator {
     }
 
     pub(in crate::manager) fn view(&self) -> ShardView {
-        ShardView { config: self.config.clone(), tenures: self.tenures.clone(), shared: self.shared.clone() }
+        ShardView {
+            config: self.config.clone(),
+            tenures: self.tenures.clone(),
+            shared: self.shared.clone(),
+            source: self.source.clone(),
+        }
     }
 
     /// Holds the slots of this replica until `stop` is ready, then hands all of them over and returns.
@@ -100,7 +109,7 @@ impl Coordinator {
         stop: oneshot::Receiver<()>,
     ) {
         let holder = Holder { tenures: self.tenures.clone(), queues, graceful, planted: self.planted };
-        let source = self.source();
+        let source = self.source.clone();
         let store = source.store().clone();
         let subscribe = async { drop(store.subscribe(self.sees()).await) };
         let work = async {
@@ -110,7 +119,10 @@ impl Coordinator {
                 let _late = timeout(CACHES_FIRST_FOR, full).await;
                 // Before the first list every Lease would look free.
                 store.wait_until_synced().await;
-                leadership.led().await
+                let led = leadership.led().await;
+                // Controllers wait for the same, and are woken in a random order. A simulated run has to repeat itself.
+                sleep(AFTER_CONTROLLERS).await;
+                led
             };
             tokio::select! {
                 biased;
@@ -124,23 +136,6 @@ impl Coordinator {
             () = work => {}
             _ended = async { tokio::join!(store.clone().write(), subscribe, source.run()) } => {}
         }
-    }
-
-    /// Returns the source of all Leases of slots and seats.
-    fn source(&self) -> Source {
-        let kind = Kind {
-            group: "coordination.k8s.io".into(),
-            version: "v1".into(),
-            kind: "Lease".into(),
-            plural: "leases".into(),
-        };
-        let identity = Identity {
-            namespaces: vec![self.config.namespace().into()],
-            labels: format!("{LABEL}={}", self.config.name()),
-            ..Identity::all(kind)
-        };
-        let store = SharedStore::of_namespaces(&identity.namespaces);
-        Source::new(self.client.clone(), identity, Arc::new(store))
     }
 
     /// Returns the handler that notes each change of a Lease.
@@ -180,6 +175,7 @@ impl Coordinator {
                 Some(ended) = tasks.join_next() => {
                     if let Ok(slot) = ended {
                         held.remove(&slot);
+                        self.shared.lock().elections.remove(&slot_name(self.config.name(), slot));
                     }
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,
@@ -246,7 +242,9 @@ impl Coordinator {
     fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
         let seen = self.shared.lock().sightings.last(&config.name).cloned();
         // The configuration was checked when it was created.
+        let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
+        self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.watched(Watched { seen, free: free.clone() }))
     }
 
@@ -259,7 +257,11 @@ impl Coordinator {
                 continue;
             };
             self.hold_seat(seat, left.clone()).await;
-            self.shared.lock().seat = None;
+            {
+                let mut shared = self.shared.lock();
+                shared.seat = None;
+                shared.elections.remove(&seat_name(self.config.name(), seat));
+            }
             self.changed.notify_one();
             drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
         }
@@ -300,6 +302,23 @@ impl Coordinator {
         let _sent = stop.send(true);
         election.await;
     }
+}
+
+/// Returns the source of all Leases of slots and seats.
+fn source(client: Client, config: &ShardConfig) -> Source {
+    let kind = Kind {
+        group: "coordination.k8s.io".into(),
+        version: "v1".into(),
+        kind: "Lease".into(),
+        plural: "leases".into(),
+    };
+    let identity = Identity {
+        namespaces: vec![config.namespace().into()],
+        labels: format!("{LABEL}={}", config.name()),
+        ..Identity::all(kind)
+    };
+    let store = SharedStore::of_namespaces(&identity.namespaces);
+    Source::new(client, identity, Arc::new(store))
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure, and drops the objects

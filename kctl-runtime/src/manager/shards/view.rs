@@ -1,12 +1,17 @@
 //! The slots as the rest of the process sees them: for probes, metrics and the debug page.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{ShardConfig, sightings::Sightings};
-use crate::shard::{Gate, Phase, Tenure, Tenures, slot_name};
+use crate::{
+    effect::{ShardPermits, WritePermit},
+    manager::lease::Leadership,
+    shard::{Gate, Phase, Tenure, Tenures, slot_name},
+    source::Source,
+};
 
 /// The slots of a sharded program, as one replica sees them.
 ///
@@ -16,6 +21,8 @@ pub struct ShardView {
     pub(super) config: Arc<ShardConfig>,
     pub(super) tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
+    /// The watch of the Leases of slots and seats.
+    pub(super) source: Arc<Source>,
 }
 
 /// The part of the coordinator's state that others read.
@@ -23,6 +30,8 @@ pub struct ShardView {
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
     pub(super) sightings: Sightings,
+    /// The elections in which this replica takes part, by the name of the Lease.
+    pub(super) elections: BTreeMap<String, Leadership>,
 }
 
 /// One slot, as one replica sees it.
@@ -60,6 +69,13 @@ impl ShardView {
         slots.collect()
     }
 
+    /// Returns the permit for work that only one replica may do. `None` if another one has to.
+    ///
+    /// The leader is the owner of slot 0, and the permit that of its Lease.
+    pub fn leader_permit(&self) -> Option<WritePermit> {
+        self.tenures.of_slot(0).filter(|_| self.tenures.phases().first() == Some(&Phase::Owned))
+    }
+
     /// Returns the number of slots that this replica owns.
     pub fn n_owned(&self) -> usize {
         let works = |phase: &&Phase| matches!(phase, Phase::Owned | Phase::HandingOver);
@@ -76,6 +92,14 @@ impl ShardView {
         let moves = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::HandingOver);
         let is_open = |tenure: &Arc<Tenure>| gates.iter().all(|gate| gate.is_open(tenure));
         !self.tenures.phases().iter().any(moves) && self.tenures.serving().iter().all(is_open)
+    }
+
+    /// Returns the last failed request about the Leases of slots and seats, such as one without permission.
+    pub(crate) fn failure(&self) -> Option<String> {
+        if let Some(failure) = self.source.health().failure {
+            return Some(failure.to_string());
+        }
+        self.shared.lock().elections.values().find_map(Leadership::failure)
     }
 
     /// Returns a note for probes: the seat and the number of slots.

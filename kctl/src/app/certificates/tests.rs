@@ -74,7 +74,15 @@ pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
     // Without an election a process leads; one that waits has an election that it has not won.
-    (Keeper { of, path, client, leadership: (!leads).then(|| elector.unwrap().leadership()) }, reached)
+    (
+        Keeper {
+            of,
+            path,
+            client,
+            leader: if leads { Leader::Itself } else { Leader::Elected(elector.unwrap().leadership()) },
+        },
+        reached,
+    )
 }
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
@@ -229,7 +237,7 @@ async fn requests_that_are_never_answered_are_given_up_and_asked_again() {
             assert!(leadership.led().await);
         }
         let (mut keeper, _reached) = replica(&server, true).await;
-        (keeper.client, keeper.leadership) = (client, Some(leadership));
+        (keeper.client, keeper.leader) = (client, Leader::Elected(leadership));
         for _ in 0..2 {
             let began = Instant::now();
             let error = keeper.pass(Timestamp::now()).await.unwrap_err().to_string();
