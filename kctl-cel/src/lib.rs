@@ -18,10 +18,10 @@
 //! use serde_json::json;
 //!
 //! let schema = json!({ "type": "array", "items": { "type": "string" } });
-//! let rule = "self.all(host, host.endsWith('.example.com'))";
+//! let rule = "self.all(host, self.exists_one(other, other == host))";
 //! let environment = Environment::of_rule(&schema, false, false).unwrap();
 //! assert_eq!(type_of(rule, &environment).unwrap().unwrap().to_string(), "bool");
-//! // An array without `maxItems` may have so many items that the rule is rejected as too expensive:
+//! // It compares all pairs of items. Without `maxItems` there may be so many that the CRD is rejected:
 //! assert!(estimate(&read(rule).unwrap(), &schema, false) > RULE_MAX);
 //! ```
 //!
