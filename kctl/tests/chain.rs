@@ -76,7 +76,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn customizations_and_webhooks_of_the_control_plane_are_in_force_while_they_are_there() {
+async fn applied_customizations_and_webhooks_answer_until_deleted() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let server = TestServer::start(app).await.unwrap();
@@ -129,7 +129,7 @@ async fn customizations_and_webhooks_of_the_control_plane_are_in_force_while_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn control_plane_without_the_kinds_has_the_other_rules_soon_and_theirs_once_it_has_them() {
+async fn missing_kinds_delay_no_rules_and_are_followed_later() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let server = TestServer::start(app).await.unwrap();
@@ -232,7 +232,7 @@ async fn call(chain: Arc<Registry>, n_calls: Arc<AtomicUsize>, answers: Arc<Mute
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_by_one_of_its_time() {
+async fn calls_succeed_while_rules_change() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let early = replicas(&chain, "Deployment").await.unwrap_err();
@@ -298,7 +298,7 @@ async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_b
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scripts_that_take_long_hold_up_nobody_but_who_asks() {
+async fn slow_scripts_delay_only_their_caller() {
     const TAKES: Duration = Duration::from_millis(500);
     /// Less than that, by what a machine under load adds to nothing.
     const WAITS_MAX: Duration = Duration::from_millis(400);

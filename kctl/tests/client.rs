@@ -59,7 +59,7 @@ fn nowhere() -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_client_of_another_cluster_may_do_there_what_the_rules_for_it_say() {
+async fn client_of_another_cluster_has_its_declared_permissions() {
     let app = nowhere().cluster(Edge::NAME, || async { Err("where is it?".into()) });
     let server = TestServer::start(app).await.unwrap();
     let config: ConfigMap = kctl::from_yaml("{ metadata: { name: team-a } }").unwrap();
@@ -72,7 +72,7 @@ async fn the_client_of_another_cluster_may_do_there_what_the_rules_for_it_say() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_for_a_cluster_that_the_app_does_not_have_are_told_at_the_start() {
+async fn rules_for_an_unknown_cluster_fail_at_the_start() {
     let error = TestServer::start(nowhere()).await.err().unwrap().to_string();
     assert!(error.ends_with("there is no cluster `edge`; add it by `App::cluster`"), "{error}");
 }

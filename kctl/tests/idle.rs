@@ -82,7 +82,7 @@ async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_do_is_said_also_when_nothing_fails() {
+async fn unfinished_work_is_listed_without_failures() {
     for (app, left) in [
         (
             App::new("left").controller_with(|_env| async { Ok(Hanging) }),
@@ -100,7 +100,7 @@ async fn what_is_left_to_do_is_said_also_when_nothing_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_is_dropped_is_done_also_when_its_errors_ask_for_a_time() {
+async fn dropped_key_is_done_despite_requested_retry_times() {
     for retry_after in [None, Some(Duration::from_secs(2))] {
         let (idle, attempts) = idle(DroppedAfterFive, retry_after).await;
         idle.unwrap();

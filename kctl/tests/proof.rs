@@ -32,7 +32,7 @@ async fn create_config(trial: &Trial) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_scenario_does_not_need_is_named_with_its_declaration() {
+async fn unneeded_permission_is_named_with_its_declaration() {
     let error = check_role(app, create_config).await.unwrap_err().to_string();
     assert_eq!(
         error,
@@ -141,7 +141,7 @@ async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_whole_role_lacks_is_said_at_once() {
+async fn permission_missing_from_the_whole_role_is_reported_first() {
     let begin = tokio::time::Instant::now();
     let error = check_role(|| App::new("bold").controller::<bold>(), create_config).await.unwrap_err().to_string();
     assert_eq!(

@@ -223,7 +223,7 @@ fn order_of_the_declarations_changes_nothing() {
 }
 
 #[test]
-fn each_rule_says_which_declarations_need_it() {
+fn each_rule_names_its_declarations() {
     let manifests = rbac(&[spec::<subresources>()], &options()).unwrap();
     let role = manifests.iter().find(|manifest| manifest.object["kind"] == "ClusterRole").unwrap();
     let comments: Vec<&str> = role.yaml.lines().filter(|line| line.starts_with('#')).take(3).collect();
@@ -240,7 +240,7 @@ fn each_rule_says_which_declarations_need_it() {
 }
 
 #[test]
-fn a_comment_says_where_the_declaration_narrows_the_role() {
+fn comment_marks_declarations_narrower_than_the_role() {
     let cases = [
         (spec::<one_name>(), "", "# one_name: reads = Secret(fields = \"metadata.name=password\")"),
         (spec::<elsewhere>(), "edge", "# elsewhere: reads = Pod(delete, on = \"edge\")"),
@@ -257,7 +257,7 @@ fn a_comment_says_where_the_declaration_narrows_the_role() {
 }
 
 #[test]
-fn each_rule_of_the_manager_and_for_people_has_a_comment_and_the_roles_have_the_labels() {
+fn generated_rules_have_comments_and_roles_have_labels() {
     let labels = [("team".to_owned(), "a".to_owned())].into();
     let options = RbacOptions { labels, ..options() };
     let mut manifests = user_roles(&[spec::<custom>(), spec::<only_read>()], &options).unwrap();
@@ -295,7 +295,7 @@ fn labels_and_roles_for_people_are_added_when_asked_for() {
 }
 
 #[test]
-fn what_kctl_needs_of_a_wildcard_is_not_the_whole_of_it() {
+fn wildcard_is_listed_once_beside_framework_permissions() {
     let all = grants(&[spec::<superuser>()], "");
     let wildcards: Vec<_> = all.iter().filter(|grant| grant.to_string() == "* *.*").collect();
     assert_eq!(wildcards.len(), 1, "{all:?}");
@@ -303,7 +303,7 @@ fn what_kctl_needs_of_a_wildcard_is_not_the_whole_of_it() {
 }
 
 #[test]
-fn rules_that_give_nothing_are_said_with_what_to_write() {
+fn rules_without_effect_are_reported_with_a_fix() {
     let rule = |verbs: &[&str], groups: &[&str], resources: &[&str], urls: &[&str]| {
         let list = |of: &[&str]| (!of.is_empty()).then(|| texts(of));
         PolicyRule {
@@ -350,7 +350,7 @@ async fn an_app_with_a_rule_that_gives_nothing_does_not_start() {
 }
 
 #[test]
-fn grant_that_says_more_covers_one_that_says_less() {
+fn wider_grant_covers_a_narrower_one() {
     let all = |specs: &[ControllerSpec]| grants(specs, "");
     let everything: Vec<Grant> = all(&[spec::<superuser>()]);
     let cases = [
@@ -384,7 +384,7 @@ async fn scaled_deployment(_config: Arc<ConfigMap>, _cx: Context<scaled_deployme
 }
 
 #[tokio::test]
-async fn subresource_that_a_built_in_kind_has_not_is_refused_with_those_that_it_has() {
+async fn unknown_subresource_is_rejected_with_the_existing_ones() {
     let started = async |app: App| kctl::testing::TestServer::start(app).await.err().map(|error| error.to_string());
     for (app, expected) in [
         (

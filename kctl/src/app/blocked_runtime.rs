@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the thread has to be blocked")]
-    fn a_thread_that_is_blocked_is_told_once() {
+    fn blocked_thread_is_logged_once() {
         let messages = logged(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             runtime.block_on(async {

@@ -71,19 +71,19 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     let services = source(Kind::of::<Service>());
     let known = services.store().clone();
     let mut layer = Configurable::new(Scripts::default(), Pool::new(Limits::default()));
-    let mut said = Said::default();
+    let mut logged = LoggedErrors::default();
     let scripts = |objects: &[Value]| {
         layer = layer.followed_by(objects);
-        for error in said.anew(layer.errors().iter().map(ToString::to_string)) {
+        for error in logged.new_errors(layer.errors().iter().map(ToString::to_string)) {
             tracing::error!(%error, "a customization can't be used: its operations fail with this error");
         }
         registry.set(Place::Configurable, Some(Arc::new(layer.clone())));
     };
     let mut layer = Arc::new(Hooks::new([], lookup(known)).unwrap_or_default());
-    let mut said = Said::default();
+    let mut logged = LoggedErrors::default();
     let hooks = |objects: &[Value]| {
         let (hooks, malformed) = layer.followed_by(objects);
-        for error in said.anew(malformed.iter().map(|error| format!("{error}: {}", error.source))) {
+        for error in logged.new_errors(malformed.iter().map(|error| format!("{error}: {}", error.source))) {
             tracing::error!(%error, "a webhook configuration can't be used: its webhooks are not called");
         }
         layer = Arc::new(hooks);
@@ -109,11 +109,11 @@ fn lookup(services: Arc<SharedStore>) -> impl Fn(&str, &str) -> Option<Value> + 
 /// The errors of the last look, so that each is logged once and not with each change of anything
 /// else.
 #[derive(Default)]
-struct Said(BTreeSet<String>);
+struct LoggedErrors(BTreeSet<String>);
 
-impl Said {
+impl LoggedErrors {
     /// Returns the errors that the last look did not have.
-    fn anew(&mut self, errors: impl IntoIterator<Item = String>) -> Vec<String> {
+    fn new_errors(&mut self, errors: impl IntoIterator<Item = String>) -> Vec<String> {
         let before = std::mem::replace(&mut self.0, errors.into_iter().collect());
         self.0.difference(&before).cloned().collect()
     }

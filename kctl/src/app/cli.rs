@@ -540,7 +540,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_says_what_is_known_of_the_app_before_kctl_and_the_build() {
+    fn version_lists_the_app_before_kctl_and_build() {
         let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
         let kctl = format!("kctl {}, debug build for {arch} {os}", env!("CARGO_PKG_VERSION"));
         let app = || App::new("web");
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_may_be_said_as_to_kubectl() {
+    fn namespaces_are_given_as_to_kubectl() {
         let given = |line: &str| line.split(' ').map(OsString::from).collect();
         let cli = parse(Cli::command(), given("app run -n shop -n bar")).unwrap();
         let Command::Run(options) = cli.command else { panic!("another command") };

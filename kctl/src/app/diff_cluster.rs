@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_roles_are_said_in_both_directions() {
+    fn missing_and_excess_permissions_are_listed() {
         const LACKS: &str = "role lacks `delete pods`, which `set: owns = Pod` needs";
         const TOO_MUCH: &str = "role has `get pods` too much: no declaration needs it";
         let cases: [(&[&str], &[&str]); 5] = [
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_bindings_are_said() {
+    fn differences_of_bindings_are_listed() {
         let binding = |kind: &str, role: &str, account: &str| {
             json!({
                 "roleRef": { "kind": kind, "name": role },
@@ -263,7 +263,7 @@ mod tests {
     /// others.
     #[cfg(feature = "dev")]
     #[tokio::test]
-    async fn what_other_bindings_give_the_account_is_too_much() {
+    async fn permissions_of_other_bindings_are_in_excess() {
         use super::super::files::{FromFile, apply};
         let options = RbacOptions { name: "app".into(), namespace: "default".into(), ..RbacOptions::default() };
         let here = Place::Namespace("default".into());

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_objects_is_refused_by_its_name() {
+    fn input_without_objects_is_rejected_by_name() {
         let folder = std::env::temp_dir().join(format!("kctl-files-{}", std::process::id()));
         let (empty, other) = (folder.join("empty.yaml"), folder.join("other"));
         std::fs::create_dir_all(&other).unwrap();

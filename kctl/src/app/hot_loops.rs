@@ -40,7 +40,7 @@ pub(crate) struct HotLoops {
 
 struct Counts {
     moment: Instant,
-    keys: HashMap<Place, OfKey>,
+    keys: HashMap<ReconcileKey, KeyCounts>,
     /// Running reconciles by trace.
     running: HashMap<String, Run>,
     /// Number of lists and watches by caches, by verb and resource.
@@ -49,14 +49,14 @@ struct Counts {
 
 /// A controller and a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct ReconcileKey {
     controller: String,
     key: ObjectKey,
 }
 
 /// The reconciles of one key at this moment.
 #[derive(Default)]
-struct OfKey {
+struct KeyCounts {
     /// Number since another client wrote.
     n: u32,
     n_amid_writes: u32,
@@ -66,7 +66,7 @@ struct OfKey {
 
 /// A running reconcile and its requests.
 struct Run {
-    place: Place,
+    place: ReconcileKey,
     n_requests: u32,
     /// The first ones, in words.
     requests: Vec<String>,
@@ -95,7 +95,7 @@ impl HotLoops {
     pub(crate) fn begins(&self, controller: &str, key: &ObjectKey, trace: Trace) {
         let mut counts = self.counts.lock();
         counts.turn();
-        let place = Place { controller: controller.to_owned(), key: key.clone() };
+        let place = ReconcileKey { controller: controller.to_owned(), key: key.clone() };
         counts.running.insert(trace.to_string(), Run { place, n_requests: 0, requests: Vec::new() });
     }
 
@@ -113,7 +113,7 @@ impl HotLoops {
         else {
             return;
         };
-        let Place { controller, key } = &run.place;
+        let ReconcileKey { controller, key } = &run.place;
         let mut text = format!(
             "hot loop: `{controller}` reconciled {key} {n} times while simulated time stood still; the app was stopped\n  \
              the last time it {}; it was queued by: {}",
@@ -141,7 +141,7 @@ impl HotLoops {
                 if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
                     run.requests.push(what);
                 }
-                let Place { controller, key } = &run.place;
+                let ReconcileKey { controller, key } = &run.place;
                 (run.n_requests >= REQUESTS_AT_ONCE_MAX).then(|| {
                     let requests = run.requests.join(", ");
                     format!(
@@ -184,12 +184,12 @@ impl Counts {
 
     /// Adds other keys that may be part of the loop, for example of a second controller that
     /// overwrites the same field.
-    fn add_others(&self, found: &Place, text: &mut String) {
+    fn add_others(&self, found: &ReconcileKey, text: &mut String) {
         let often = self.keys.iter().filter(|(place, count)| *place != found && count.n_amid_writes >= OTHERS_LEAST);
         let mut others: Vec<_> = often.collect();
-        let name = |place: &Place| (place.controller.clone(), place.key.to_string());
+        let name = |place: &ReconcileKey| (place.controller.clone(), place.key.to_string());
         others.sort_by_cached_key(|(place, count)| (std::cmp::Reverse(count.n_amid_writes), name(place)));
-        for (Place { controller, key }, count) in others.into_iter().take(OTHERS_NAMED_MAX) {
+        for (ReconcileKey { controller, key }, count) in others.into_iter().take(OTHERS_NAMED_MAX) {
             let (n, last) = (count.n_amid_writes, &count.last);
             let line = format_args!("\n  meanwhile `{controller}` reconciled {key} {n} times: the last time it {last}");
             // Writing to a string does not fail.

@@ -207,7 +207,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_line_of_json_has_the_fields_of_the_spans_around_it_and_its_own() {
+    fn json_line_has_fields_of_spans_and_event() {
         let lines = logged(|| {
             let outer = tracing::info_span!("reconcile", controller = "odd", key = %"default/web", later = tracing::field::Empty);
             outer.record("later", 7);
@@ -223,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_line_says_of_itself_is_not_covered_by_a_field() {
+    fn fields_do_not_hide_the_message_of_a_line() {
         let lines = logged(|| tracing::info!(level = "low", target = 5, error = %"it broke", "message"));
         let expected = serde_json::json!({
             "level": "INFO", "target": "kctl::app::log::tests", "message": "message", "error": "it broke",

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_api_server_would_refuse_is_refused_where_it_is_typed() {
+    fn names_invalid_for_an_api_server_are_usage_errors() {
         let (long, too_long) = ("a".repeat(63), "a".repeat(64));
         for (text, is_namespace, is_name) in [
             ("web", true, true),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_options_by_themselves_is_known_before_anything_starts() {
+    fn contradictory_options_fail_before_the_start() {
         let check = |flags: &[&str]| parse(flags).unwrap().check("podset").map_err(|error| error.to_string());
         let cases: [(&[&str], &str); 6] = [
             (

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_on_another_cluster_is_said_with_its_name_and_given_there() {
+    fn missing_permission_names_the_other_cluster() {
         let [mut specs, _] = scopes();
         let mut there = specs[0].primary.clone();
         (there.cluster, there.role, there.text) =
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn repair_is_a_command_for_who_runs_the_program() {
+    fn repair_is_a_command_for_the_current_user() {
         let [everywhere, local] = scopes();
         let only = "--objects-in default --objects-in kube-system";
         let account = "system:serviceaccount:ops:bot";
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn repair_gives_what_the_program_itself_needs_or_says_about_what_it_is() {
+    fn repair_covers_leader_election_and_webhook_roles() {
         let [everywhere, _] = scopes();
         let account = "system:serviceaccount:ops:bot";
         let other = "--leader-elect | kubectl apply -f -; then run with --leader-election-id=bot --leader-election-namespace=ops";

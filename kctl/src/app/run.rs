@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn log_says_nothing_of_usual_conflicts_and_why_when_there_are_more_in_a_row() {
+    async fn only_unusually_many_conflicts_are_logged() {
         let lines = Lines::default();
         let log = lines.clone();
         let layer = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || log.clone());

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_flag_says_comes_from_the_file() {
+    fn options_without_flags_come_from_the_file() {
         let cases: [(&str, &[&str], &[&str]); 10] = [
             ("address: :8080", &[], &["--address=:8080"]),
             ("address: :8080", &["--address=:1"], &[]),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_the_file_is_named() {
+    fn errors_in_the_file_are_named() {
         let cases = [
             ("adress: :8080", "--config FILE: there is no option `adress`; is `address` meant?"),
             (
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_no_option_are_told_with_the_one_that_is_meant() {
+    fn unknown_variables_are_reported_with_a_suggestion() {
         let set = [
             "KCTL_ADDRESS",
             "KCTL_ADRESS",

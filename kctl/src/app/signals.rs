@@ -62,7 +62,7 @@ impl Signals {
             runtime.block_on(async {
                 let source = SignalSource::open();
                 drop(open);
-                heed(source, &ask, &blocked).await;
+                handle_signals(source, &ask, &blocked).await;
             });
         };
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
@@ -108,7 +108,7 @@ impl Blocked {
 }
 
 /// Handles the first signal, then waits for a second one or for a blocked runtime.
-async fn heed(mut source: SignalSource, ask: &watch::Sender<Option<StopRequest>>, blocked: &Blocked) {
+async fn handle_signals(mut source: SignalSource, ask: &watch::Sender<Option<StopRequest>>, blocked: &Blocked) {
     let first = source.next().await;
     tracing::info!("shutting down: waiting for running reconciles");
     ask.send_replace(Some(first));

@@ -12,28 +12,30 @@ use tower::{BoxError, service_fn};
 
 /// Maximum number of objects that are recorded on a server. A scenario that creates more ends with
 /// an error, because the later ones stay in the cluster.
-const MADE_MAX: usize = 10_000;
+const CREATED_MAX: usize = 10_000;
 /// Wait between two checks whether a deleted object is gone.
 const POLL: Duration = Duration::from_millis(100);
 
 /// The paths of objects that some clients created, oldest first. Clones share one record.
 #[derive(Clone, Default)]
-pub(super) struct Made(Arc<Noted>);
+pub(super) struct CreatedObjects(Arc<Record>);
 
+/// The record that the clones share.
 #[derive(Default)]
-struct Noted {
+struct Record {
+    /// Paths of the objects, at most [`CREATED_MAX`].
     paths: Mutex<Vec<String>>,
-    /// Read-locked by each write that is in flight. [`Made::remove`] takes the write lock, so it
+    /// Read-locked by each write that is in flight. [`CreatedObjects::remove`] takes the write lock, so it
     /// misses none of them.
-    under_way: RwLock<()>,
+    in_flight: RwLock<()>,
 }
 
-impl Made {
+impl CreatedObjects {
     /// Returns a client that records what it creates.
     ///
     /// Each write runs in a separate task. If the caller drops the request, the object may still be
     /// created, and is recorded.
-    pub(super) fn by(&self, client: Client) -> Client {
+    pub(super) fn recording(&self, client: Client) -> Client {
         let (made, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = service_fn(move |request: Request<Body>| {
             let (client, made) = (client.clone(), made.clone());
@@ -41,15 +43,15 @@ impl Made {
                 if ![Method::POST, Method::PATCH, Method::PUT].contains(request.method()) {
                     return Ok(client.send(request).await?);
                 }
-                tokio::spawn(async move { made.noted(client, request).await }).await?
+                tokio::spawn(async move { made.send_recorded(client, request).await }).await?
             }
         });
         Client::new(service, namespace)
     }
 
     /// Sends a write and records the object if the response is `201 Created`.
-    async fn noted(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
-        let _under_way = self.0.under_way.read().await;
+    async fn send_recorded(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let _in_flight = self.0.in_flight.read().await;
         let (posts, path) = (request.method() == Method::POST, request.uri().path().to_owned());
         let answer = client.send(request).await?;
         if answer.status() != StatusCode::CREATED {
@@ -60,7 +62,7 @@ impl Made {
         // Reviews and tokens are created by POST as well, but are never stored.
         if let Some(name) = name_of(&bytes) {
             let mut made = self.0.paths.lock();
-            if made.len() < MADE_MAX {
+            if made.len() < CREATED_MAX {
                 made.push(if posts { format!("{path}/{name}") } else { path });
             }
         }
@@ -71,11 +73,11 @@ impl Made {
     /// gone. Finalizers are removed.
     ///
     /// # Errors
-    /// An object stays, may not be deleted, or more than [`MADE_MAX`] were created.
+    /// An object stays, may not be deleted, or more than [`CREATED_MAX`] were created.
     pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
-        let _nothing_under_way = self.0.under_way.write().await;
+        let _nothing_in_flight = self.0.in_flight.write().await;
         let made = std::mem::take(&mut *self.0.paths.lock());
-        let is_full = made.len() == MADE_MAX;
+        let is_full = made.len() == CREATED_MAX;
         for path in made.iter().rev() {
             delete(client, path).await?;
         }
@@ -92,7 +94,7 @@ impl Made {
         if is_full {
             let help = "make less of them in one scenario, and delete what is left";
             return Err(Error::from(format!(
-                "a trial made {MADE_MAX} objects or more, of which the later ones stay: {help}"
+                "a trial made {CREATED_MAX} objects or more, of which the later ones stay: {help}"
             )));
         }
         Ok(())

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
-use super::created_objects::Made;
+use super::created_objects::CreatedObjects;
 use crate::{App, app, refusal::Refusals};
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
@@ -47,7 +47,7 @@ pub(super) struct RealServer {
     workloads: OnceLock<(Workloads, JoinSet<()>)>,
     /// The administrator's client as given: nothing that it does is recorded.
     bare: Client,
-    made: Made,
+    created: CreatedObjects,
     /// Name of the namespace, the role and the service account.
     name: String,
 }
@@ -67,18 +67,18 @@ impl RealServer {
         let in_namespace = RbacOptions { name: name.into(), namespace: name.into(), ..RbacOptions::default() };
         app::install(&bare, &app.definitions()?, grants, &in_namespace).await?;
         wait_for_kinds(&bare, app).await?;
-        let made = Made::default();
+        let created = CreatedObjects::default();
         let refusals = Refusals::beyond(grants.to_vec());
-        let own = made.by(as_account(bare.clone(), name, &refusals)?);
+        let own = created.recording(as_account(bare.clone(), name, &refusals)?);
         wait_for(&own, grants).await?;
-        let client = made.by(in_namespace_of(bare.clone(), name));
+        let client = created.recording(in_namespace_of(bare.clone(), name));
         let kubelet = Kubelet::new(bare.clone(), "kctl-trial");
         tasks.spawn(kubelet.clone().run());
         let workloads = OnceLock::new();
         let (cluster, name) = (cluster.to_owned(), name.to_owned());
-        let server = Self { cluster, client, own, refusals, kubelet, workloads, bare, made, name };
+        let server = Self { cluster, client, own, refusals, kubelet, workloads, bare, created, name };
         if !server.cluster.is_empty() {
-            // Of Deployments nothing is made where the app is started: that may be a control plane, as in `dev`.
+            // Of Deployments nothing is created where the app is started: that may be a control plane, as in `dev`.
             server.add_workloads();
         }
         Ok(server)
@@ -109,7 +109,7 @@ impl RealServer {
 
     /// Deletes what the trial created, its namespace and its role.
     pub(super) async fn end(self) -> Result<()> {
-        self.made.remove(&self.bare, READY_WITHIN).await.context("the end of a trial")?;
+        self.created.remove(&self.bare, READY_WITHIN).await.context("the end of a trial")?;
         let whole = DeleteParams::default();
         Api::<Namespace>::all(self.bare.clone()).delete(&self.name, &whole).await.context("the end of a trial")?;
         let gone = |deleted: kube::Result<()>| match deleted {

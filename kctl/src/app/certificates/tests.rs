@@ -129,7 +129,7 @@ pub(super) fn authorities(server: &ApiServer) -> usize {
 }
 
 #[tokio::test]
-async fn of_replicas_that_start_without_a_secret_and_without_a_leader_one_makes_it_and_both_serve_it() {
+async fn first_secret_is_created_once_and_served_by_both() {
     let (server, [one, two]) = world([false, false]).await;
     assert!(write(&server).await.is_err(), "nobody has a certificate");
     let now = Timestamp::now();
@@ -179,7 +179,7 @@ async fn no_request_fails_while_certificates_and_authorities_change() {
 }
 
 #[tokio::test]
-async fn configuration_that_lost_its_authority_gets_it_back_from_whoever_sees_it() {
+async fn any_replica_restores_a_lost_ca_bundle() {
     let (server, [one, two]) = world([true, false]).await;
     let now = Timestamp::now();
     one.pass(now).await.unwrap();
@@ -249,7 +249,7 @@ async fn requests_that_are_never_answered_are_given_up_and_asked_again() {
 }
 
 #[test]
-fn what_is_said_of_an_object_names_it_and_not_its_path() {
+fn errors_name_the_object_instead_of_its_path() {
     let cases = [
         ("/api/v1/namespaces/ops/secrets/web?fieldManager=a&force=true", "secrets ops/web"),
         (

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_a_url_that_the_client_speaks_and_its_password_is_not_shown() {
+    fn proxy_url_is_validated_and_its_password_hidden() {
         let of = |value: &str| proxy("https://api.example.com", &[("HTTPS_PROXY", value)]);
         let cases = [
             ("proxy.corp:3128", "http://proxy.corp:3128 (HTTPS_PROXY)"),

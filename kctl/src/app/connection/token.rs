@@ -24,10 +24,11 @@ const READ_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(in crate::app) struct TokenFile {
     file: PathBuf,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<CachedToken>>,
 }
 
-struct Known {
+/// The last token that was read, as a header.
+struct CachedToken {
     header: HeaderValue,
     /// `None` once a server has rejected the token.
     read_at: Option<Instant>,
@@ -40,7 +41,7 @@ impl TokenFile {
         let file = PathBuf::from(auth.token_file.as_ref()?);
         let header = read(&file)?;
         (auth.token_file, auth.token, auth.exec) = (None, None, None);
-        Some(Self { file, known: Arc::new(Mutex::new(Known { header, read_at: Some(Instant::now()) })) })
+        Some(Self { file, known: Arc::new(Mutex::new(CachedToken { header, read_at: Some(Instant::now()) })) })
     }
 
     /// Returns the current token. If the file is no longer readable, the last token stays.
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_is_read_again_after_a_minute_and_stays_when_its_file_goes() {
+    async fn token_is_reread_each_minute_and_outlives_its_file() {
         let file = File::new("minute", "one");
         let token = token_file(&file);
         file.write("two");
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_to_an_older_token_does_not_have_the_newer_one_read_again() {
+    async fn response_to_an_older_token_causes_no_reread() {
         let file = File::new("older", "one");
         let token = token_file(&file);
         let begun = Instant::now();
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_left_to_the_client_which_says_so() {
+    fn unreadable_token_file_is_reported_by_the_client() {
         let empty = File::new("empty", " \n");
         for file in ["/nowhere/token", empty.0.to_str().unwrap()] {
             let mut auth = AuthInfo { token_file: Some(file.into()), ..AuthInfo::default() };

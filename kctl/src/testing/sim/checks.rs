@@ -106,7 +106,7 @@ pub(super) struct Checks {
 }
 
 /// Returns `true` for Leases and Events: they are written beside the work, and are not compared.
-pub(super) fn is_aside(resource: &str) -> bool {
+pub(super) fn is_bookkeeping(resource: &str) -> bool {
     ["leases", "events"].contains(&resource)
 }
 
@@ -166,7 +166,7 @@ impl Checks {
         if by_app {
             self.changed.insert(change.by.clone());
         }
-        if is_aside(&change.resource) {
+        if is_bookkeeping(&change.resource) {
             return;
         }
         self.n_changes += 1;
@@ -270,7 +270,7 @@ impl Checks {
         let by = request.client.as_deref().unwrap_or_default();
         let changes = self.changed.remove(by);
         let (plural, _subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        if is_aside(plural) || *verb == "watch" {
+        if is_bookkeeping(plural) || *verb == "watch" {
             return None;
         }
         self.n_requests += 1;
@@ -353,7 +353,7 @@ impl Checks {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
             let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
-            (created || primary) && !is_aside(&id.resource) && !kept.contains(&id.resource)
+            (created || primary) && !is_bookkeeping(&id.resource) && !kept.contains(&id.resource)
         });
         leaked
             .map(|(id, object)| {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn key_that_is_reconciled_twice_at_once_is_found_unless_the_first_has_ended() {
+    fn overlapping_reconciles_of_a_key_are_found() {
         let key = ObjectKey::new(Some("default"), "web");
         let cases: [(&str, End, bool); 4] = [
             ("nothing", |_, _| {}, true),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_garbage_collector_deletes_may_be_made_again_and_nothing_else() {
+    fn only_collected_objects_may_be_created_again() {
         for (by, is_found) in [("", false), ("user", true)] {
             let mut checks = checks();
             checks.changes_max = 3;
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn each_accepted_write_is_needless_once_nothing_is_left_to_do_also_one_that_changes_nothing() {
+    fn each_write_in_the_final_state_is_needless() {
         let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
         let key = |name: &str| ObjectKey::new(Some("default"), name);
         checks.begin("app-0.1", "labels", &key("a"), "t1", NOW);

@@ -8,7 +8,7 @@ use kctl_apiserver::faults::{Faults, Moment, RequestFault, RequestSummary, Rule}
 use kctl_runtime::manager::lease::ElectionConfig;
 use tokio::time::Instant;
 
-use super::checks::is_aside;
+use super::checks::is_bookkeeping;
 
 /// How requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Lapse {
         };
         faults.add(Rule::request(fault, move |asked| asked.resource == "leases" && asks(asked)));
         let late = RequestFault::Late(longest_write());
-        let works = |asked: &RequestSummary| asked.is_write() && !is_aside(&asked.resource);
+        let works = |asked: &RequestSummary| asked.is_write() && !is_bookkeeping(&asked.resource);
         faults.add(Rule::request(late, move |asked| works(asked) && writes(asked)));
     }
 }

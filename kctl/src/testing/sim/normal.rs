@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    checks::is_aside,
+    checks::is_bookkeeping,
     snapshot::{Id, Snapshot, uid},
     timed::TimeDependent,
 };
@@ -35,7 +35,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
     let mut state: Vec<Normal> = snapshot
         .objects
         .iter()
-        .filter(|(id, object)| !is_aside(&id.resource) && !timed.has(object))
+        .filter(|(id, object)| !is_bookkeeping(&id.resource) && !timed.has(object))
         .map(|(id, object)| {
             let by_app = snapshot.created.contains(uid(object));
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();

@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_lapse_a_few_seconds_before_a_write_and_only_where_there_are_some() {
+    fn leases_lapse_shortly_before_a_write() {
         let [early, at] = [3, 20].map(Duration::from_secs);
         let lapses = |faults: Vec<Fault>| -> Vec<(Duration, Lapse)> {
             let of = |fault| match fault {

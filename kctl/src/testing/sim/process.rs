@@ -19,7 +19,7 @@ use kube::Client;
 use tokio::time::Instant;
 
 use super::{
-    checks::is_aside,
+    checks::is_bookkeeping,
     plan::{BEHIND_FOR, Behind, DOWN_FOR},
     world::Shared,
 };
@@ -102,7 +102,7 @@ fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Ru
     let reads =
         move |asked: &RequestSummary| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
     let here =
-        move |asked: &RequestSummary| asked.client == own && *asked.server == *cluster && !is_aside(&asked.resource);
+        move |asked: &RequestSummary| asked.client == own && *asked.server == *cluster && !is_bookkeeping(&asked.resource);
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
     let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)

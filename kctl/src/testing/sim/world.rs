@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use super::{
-    checks::{Checks, Found, SharedChecks, is_app, is_aside},
+    checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
     lapse::{Lapse, longest_write},
     ownership::Ownership,
     plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, Timed},
@@ -444,7 +444,7 @@ impl Shared {
         let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
         server.observe_changes(move |change| {
             let Some(shared) = shared.upgrade() else { return };
-            if !is_aside(&change.resource) {
+            if !is_bookkeeping(&change.resource) {
                 let id = Id::of(&name, change);
                 shared.log(by(change), format!("{id} {} at revision {}", what(change), change.revision));
             } else if let Some(what) = of_lease(change) {
@@ -476,7 +476,7 @@ impl Shared {
             here.for_each(|history| history.reads_at_hand |= asked.is_at_hand);
         }
         match seen {
-            Seen::Request(asked) if is_aside(&asked.resource) => {}
+            Seen::Request(asked) if is_bookkeeping(&asked.resource) => {}
             Seen::Request(asked) if asked.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
                 let now = self.elapsed();
@@ -489,7 +489,7 @@ impl Shared {
                 }
             }
             Seen::Request(asked) => self.points.lock().reads.push(asked.verb),
-            Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
+            Seen::Event(told) if !is_bookkeeping(&told.resource) => self.points.lock().events.push(told.clone()),
             Seen::InRequest(asked, fault) => {
                 let what = place(asked.verb, &asked.resource, &asked.namespace, &asked.name, &asked.server);
                 let what = format!("{what} of {}", asked.client);
@@ -513,12 +513,12 @@ impl Shared {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
                 Fault::Read { nth, what } => {
-                    let reads = |asked: &RequestSummary| !asked.is_write() && !is_aside(&asked.resource);
+                    let reads = |asked: &RequestSummary| !asked.is_write() && !is_bookkeeping(&asked.resource);
                     let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::Event { nth, what } => {
-                    let rule = Rule::event(what, |told| is_app(&told.client) && !is_aside(&told.resource));
+                    let rule = Rule::event(what, |told| is_app(&told.client) && !is_bookkeeping(&told.resource));
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::At { time, what } => {
@@ -552,7 +552,7 @@ impl Shared {
             OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
         let rule =
-            Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
+            Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_bookkeeping(&asked.resource));
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();

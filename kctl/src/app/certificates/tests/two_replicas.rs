@@ -96,7 +96,7 @@ fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn only_who_holds_the_lease_rotates_and_the_other_process_serves_what_it_made() {
+async fn only_the_leader_rotates_and_standbys_serve_its_certificate() {
     let (server, [one, two]) = world([false, false]).await;
     allow(&server, ["web-a", "web-b"]).await;
     let now = Timestamp::now();

@@ -17,7 +17,7 @@ pub(in crate::app::webhook) fn app() -> App {
 }
 
 #[tokio::test]
-async fn the_written_configuration_fits_the_server_and_is_replaced_only_where_kctl_wrote_it() {
+async fn written_configuration_replaces_only_files_of_kctl() {
     let file = std::env::temp_dir().join(format!("kctl-webhook-config-{}.yaml", std::process::id()));
     let options = ServeOptions { write_webhook_config: Some(file.clone()), ..ServeOptions::default() };
     for _start in 0..2 {
